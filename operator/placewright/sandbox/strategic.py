@@ -1,0 +1,125 @@
+"""Strategic merge patch: a merge patch that merges lists of built-in types by key and obeys directives.
+
+Directives: `$patch` (merge, replace, delete), `$retainKeys`, `$deleteFromPrimitiveList/FIELD`, `$setElementOrder/FIELD`.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from placewright.sandbox.shapes import Object, Shape
+
+_PATCH, _RETAIN = "$patch", "$retainKeys"
+_DELETE_VALUES, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
+
+
+class StrategicPatchError(Exception):
+    """The patch cannot be read as one; the message names the field."""
+
+
+def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
+    """A patched copy of `current` (parts that the patch does not touch are shared)."""
+    directive = patch.get(_PATCH, "merge")
+    if directive == "delete":
+        return {}
+    if directive == "replace":
+        replaced: Object = _without_directives({key: value for key, value in patch.items() if key != _PATCH})
+        return replaced
+    if directive != "merge":
+        raise StrategicPatchError(f"Unknown {_PATCH} value {directive!r}: delete, replace or merge are allowed")
+    result = _retained(current, patch)
+    for name, value in patch.items():
+        if not name.startswith("$"):
+            _merge_field(result, name, value, shape.child(name))
+        elif name.startswith(_DELETE_VALUES):
+            field = name.removeprefix(_DELETE_VALUES)
+            result[field] = [v for v in result.get(field) or [] if v not in _list(value, name)]
+    for name, value in patch.items():
+        if name.startswith(_ORDER):
+            _reorder(result, name.removeprefix(_ORDER), _list(value, name), shape)
+    return result
+
+
+def _retained(current: Object, patch: Object) -> Object:
+    if _RETAIN not in patch:
+        return dict(current)
+    kept = _list(patch[_RETAIN], _RETAIN)
+    unlisted = [k for k, v in patch.items() if not k.startswith("$") and v is not None and k not in kept]
+    if unlisted:
+        raise StrategicPatchError(f"{_RETAIN} must name every field of the patch; it lacks {', '.join(unlisted)}")
+    return {key: value for key, value in current.items() if key in kept}
+
+
+def _merge_field(result: Object, name: str, value: Any, shape: Shape) -> None:
+    found = result.get(name)
+    if value is None:
+        result.pop(name, None)
+    elif isinstance(value, dict):
+        merged = strategic_merge(found if isinstance(found, dict) else {}, value, shape)
+        if value.get(_PATCH) == "delete":
+            result.pop(name, None)
+        else:
+            result[name] = merged
+    elif isinstance(value, list):
+        result[name] = _merge_list(found if isinstance(found, list) else [], value, shape, name)
+    else:
+        result[name] = value
+
+
+def _merge_list(found: list[Any], patch: list[Any], shape: Shape, name: str) -> list[Any]:
+    if any(isinstance(item, dict) and item.get(_PATCH) == "replace" for item in patch):
+        return [_without_directives(item) for item in patch if not (isinstance(item, dict) and _PATCH in item)]
+    if shape.merge_key:
+        return _merge_keyed(found, patch, shape, name)
+    if shape.merge_set:
+        return found + [item for item in patch if item not in found]
+    return [_without_directives(item) for item in patch]
+
+
+def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) -> list[Any]:
+    result, key = list(found), shape.merge_key
+    for item in patch:
+        if not isinstance(item, dict) or key not in item:
+            raise StrategicPatchError(f"{name}: {item!r} does not contain declared merge key: {key}")
+        at = next((i for i, other in enumerate(result) if other.get(key) == item[key]), None)
+        if item.get(_PATCH) == "delete":
+            result = [other for other in result if other.get(key) != item[key]]
+        elif at is None:
+            result.append(_without_directives(item))
+        else:
+            result[at] = strategic_merge(result[at], item, shape.element)
+    return result
+
+
+def _reorder(result: Object, name: str, order: list[Any], shape: Shape) -> None:
+    """Sorts the elements that `order` names into its order; others keep their place among themselves."""
+    items = result.get(name)
+    if not isinstance(items, list):
+        return
+    key = shape.child(name).merge_key
+    wanted = [entry.get(key) if isinstance(entry, dict) else entry for entry in order]
+
+    def rank(item: Any) -> int | None:
+        value = item.get(key) if isinstance(item, dict) else item
+        return wanted.index(value) if value in wanted else None
+
+    ranked = sorted((item for item in items if rank(item) is not None), key=lambda item: rank(item) or 0)
+    queue = iter(ranked)
+    result[name] = [item if rank(item) is None else next(queue) for item in items]
+
+
+def _without_directives(value: Any) -> Any:
+    """`value` as it is stored: nulls and directives taken out, at any depth."""
+    if isinstance(value, dict):
+        return {k: _without_directives(v) for k, v in value.items() if v is not None and not k.startswith("$")}
+    if isinstance(value, list):
+        kept = [v for v in value if not (isinstance(v, dict) and v.get(_PATCH) == "delete")]
+        return [_without_directives(v) for v in kept]
+    return copy.deepcopy(value)
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise StrategicPatchError(f"{name}: a list is expected, found {type(value).__name__}")
+    return value
