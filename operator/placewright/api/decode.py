@@ -1,0 +1,37 @@
+"""From JSON (bytes or plain dicts) to the structs of this room, with errors that name the field."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class DecodeError(ValueError):
+    """The object does not have the shape of its kind; the message names the field, what was found and what is allowed."""
+
+
+@cache
+def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cast(type[Any], kind))
+
+
+def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """Decode JSON text into `kind`; raise `DecodeError`."""
+    try:
+        value: T = _decoder(kind).decode(raw)
+    except msgspec.MsgspecError as error:
+        raise DecodeError(f"{kind.__name__}: {error}") from None
+    return value
+
+
+def convert(body: Mapping[str, Any], kind: type[T]) -> T:
+    """Turn an already parsed mapping (from Kopf or YAML) into `kind`; raise `DecodeError`."""
+    try:
+        return msgspec.convert(body, kind, from_attributes=False)
+    except msgspec.ValidationError as error:
+        raise DecodeError(f"{kind.__name__}: {error}") from None

@@ -1,0 +1,342 @@
+"""The Kubernetes objects a scheduler reads, as msgspec structs.
+
+Only the fields that scheduling looks at are declared; everything else in the JSON is skipped by the decoder. Collections are never
+`None` after decoding. The structs are frozen: one decoded object may be shared by queue, cache and records.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NewType
+
+import msgspec
+
+NodeName = NewType("NodeName", str)
+#: `namespace/name`, the key of a pod in every queue structure.
+PodKey = NewType("PodKey", str)
+
+Effect = Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"]
+#: A quantity as JSON carries it: mostly text, numbers from hand-written YAML.
+RawQuantity = str | int | float
+ResourceList = dict[str, RawQuantity]
+Labels = dict[str, str]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+
+
+class KubeObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
+    """Common settings: camelCase in JSON, no garbage-collector tracking (there are no cycles)."""
+
+
+class OwnerReference(KubeObject, frozen=True):
+    """The controller that made an object."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(KubeObject, frozen=True):
+    """`metadata`, reduced to what identifies and labels."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    owner_references: list[OwnerReference] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+# --- selectors ---------------------------------------------------------------------------------------------------------------
+
+
+class Requirement(KubeObject, frozen=True):
+    """One expression of a label or node selector; the operator is checked where it is evaluated."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(KubeObject, frozen=True):
+    """`matchLabels` AND `matchExpressions`; empty matches everything."""
+
+    match_labels: Labels | None = None
+    match_expressions: list[Requirement] | None = None
+
+
+class NodeSelectorTerm(KubeObject, frozen=True):
+    """Expressions over labels and fields of a node, ANDed; an empty term matches nothing."""
+
+    match_expressions: list[Requirement] | None = None
+    match_fields: list[Requirement] | None = None
+
+
+class NodeSelector(KubeObject, frozen=True):
+    """Terms, ORed."""
+
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+class PreferredSchedulingTerm(KubeObject, frozen=True):
+    """A node preference with a weight of 1 to 100."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(KubeObject, frozen=True):
+    """Required and preferred node selection."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
+
+
+class PodAffinityTerm(KubeObject, frozen=True):
+    """Pods that attract or repel, and the topology inside which they do."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class WeightedPodAffinityTerm(KubeObject, frozen=True):
+    """A preferred affinity term with a weight of 1 to 100."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(KubeObject, frozen=True):
+    """Affinity or anti-affinity between pods: both have this shape."""
+
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = None
+
+
+class Affinity(KubeObject, frozen=True):
+    """`spec.affinity`."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(KubeObject, frozen=True):
+    """One constraint of `spec.topologySpreadConstraints`."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+# --- pods --------------------------------------------------------------------------------------------------------------------
+
+
+class Toleration(KubeObject, frozen=True):
+    """One entry of `spec.tolerations`; empty key with Exists tolerates everything."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class ContainerPort(KubeObject, frozen=True):
+    """A port a container exposes; only host ports matter here."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class ResourceRequirements(KubeObject, frozen=True):
+    """Requests and limits of a container or a pod."""
+
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+
+
+class Container(KubeObject, frozen=True):
+    """A container, with what it asks for."""
+
+    name: str = ""
+    image: str = ""
+    ports: list[ContainerPort] | None = None
+    resources: ResourceRequirements = ResourceRequirements()
+    restart_policy: str | None = None
+
+
+class SchedulingGate(KubeObject, frozen=True):
+    """A named gate that keeps a pod from being tried."""
+
+    name: str = ""
+
+
+class PodSpec(KubeObject, frozen=True):
+    """`spec` of a pod."""
+
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    node_selector: Labels | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    topology_spread_constraints: list[TopologySpreadConstraint] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    volumes: list[dict[str, Any]] | None = None
+
+
+class Condition(KubeObject, frozen=True):
+    """A status condition of any object."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+class PodStatus(KubeObject, frozen=True):
+    """`status` of a pod."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    conditions: list[Condition] | None = None
+
+
+class Pod(KubeObject, frozen=True):
+    """A pod as the API server serves it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+# --- nodes -------------------------------------------------------------------------------------------------------------------
+
+
+class Taint(KubeObject, frozen=True):
+    """A taint; frozen, so that sets of taints can be dictionary-encoded."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(KubeObject, frozen=True):
+    """`spec` of a node."""
+
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+
+
+class ContainerImage(KubeObject, frozen=True):
+    """An image present on a node, under all its names."""
+
+    names: list[str] | None = None
+    size_bytes: int = 0
+
+
+class NodeStatus(KubeObject, frozen=True):
+    """`status` of a node."""
+
+    allocatable: ResourceList | None = None
+    capacity: ResourceList | None = None
+    images: list[ContainerImage] | None = None
+    conditions: list[Condition] | None = None
+    declared_features: list[str] | None = None
+
+
+class Node(KubeObject, frozen=True):
+    """A node as the API server serves it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+# --- the rest ----------------------------------------------------------------------------------------------------------------
+
+
+class Namespace(KubeObject, frozen=True):
+    """A namespace: its labels matter to pod affinity."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class SelectorSpec(KubeObject, frozen=True):
+    """`spec.selector` of a workload."""
+
+    selector: LabelSelector | None = None
+
+
+class Workload(KubeObject, frozen=True):
+    """A ReplicaSet or StatefulSet: its selector spreads pods by default."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: SelectorSpec = SelectorSpec()
+
+
+class MapSelectorSpec(KubeObject, frozen=True):
+    """`spec.selector` of a Service or ReplicationController: plain pairs."""
+
+    selector: Labels | None = None
+
+
+class Service(KubeObject, frozen=True):
+    """A Service or ReplicationController: its selector spreads pods by default."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MapSelectorSpec = MapSelectorSpec()
+
+
+class DisruptionBudgetSpec(KubeObject, frozen=True):
+    """`spec` of a PodDisruptionBudget."""
+
+    selector: LabelSelector | None = None
+
+
+class DisruptionBudgetStatus(KubeObject, frozen=True):
+    """`status` of a PodDisruptionBudget."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] | None = None
+
+
+class PodDisruptionBudget(KubeObject, frozen=True):
+    """A budget that preemption tries to respect."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus = DisruptionBudgetStatus()
+
+
+class PriorityClass(KubeObject, frozen=True):
+    """A named priority."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None

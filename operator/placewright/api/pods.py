@@ -1,0 +1,119 @@
+"""A pod with everything the scheduler derives from it, derived once.
+
+`PodInfo` is what travels: intake, queue, cycle, columns and binding all pass this one object. It is replaced, never changed, when the
+pod changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from placewright.api.objects import Affinity, NodeName, Pod, PodKey
+from placewright.api.requests import pod_requests, scoring_requests
+
+NO_LABELS: Final[Mapping[str, str]] = {}
+#: The wildcard address: conflicts with every other address on the same port.
+ANY_ADDRESS: Final = "0.0.0.0"
+FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
+
+
+class HostPort(NamedTuple):
+    """A port claimed on the node itself."""
+
+    protocol: str
+    port: int
+    address: str
+
+
+class PodGroup(NamedTuple):
+    """What pairwise plugins see of a pod; pods with equal groups are counted together.
+
+    `affinity` is the pod's whole pod affinity and anti-affinity as canonical JSON, empty for most pods: existing pods' own terms matter
+    to newcomers.
+    """
+
+    namespace: str
+    labels: frozenset[tuple[str, str]]
+    terminating: bool
+    affinity: bytes
+
+
+class PodInfo:
+    """A decoded pod and what follows from its spec.
+
+    Attributes:
+        pod: the decoded object.
+        key: `namespace/name`.
+        requests: resource name to amount in column units (milli-CPU, bytes, counts).
+        scoring_cpu, scoring_memory: requests with defaults for empty containers (milli-CPU, bytes).
+        host_ports: ports claimed on the node.
+        group: identity for pairwise counting.
+
+    Raises `QuantityError` when a resource quantity does not parse.
+    """
+
+    __slots__ = (
+        "group", "host_ports", "key", "name", "namespace", "node_name", "pod", "priority", "requests", "scheduler_name",
+        "scoring_cpu", "scoring_memory", "signatures", "uid",
+    )  # fmt: skip
+
+    def __init__(self, pod: Pod) -> None:
+        meta, spec = pod.metadata, pod.spec
+        self.pod = pod
+        self.name = meta.name
+        self.namespace = meta.namespace
+        self.key = PodKey(f"{meta.namespace}/{meta.name}")
+        self.uid = meta.uid
+        self.node_name = NodeName(spec.node_name)
+        self.scheduler_name = spec.scheduler_name
+        self.priority = spec.priority or 0
+        self.requests = pod_requests(spec)
+        self.scoring_cpu, self.scoring_memory = scoring_requests(spec)
+        self.host_ports = _host_ports(pod)
+        self.group = PodGroup(
+            meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
+        )
+        #: Scheduling signatures by profile runtime, filled in by the framework (see `framework.signature`).
+        self.signatures: dict[int, object] = {}
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key}, uid={self.uid})"
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The pod's labels, never None."""
+        return self.pod.metadata.labels or NO_LABELS
+
+    @property
+    def terminating(self) -> bool:
+        """True once somebody asked for the pod's deletion."""
+        return self.pod.metadata.deletion_timestamp is not None
+
+    @property
+    def finished(self) -> bool:
+        """True for pods that hold no resources any more (Succeeded, Failed)."""
+        return self.pod.status.phase in FINISHED_PHASES
+
+    @property
+    def nominated_node(self) -> NodeName:
+        """The node preemption made room on, or empty."""
+        return NodeName(self.pod.status.nominated_node_name)
+
+
+def _pod_affinity(affinity: Affinity | None) -> bytes:
+    if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
+        return b""
+    return msgspec.json.encode((affinity.pod_affinity, affinity.pod_anti_affinity), order="deterministic")
+
+
+def _host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    sidecars = (c for c in pod.spec.init_containers or () if c.restart_policy == "Always")
+    return tuple(
+        HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
+        for container in (*(pod.spec.containers or ()), *sidecars)
+        for port in container.ports or ()
+        if port.host_port > 0
+    )

@@ -1,0 +1,61 @@
+"""Kubernetes quantities as integers.
+
+A quantity (`100m`, `1.5Gi`, `2e3`) is held in nano-units, the finest step the API server keeps, so that sums are exact and rounding
+happens once, at the end, and upwards, as ``resource.Quantity`` does it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+NANO: Final = 10**9
+
+_PATTERN: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<digits>\d+\.?\d*|\.\d+)(?:(?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?\d{1,3}))"
+)
+_SCALES: Final = {
+    "n": 1, "u": 10**3, "m": 10**6, "": NANO,
+    "k": NANO * 10**3, "M": NANO * 10**6, "G": NANO * 10**9, "T": NANO * 10**12, "P": NANO * 10**15, "E": NANO * 10**18,
+    "Ki": NANO << 10, "Mi": NANO << 20, "Gi": NANO << 30, "Ti": NANO << 40, "Pi": NANO << 50, "Ei": NANO << 60,
+}  # fmt: skip
+#: No single amount counts for more than this (9 PB, 9·10¹² CPUs). It keeps every sum and every product with a score inside int64,
+#: and every amount exact as a float, whatever a hostile manifest claims.
+LARGEST_AMOUNT: Final = 2**53
+
+
+class QuantityError(ValueError):
+    """The text is not a Kubernetes quantity."""
+
+    def __init__(self, text: object) -> None:
+        super().__init__(f"{text!r} is not a quantity; expected a number with an optional suffix such as 250m, 2, 1.5Gi or 1e3")
+
+
+@lru_cache(maxsize=65536)
+def nano(text: str | float) -> int:
+    """Return the quantity in nano-units, rounded up; raise `QuantityError` on anything else."""
+    match = _PATTERN.fullmatch(str(text))
+    if match is None:
+        raise QuantityError(text)
+    whole, _, fraction = match["digits"].partition(".")
+    exponent = match["exponent"]
+    if exponent is None:
+        scale = _SCALES[match["suffix"]]
+        shift = 0
+    else:
+        scale, shift = NANO, int(exponent)
+    numerator: int = int((whole or "0") + fraction) * scale * 10 ** max(shift, 0)
+    denominator: int = 10 ** (len(fraction) + max(-shift, 0))
+    magnitude = -(-numerator // denominator)
+    return -magnitude if match["sign"] == "-" else magnitude
+
+
+def ceil_units(nanos: int) -> int:
+    """Whole units (bytes, counts) of a nano amount, rounded up and at most `LARGEST_AMOUNT`."""
+    return min(-(-nanos // NANO), LARGEST_AMOUNT)
+
+
+def ceil_milli(nanos: int) -> int:
+    """Milli-units (milli-CPU) of a nano amount, rounded up and at most `LARGEST_AMOUNT`."""
+    return min(-(-nanos // 10**6), LARGEST_AMOUNT)

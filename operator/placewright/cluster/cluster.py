@@ -1,0 +1,337 @@
+"""The cluster as columns: one row a node, with the pods that stand on it counted into the columns.
+
+One object owns this state, `Cluster`; only its methods write. Plugins read columns. A pod is on a row either because the API server
+says so (assigned) or because we decided so and wait to hear it back (assumed). Pods on a node that nobody has shown yet are remembered
+and counted when the node comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.objects import Node, NodeName, Taint
+from placewright.api.pods import PodInfo
+from placewright.api.requests import PODS, canonical, is_native_or_scalar
+from placewright.cluster.encoding import EncodedColumn
+from placewright.cluster.groups import GroupCounts
+from placewright.cluster.images import Images
+from placewright.cluster.journal import Journal
+from placewright.cluster.objects import ClusterObjects
+from placewright.cluster.ports import HostPorts
+from placewright.cluster.resources import Resources, grown
+
+_FIRST_CAPACITY: Final = 64
+
+
+class AssumeError(Exception):
+    """A pod cannot be assumed or forgotten: it is already on a node, or not assumed there."""
+
+
+class Placement(NamedTuple):
+    """Where a pod stands, and whether that is only our own assumption so far."""
+
+    pod: PodInfo
+    node: NodeName
+    assumed: bool
+
+
+class Cluster:
+    """Nodes, the pods on them, and what changed since when.
+
+    Attributes:
+        names: node name by row; None for a free row.
+        resources: allocatable and requested, by resource.
+        taints, unschedulable: what repels pods, by row.
+        images, ports, groups: indexes from image, host port and pod group to rows.
+        objects: everything that is neither node nor pod.
+        node_journal: rows whose node object changed.
+        pod_journal: rows whose pods changed.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[NodeName | None] = []
+        self.resources = Resources(_FIRST_CAPACITY)
+        self.taints: EncodedColumn[tuple[Taint, ...]] = EncodedColumn(_FIRST_CAPACITY, ())
+        self.unschedulable = np.zeros(_FIRST_CAPACITY, np.bool_)
+        self.images = Images()
+        self.ports = HostPorts()
+        self.groups = GroupCounts()
+        self.objects = ClusterObjects()
+        self.node_journal = Journal()
+        self.pod_journal = Journal()
+        self._capacity = _FIRST_CAPACITY
+        self._present = np.zeros(_FIRST_CAPACITY, np.bool_)
+        self._pod_count = np.zeros(_FIRST_CAPACITY, np.int64)
+        self._pod_limit = np.zeros(_FIRST_CAPACITY, np.int64)
+        self._scoring_cpu = np.zeros(_FIRST_CAPACITY, np.int64)
+        self._scoring_memory = np.zeros(_FIRST_CAPACITY, np.int64)
+        self._labels: dict[str, EncodedColumn[str | None]] = {}
+        self._nodes: list[Node | None] = []
+        self._row_of: dict[NodeName, int] = {}
+        self._free_rows: list[int] = []
+        self._placements: dict[str, Placement] = {}
+        self._pods_on: dict[NodeName, dict[str, PodInfo]] = {}
+        self._assumed_count = 0
+
+    # --- reading ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Number of rows, free ones included; every column is at least this long."""
+        return len(self.names)
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes."""
+        return len(self._row_of)
+
+    @property
+    def pod_count_total(self) -> int:
+        """Number of pods on nodes, assumed ones included."""
+        return len(self._placements)
+
+    @property
+    def assumed_count(self) -> int:
+        """Number of pods that we placed and the API server has not confirmed yet."""
+        return self._assumed_count
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """True for rows that hold a node; shape (size,)."""
+        return self._present[: len(self.names)]
+
+    @property
+    def pod_count(self) -> NDArray[np.int64]:
+        """Pods per row; shape (size,)."""
+        return self._pod_count[: len(self.names)]
+
+    @property
+    def pod_limit(self) -> NDArray[np.int64]:
+        """Allocatable pods per row; shape (size,)."""
+        return self._pod_limit[: len(self.names)]
+
+    @property
+    def scoring_cpu(self) -> NDArray[np.int64]:
+        """Requested milli-CPU per row, empty containers counted with a default; shape (size,)."""
+        return self._scoring_cpu[: len(self.names)]
+
+    @property
+    def scoring_memory(self) -> NDArray[np.int64]:
+        """Requested bytes of memory per row, empty containers counted with a default; shape (size,)."""
+        return self._scoring_memory[: len(self.names)]
+
+    def rows(self) -> NDArray[np.intp]:
+        """Rows that hold a node, ascending."""
+        return np.flatnonzero(self.present)
+
+    def row(self, node: NodeName) -> int | None:
+        """The row of a node, or None."""
+        return self._row_of.get(node)
+
+    def node(self, row: int) -> Node:
+        """The node object of a row; `KeyError` for a free row."""
+        node = self._nodes[row]
+        if node is None:
+            raise KeyError(row)
+        return node
+
+    def nodes(self) -> Iterator[Node]:
+        """All nodes, in row order."""
+        return (node for node in self._nodes if node is not None)
+
+    def label(self, key: str) -> EncodedColumn[str | None]:
+        """The column of a label: each node's value, None where it has no such label."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = EncodedColumn(self._capacity, None)
+            for row, node in enumerate(self._nodes):
+                if node is not None:
+                    column.set(row, (node.metadata.labels or {}).get(key))
+        return column
+
+    def pods_on(self, node: NodeName) -> Iterable[PodInfo]:
+        """Pods on a node, assumed ones included; also for nodes that are not there (yet, or any more)."""
+        return self._pods_on.get(node, {}).values()
+
+    def placement(self, uid: str) -> Placement | None:
+        """Where a pod stands, or None."""
+        return self._placements.get(uid)
+
+    def placements(self) -> Iterable[Placement]:
+        """All pods on nodes."""
+        return self._placements.values()
+
+    # --- nodes -----------------------------------------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> Node | None:
+        """Add or update a node; returns what was known before. Raises `QuantityError` on a bad allocatable, changing nothing."""
+        amounts = canonical(node.status.allocatable or {})
+        name = NodeName(node.metadata.name)
+        row = self._row_of.get(name)
+        if row is None:
+            row = self._new_row(name)
+        old, self._nodes[row] = self._nodes[row], node
+        self._write_node(row, node, amounts)
+        if old is None:
+            for pod in self.pods_on(name):
+                self._count(pod, row, 1)
+        self.node_journal.append(row)
+        return old
+
+    def remove_node(self, name: NodeName) -> Node | None:
+        """Take a node away; its pods are remembered until they are deleted. Returns the node, or None when it was unknown."""
+        row = self._row_of.pop(name, None)
+        if row is None:
+            return None
+        for pod in self.pods_on(name):
+            self._count(pod, row, -1)
+        node = self.node(row)
+        self._present[row] = False
+        self.names[row] = None
+        self._nodes[row] = None
+        self._write_node(row, Node(), {})
+        self._free_rows.append(row)
+        self.node_journal.append(row)
+        return node
+
+    def _new_row(self, name: NodeName) -> int:
+        if self._free_rows:
+            row = self._free_rows.pop()
+            self.names[row] = name
+        else:
+            row = len(self.names)
+            if row == self._capacity:
+                self._grow(2 * self._capacity)
+            self.names.append(name)
+            self._nodes.append(None)
+        self._row_of[name] = row
+        self._present[row] = True
+        return row
+
+    def _write_node(self, row: int, node: Node, amounts: Mapping[str, int]) -> None:
+        self.resources.set_allocatable(row, {n: a for n, a in amounts.items() if is_native_or_scalar(n)})
+        self._pod_limit[row] = amounts.get(PODS, 0)
+        self.unschedulable[row] = node.spec.unschedulable
+        self.taints.set(row, tuple(node.spec.taints or ()))
+        self.images.set_row(row, node.status.images or ())
+        labels = node.metadata.labels or {}
+        for key, column in self._labels.items():
+            column.set(row, labels.get(key))
+
+    def _grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        self.resources.grow(capacity)
+        self.taints.grow(capacity)
+        for column in self._labels.values():
+            column.grow(capacity)
+        self.unschedulable = grown(self.unschedulable, capacity)
+        self._present = grown(self._present, capacity)
+        self._pod_count = grown(self._pod_count, capacity)
+        self._pod_limit = grown(self._pod_limit, capacity)
+        self._scoring_cpu = grown(self._scoring_cpu, capacity)
+        self._scoring_memory = grown(self._scoring_memory, capacity)
+
+    # --- pods ------------------------------------------------------------------------------------------------------------
+
+    def assume(self, pod: PodInfo, node: NodeName) -> None:
+        """Count a pod onto a node before the API server knows; raise `AssumeError` when it already stands somewhere."""
+        known = self._placements.get(pod.uid)
+        if known is not None:
+            raise AssumeError(f"pod {pod.key} is already on node {known.node}")
+        self._enter(Placement(pod, node, assumed=True))
+
+    def forget(self, pod: PodInfo, node: NodeName) -> None:
+        """Take an assumption back; unknown pods are no error. Raise `AssumeError` when the pod is confirmed or on another node."""
+        known = self._placements.get(pod.uid)
+        if known is None:
+            return
+        if not known.assumed or known.node != node:
+            raise AssumeError(f"pod {pod.key} is {'assumed' if known.assumed else 'confirmed'} on node {known.node}, not assumed on {node}")
+        self._leave(known)
+
+    def set_pod(self, pod: PodInfo) -> Placement | None:
+        """The API server says that this pod is on `pod.node_name`: add, update or confirm. Returns what was known before."""
+        known = self._placements.get(pod.uid)
+        if known is not None and known.node == pod.node_name and _counts_alike(known.pod, pod):
+            self._replace(known, pod)
+            return known
+        if known is not None:
+            self._leave(known)
+        self._enter(Placement(pod, pod.node_name, assumed=False))
+        return known
+
+    def remove_pod(self, uid: str) -> Placement | None:
+        """The pod is gone or finished. Returns where it stood, or None when it was unknown."""
+        known = self._placements.get(uid)
+        if known is not None:
+            self._leave(known)
+        return known
+
+    @contextmanager
+    def hypothetically(self, *, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = (), row: int) -> Iterator[None]:
+        """See the columns as if these pods were added to, and those removed from, a row; undone at the end, not journalled."""
+        added, removed = tuple(add), tuple(remove)
+        self._try(added, removed, row)
+        try:
+            yield
+        finally:
+            self._try(removed, added, row)
+
+    def _try(self, add: tuple[PodInfo, ...], remove: tuple[PodInfo, ...], row: int) -> None:
+        for pod in add:
+            self._count(pod, row, 1)
+        for pod in remove:
+            self._count(pod, row, -1)
+
+    def _enter(self, placement: Placement) -> None:
+        pod, node, assumed = placement
+        self._placements[pod.uid] = placement
+        self._pods_on.setdefault(node, {})[pod.uid] = pod
+        self._assumed_count += assumed
+        row = self._row_of.get(node)
+        if row is not None:
+            self._count(pod, row, 1)
+            self.pod_journal.append(row)
+
+    def _leave(self, placement: Placement) -> None:
+        pod, node, assumed = placement
+        del self._placements[pod.uid]
+        pods = self._pods_on[node]
+        del pods[pod.uid]
+        if not pods:
+            del self._pods_on[node]
+        self._assumed_count -= assumed
+        row = self._row_of.get(node)
+        if row is not None:
+            self._count(pod, row, -1)
+            self.pod_journal.append(row)
+
+    def _replace(self, known: Placement, pod: PodInfo) -> None:
+        self._placements[pod.uid] = Placement(pod, known.node, assumed=False)
+        self._pods_on[known.node][pod.uid] = pod
+        self._assumed_count -= known.assumed
+
+    def _count(self, pod: PodInfo, row: int, sign: int) -> None:
+        self.resources.add_requests(row, pod.requests, sign)
+        self._scoring_cpu[row] += sign * pod.scoring_cpu
+        self._scoring_memory[row] += sign * pod.scoring_memory
+        self._pod_count[row] += sign
+        if pod.host_ports:
+            self.ports.add(pod.host_ports, row, sign)
+        self.groups.add(pod, row, sign)
+
+
+def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
+    """True when replacing one pod by the other changes no column."""
+    return (
+        one.requests == other.requests
+        and one.scoring_cpu == other.scoring_cpu
+        and one.scoring_memory == other.scoring_memory
+        and one.host_ports == other.host_ports
+        and one.group == other.group
+    )

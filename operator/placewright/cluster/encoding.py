@@ -1,0 +1,71 @@
+"""Dictionary encoding: each distinct value once, and a small integer per node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+V = TypeVar("V", bound=Hashable)
+D = TypeVar("D", bound=np.generic)
+
+
+class EncodedColumn(Generic[V]):
+    """One value per row, stored as a code into `values`.
+
+    Attributes:
+        values: distinct values by code; code 0 is the value of rows never set. Values that no row has any more are dropped when they
+            outnumber the rows, so that a cluster whose nodes come and go does not grow this list for ever.
+    """
+
+    def __init__(self, capacity: int, default: V) -> None:
+        self.values: list[V] = [default]
+        self._codes_of: dict[V, int] = {default: 0}
+        self._codes = np.zeros(capacity, np.int32)
+
+    def set(self, row: int, value: V) -> None:
+        """Give a row its value."""
+        code = self._codes_of.get(value)
+        if code is None:
+            if len(self.values) > 2 * len(self._codes) + 16:
+                self._drop_unused()
+            code = self._codes_of[value] = len(self.values)
+            self.values.append(value)
+        self._codes[row] = code
+
+    def get(self, row: int) -> V:
+        """The value of a row."""
+        return self.values[int(self._codes[row])]
+
+    def code(self, value: V) -> int | None:
+        """The code of a value, or None when no row ever had it."""
+        return self._codes_of.get(value)
+
+    def codes(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Codes of these rows, shape (len(rows),)."""
+        return self._codes[rows]
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more rows."""
+        self._codes = np.concatenate([self._codes, np.zeros(capacity - len(self._codes), np.int32)])
+
+    def where(self, rows: NDArray[np.intp], test: Callable[[V], bool]) -> NDArray[np.bool_]:
+        """Ask `test` once per distinct value, and gather: shape (len(rows),) bool."""
+        return self._apply(rows, test, np.bool_)
+
+    def gather(self, rows: NDArray[np.intp], number: Callable[[V], int]) -> NDArray[np.int64]:
+        """Compute `number` once per distinct value, and gather: shape (len(rows),) int64."""
+        return self._apply(rows, number, np.int64)
+
+    def _apply(self, rows: NDArray[np.intp], function: Callable[[V], Any], dtype: type[D]) -> NDArray[D]:
+        if len(rows) < len(self.values):  # a few rows of many values: asking the rows is cheaper
+            return np.fromiter((function(self.values[code]) for code in self._codes[rows]), dtype, len(rows))
+        return np.fromiter((function(v) for v in self.values), dtype, len(self.values))[self._codes[rows]]
+
+    def _drop_unused(self) -> None:
+        used, codes = np.unique(np.append(self._codes, 0), return_inverse=True)
+        self.values = [self.values[code] for code in used]
+        self._codes_of = {value: code for code, value in enumerate(self.values)}
+        self._codes = codes[:-1].astype(np.int32)

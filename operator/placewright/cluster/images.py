@@ -1,0 +1,51 @@
+"""Container images by name: how big, and on which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from placewright.api.objects import ContainerImage
+
+
+class ImageState(NamedTuple):
+    """One image name: its size in bytes (the first size seen, as upstream has it) and the rows that have it."""
+
+    size: int
+    rows: dict[int, None]
+
+
+class Images:
+    """Postings from image name to rows.
+
+    Attributes:
+        version: grows when an image appears on or leaves a row.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._states: dict[str, ImageState] = {}
+        self._on_row: dict[int, dict[str, int]] = {}
+
+    def set_row(self, row: int, images: Iterable[ContainerImage]) -> None:
+        """Replace what a row has."""
+        present = {name: image.size_bytes for image in images for name in image.names or ()}
+        before = self._on_row.get(row, {})
+        if present.keys() == before.keys():
+            return
+        self.version += 1
+        for name in before.keys() - present.keys():
+            self._leave(name, row)
+        for name, size in present.items():
+            self._states.setdefault(name, ImageState(size, {})).rows[row] = None
+        self._on_row[row] = present
+
+    def get(self, name: str) -> ImageState | None:
+        """Size and rows of an image, or None when no node has it."""
+        return self._states.get(name)
+
+    def _leave(self, name: str, row: int) -> None:
+        state = self._states[name]
+        state.rows.pop(row, None)
+        if not state.rows:
+            del self._states[name]

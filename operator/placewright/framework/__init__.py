@@ -1,0 +1,1 @@
+"""The plugin contract, the registry of plugins and one profile's runtime."""

@@ -1,0 +1,135 @@
+"""Cluster events and queueing hints: which change in the cluster could help which rejected pod.
+
+A plugin registers, for each kind of event that could turn its rejection around, a hint: a function that looks at the pod and at the
+object before and after, and says whether trying again is worth it. Facts: kube-scheduler's `framework/types.go` and plugin hints.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.pods import PodInfo
+
+
+class EventResource(enum.StrEnum):
+    """The kind of object an event is about. `ANY` is the wildcard."""
+
+    ANY = "*"
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULED_POD = "UnscheduledPod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    STORAGE_CLASS = "StorageClass"
+    CSI_NODE = "CSINode"
+    CSI_DRIVER = "CSIDriver"
+    CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
+    VOLUME_ATTACHMENT = "VolumeAttachment"
+    RESOURCE_CLAIM = "ResourceClaim"
+    RESOURCE_SLICE = "ResourceSlice"
+    DEVICE_CLASS = "DeviceClass"
+
+
+class Action(enum.IntFlag):
+    """What happened to the object; update actions say what about it changed."""
+
+    ADD = enum.auto()
+    DELETE = enum.auto()
+    UPDATE_NODE_ALLOCATABLE = enum.auto()
+    UPDATE_NODE_LABEL = enum.auto()
+    UPDATE_NODE_TAINT = enum.auto()
+    UPDATE_NODE_CONDITION = enum.auto()
+    UPDATE_NODE_ANNOTATION = enum.auto()
+    UPDATE_NODE_DECLARED_FEATURE = enum.auto()
+    UPDATE_POD_LABEL = enum.auto()
+    UPDATE_POD_SCALE_DOWN = enum.auto()
+    UPDATE_POD_TOLERATION = enum.auto()
+    UPDATE_POD_GATES_ELIMINATED = enum.auto()
+    UPDATE_POD_GENERATED_CLAIM = enum.auto()
+    UPDATE_OTHER = enum.auto()
+
+    UPDATE = (
+        UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_ANNOTATION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_CLAIM
+        | UPDATE_OTHER
+    )
+    ALL = ADD | DELETE | UPDATE
+
+
+_POD_RESOURCES: Final = frozenset({EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """Something that happened; `label` is the name metrics use (`AssignedPodDelete`, `NodeAdd`)."""
+
+    resource: EventResource
+    action: Action
+    label: str = ""
+
+    @property
+    def wildcard(self) -> bool:
+        """True for the event that concerns every plugin."""
+        return self.resource is EventResource.ANY and self.action == Action.ALL
+
+    def concerns(self, registered: ClusterEvent) -> bool:
+        """True when a plugin that registered `registered` must be asked about this event."""
+        if registered.wildcard:
+            return True
+        if not self.action & registered.action:
+            return False
+        if registered.resource is EventResource.POD:
+            return self.resource in _POD_RESOURCES
+        return self.resource is registered.resource
+
+
+#: Every plugin is interested; used after timeouts, forced activation and repairs.
+WILDCARD: Final = ClusterEvent(EventResource.ANY, Action.ALL, "Wildcard")
+UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(EventResource.ANY, Action.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE: Final = ClusterEvent(EventResource.ANY, Action.ALL, "ForceActivate")
+ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.ASSIGNED_POD, Action.ADD, "AssignedPodAdd")
+ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE, "AssignedPodDelete")
+NODE_ADD: Final = ClusterEvent(EventResource.NODE, Action.ADD, "NodeAdd")
+NODE_DELETE: Final = ClusterEvent(EventResource.NODE, Action.DELETE, "NodeDelete")
+
+
+class Hint(enum.Enum):
+    """A hint's answer: is it worth trying this pod again after this event?"""
+
+    QUEUE = "Queue"
+    SKIP = "QueueSkip"
+
+
+#: (rejected pod, object before or None, object after or None) to `Hint`. Pods arrive as `PodInfo`, all else as its `api.objects` struct.
+HintFunction = Callable[[PodInfo, Any, Any], Hint]
+
+
+def always(_pod: PodInfo, _old: Any, _new: Any) -> Hint:
+    """The hint for events that always justify another try."""
+    return Hint.QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class EventInterest:
+    """An event a plugin wants to hear of, and the hint to ask."""
+
+    event: ClusterEvent
+    hint: HintFunction = always
+
+
+def interest(resource: EventResource, action: Action, hint: HintFunction = always) -> EventInterest:
+    """Short form for a plugin's table of events."""
+    return EventInterest(ClusterEvent(resource, action), hint)

@@ -1,0 +1,345 @@
+"""The plugin contract: the same for our plugins and for anyone else's.
+
+A plugin is a class with a `name`, a typed dataclass of arguments (`Args`), and one or more of the extension points below, each a base class
+with one method to write. A pod passes them in this order:
+
+    PreEnqueue · QueueSort · [PreFilter · Filter · PostFilter (nothing fits) · PreScore · Score · normalise · Reserve · Permit]
+    · [wait on Permit · PreBind · Bind · PostBind]
+
+The first bracket is the scheduling cycle, one pod at a time and never awaiting; the second is the binding cycle, many at once.
+
+Filter and Score see **all nodes at once**: they get an array of node rows and answer with an array of the same length. What a column depends
+on (`reads`) decides how it is kept: a column that reads only a node and its pods is computed once for pods that look alike (`sign`), and
+then only in the rows that changed.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import EventInterest
+from placewright.framework.status import SKIP, SUCCESS, Code, Status
+
+#: Node rows, shape (k,), intp.
+Rows = NDArray[np.intp]
+#: One answer a row, shape (k,).
+BoolColumn = NDArray[np.bool_]
+IntColumn = NDArray[np.int64]
+#: Seconds on the scheduler's clock.
+Seconds = float
+
+MAX_NODE_SCORE: Final = 100
+
+T = TypeVar("T")
+
+
+class Reads(enum.Enum):
+    """What a filter's or score's column depends on, besides the pod.
+
+    NODE: the node object alone. A row is recomputed when the node changes.
+    NODE_AND_ITS_PODS: also the pods on that node. A row is recomputed when either changes.
+    CLUSTER: anything. The whole column is recomputed unless `fingerprint` says that nothing relevant changed.
+    """
+
+    NODE = "node"
+    NODE_AND_ITS_PODS = "node and its pods"
+    CLUSTER = "cluster"
+
+
+@dataclass(slots=True)
+class CycleState:
+    """What plugins remember between the extension points of one cycle; each under its own name."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    #: Plugins that said SKIP in PreFilter or PreScore: not asked again in this cycle.
+    skip_filter: set[str] = field(default_factory=set)
+    skip_score: set[str] = field(default_factory=set)
+    #: Pods to be moved to the active queue once this pod has been placed.
+    activate: dict[str, PodInfo] = field(default_factory=dict)
+
+    def read(self, key: str, kind: type[T]) -> T:
+        """The value that was written under this key; `KeyError` when the plugin's earlier step did not run."""
+        value = self.data[key]
+        if not isinstance(value, kind):
+            raise TypeError(f"cycle state {key!r} holds {type(value).__name__}, not {kind.__name__}")
+        return value
+
+    def write(self, key: str, value: object) -> None:
+        """Remember a value for a later step of this cycle."""
+        self.data[key] = value
+
+
+class Rejection(NamedTuple):
+    """Rows that a filter rejected for one and the same reason."""
+
+    status: Status
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """What PreFilter found: a status, and the nodes to look at (None: all)."""
+
+    status: Status = SUCCESS
+    nodes: frozenset[NodeName] | None = None
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Why no node fits: by row, the plugin that said no first, and its reasons.
+
+    Attributes:
+        node_count: how many nodes there were.
+        rejections: rows grouped by status; every row at most once.
+        absent: the status of all nodes that no rejection names (a PreFilter rejected the pod as a whole), else None.
+        prefilter_message: set when PreFilter rejected the pod on every node.
+        postfilter_message: what PostFilter had to say.
+    """
+
+    node_count: int
+    rejections: list[Rejection] = field(default_factory=list)
+    absent: Status | None = None
+    prefilter_message: str = ""
+    postfilter_message: str = ""
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """What PostFilter achieved: a nominated node ("" clears an earlier nomination, None leaves it), and the victims to evict."""
+
+    status: Status
+    nominated_node: NodeName | None = None
+    victims: tuple[PodInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoArgs:
+    """Arguments of a plugin that takes none."""
+
+
+class Handle(Protocol):
+    """What a plugin may ask of the scheduler around it."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster as columns."""
+
+    @property
+    def binder(self) -> Binder:
+        """Where bindings go."""
+
+    def nominated_pods(self, node: NodeName) -> Iterable[PodInfo]:
+        """Pods that preemption made room for on this node and that are not placed yet."""
+
+    def fits_with_nominated(self, pod: PodInfo, state: CycleState, row: int) -> bool:
+        """Run the profile's filters on one row, with and without the pods nominated there: both passes must succeed."""
+
+
+class Binder(Protocol):
+    """The port through which a decision becomes a Binding."""
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        """Write the Binding; raise `BindError` when it did not happen or was refused."""
+
+
+class BindError(Exception):
+    """A Binding was not accepted. `conflict` is true for 409: somebody else bound, deleted or replaced the pod."""
+
+    def __init__(self, message: str, *, conflict: bool = False) -> None:
+        super().__init__(message)
+        self.conflict = conflict
+
+
+class Plugin:
+    """Base of all plugins.
+
+    `sign` returns what of a pod this plugin's columns depend on. Pods whose signatures are equal for every enabled plugin share
+    columns. Return None when no two pods may share (nothing is then cached for such pods).
+    """
+
+    name: ClassVar[str]
+    Args: ClassVar[type[Any]] = NoArgs
+    #: The weight used when a profile does not say; upstream's default profile for our plugins.
+    default_weight: ClassVar[int] = 1
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        self.args = args
+        self.handle = handle
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """What this plugin reads of the pod; () when it reads nothing."""
+        return ()
+
+    def events(self) -> Sequence[EventInterest] | None:
+        """Events that could turn this plugin's rejection around; None for "any event"."""
+        return None
+
+
+class PreEnqueuePlugin(Plugin, ABC):
+    """Keeps a pod out of the active queue until it may be tried."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """SUCCESS, or a rejection that gates the pod."""
+
+
+class QueueSortPlugin(Plugin, ABC):
+    """Orders the active queue. All profiles must agree on one."""
+
+    @abstractmethod
+    def sort_key(self, pod: PodInfo, timestamp: Seconds) -> tuple[Any, ...]:
+        """Pods are tried in ascending order of this key; `timestamp` is when the pod entered the queue."""
+
+
+class PreFilterPlugin(Plugin, ABC):
+    """Looks at the pod once, before any node."""
+
+    @abstractmethod
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """SKIP when Filter has nothing to check; a rejection rejects the pod on every node."""
+
+
+class FilterPlugin(Plugin, ABC):
+    """Says which nodes can hold the pod."""
+
+    reads: ClassVar[Reads] = Reads.NODE
+
+    @abstractmethod
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True for each row that can hold the pod; shape (len(rows),)."""
+
+    @abstractmethod
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """Why these rows, all of them rejected by `filter`, were rejected: grouped, every row in exactly one group."""
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
+        """For `Reads.CLUSTER`: equal fingerprints promise equal columns; None promises nothing."""
+        return None
+
+
+class PostFilterPlugin(Plugin, ABC):
+    """Tries to make room when no node fits."""
+
+    @abstractmethod
+    def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
+        """SUCCESS with a nominated node, or UNSCHEDULABLE with what was tried."""
+
+
+class PreScorePlugin(Plugin, ABC):
+    """Looks at the feasible nodes once, before scoring."""
+
+    @abstractmethod
+    def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
+        """SKIP when this plugin's Score contributes nothing for this pod; any other failure ends the cycle."""
+
+
+class ScorePlugin(Plugin, ABC):
+    """Ranks the feasible nodes."""
+
+    reads: ClassVar[Reads] = Reads.NODE
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """Raw scores, shape (len(rows),), int64. Without normalisation they must lie in 0..100."""
+
+    def summarise(self, state: CycleState, raw: IntColumn) -> Hashable | None:
+        """What normalisation needs to know of all feasible raw scores (their maximum, say); None: no normalisation."""
+        return None
+
+    def normalise(self, state: CycleState, raw: IntColumn, summary: Any) -> IntColumn:
+        """Raw scores to 0..100, given the summary; row by row, so that one changed row can be done alone."""
+        return raw
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
+        """For `Reads.CLUSTER`: equal fingerprints promise equal raw columns; None promises nothing."""
+        return None
+
+
+class ReservePlugin(Plugin, ABC):
+    """Keeps what the pod will need while it is being bound, and gives it back."""
+
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Take; a failure unreserves all Reserve plugins in reverse order."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Give back; must tolerate never having reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermitResult:
+    """A verdict; with WAIT, for how long at most (seconds)."""
+
+    status: Status
+    timeout: Seconds = 0.0
+
+
+class PermitPlugin(Plugin, ABC):
+    """Allows, refuses or delays the binding of a placed pod."""
+
+    @abstractmethod
+    def permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitResult:
+        """SUCCESS, a rejection, or WAIT with a timeout."""
+
+
+class PreBindPlugin(Plugin, ABC):
+    """Does what must be done before the Binding is written, such as volumes."""
+
+    @abstractmethod
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Anything but SUCCESS rolls the pod back."""
+
+
+class BindPlugin(Plugin, ABC):
+    """Writes the Binding."""
+
+    @abstractmethod
+    async def bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
+        """SUCCESS, SKIP to leave it to the next Bind plugin, or an error."""
+
+
+class PostBindPlugin(Plugin, ABC):
+    """Hears that a pod was bound."""
+
+    @abstractmethod
+    def post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Informational; cannot fail the pod."""
+
+
+class MaxNormalised(ScorePlugin, ABC):
+    """Scores normalised by their maximum, kube-scheduler's `DefaultNormalizeScore`: 100·s/max, integer division."""
+
+    #: True where less is better: 100 − that.
+    reverse: ClassVar[bool] = False
+
+    def summarise(self, state: CycleState, raw: IntColumn) -> Hashable | None:
+        """The highest raw score, at least 0."""
+        return max(int(raw.max(initial=0)), 0)
+
+    def normalise(self, state: CycleState, raw: IntColumn, summary: int) -> IntColumn:
+        """100·raw/summary, or its complement; all nodes alike when nobody scored."""
+        if summary == 0:
+            return np.full_like(raw, MAX_NODE_SCORE) if self.reverse else raw
+        scaled = MAX_NODE_SCORE * raw // summary
+        return MAX_NODE_SCORE - scaled if self.reverse else scaled
+
+
+__all__ = [
+    "MAX_NODE_SCORE", "SKIP", "SUCCESS", "BindError", "BindPlugin", "Binder", "BoolColumn", "Code", "CycleState", "Diagnosis", "FilterPlugin",
+    "Handle", "IntColumn", "MaxNormalised", "NoArgs", "PermitPlugin", "PermitResult", "Plugin", "PostBindPlugin", "PostFilterPlugin",
+    "PostFilterResult", "PreBindPlugin", "PreEnqueuePlugin", "PreFilterPlugin", "PreFilterResult", "PreScorePlugin", "QueueSortPlugin", "Reads",
+    "Rejection", "ReservePlugin", "Rows", "ScorePlugin", "Seconds", "Status",
+]  # fmt: skip

@@ -1,0 +1,44 @@
+"""What the scheduler needs of the world, as protocols; `placewright.kube` implements them, tests fake them.
+
+None of these calls blocks a decision: recorders and writers take the message and return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+
+#: Seconds, monotonic; tests pass a fake.
+Clock = Callable[[], float]
+
+
+class EventType(StrEnum):
+    """The type of a Kubernetes event."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+class EventRecorder(Protocol):
+    """Writes Kubernetes events (events.k8s.io/v1) about pods, best effort."""
+
+    def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
+        """Queue one event; the note is cut to 1024 bytes."""
+
+
+class StatusWriter(Protocol):
+    """Writes the PodScheduled condition and nominations of pods that could not be placed, latest wins."""
+
+    def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
+        """Queue the condition PodScheduled=False; `nominated_node` None leaves the nomination, "" clears it."""
+
+
+class Evictor(Protocol):
+    """Removes preemption's victims."""
+
+    async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
+        """Mark the victim as disrupted by the scheduler, then delete it; raise on failure."""
