@@ -1,0 +1,111 @@
+"""A profile with every question answered: which plugins run where, in which order, with which weights and arguments.
+
+`placewright.profiles` makes one from what people wrote; the framework's runtime is built from it and asks no further. Nothing in it
+changes afterwards: another generation is another `ResolvedProfile`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.framework.interface import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+    Seconds,
+)
+
+
+class ExtensionPoint(enum.StrEnum):
+    """The points a pod passes, in that order; the values are the field names of `spec.plugins`."""
+
+    PRE_ENQUEUE = "preEnqueue"
+    QUEUE_SORT = "queueSort"
+    PRE_FILTER = "preFilter"
+    FILTER = "filter"
+    POST_FILTER = "postFilter"
+    PRE_SCORE = "preScore"
+    SCORE = "score"
+    RESERVE = "reserve"
+    PERMIT = "permit"
+    PRE_BIND = "preBind"
+    BIND = "bind"
+    POST_BIND = "postBind"
+
+    @property
+    def base(self) -> type[Plugin]:
+        """The base class that a plugin of this point extends."""
+        return _BASES[self]
+
+    def implemented_by(self, plugin: type[Plugin]) -> bool:
+        """True when the plugin has something to do at this point."""
+        return issubclass(plugin, self.base)
+
+
+_BASES: Final[Mapping[ExtensionPoint, type[Plugin]]] = {
+    ExtensionPoint.PRE_ENQUEUE: PreEnqueuePlugin,
+    ExtensionPoint.QUEUE_SORT: QueueSortPlugin,
+    ExtensionPoint.PRE_FILTER: PreFilterPlugin,
+    ExtensionPoint.FILTER: FilterPlugin,
+    ExtensionPoint.POST_FILTER: PostFilterPlugin,
+    ExtensionPoint.PRE_SCORE: PreScorePlugin,
+    ExtensionPoint.SCORE: ScorePlugin,
+    ExtensionPoint.RESERVE: ReservePlugin,
+    ExtensionPoint.PERMIT: PermitPlugin,
+    ExtensionPoint.PRE_BIND: PreBindPlugin,
+    ExtensionPoint.BIND: BindPlugin,
+    ExtensionPoint.POST_BIND: PostBindPlugin,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProfile:
+    """One generation of one profile, checked and defaulted.
+
+    Attributes:
+        scheduler_name: the `spec.schedulerName` of the pods that it places.
+        name: the SchedulingProfile object's name; `uid` and `generation` are the object's too ("" and 0 when it came from a file).
+        points: plugin names in run order, for every extension point (empty tuples included).
+        weights: weight of each plugin in `points[SCORE]`, 1 or more.
+        args: for every plugin named in `points`, an instance of its `Args`.
+        backoff_initial: seconds that a pod waits after its first rejection.
+        backoff_max: seconds that the doubling stops at; 0 switches backoff off.
+        percentage_of_nodes_to_score: 1 to 100; None means every node (0 in a manifest means the same).
+        paused: take no new pods.
+        extenders: as written, for the extender client.
+    """
+
+    scheduler_name: str
+    name: str
+    uid: str
+    generation: int
+    points: Mapping[ExtensionPoint, tuple[str, ...]]
+    weights: Mapping[str, int]
+    args: Mapping[str, object]
+    backoff_initial: Seconds
+    backoff_max: Seconds
+    percentage_of_nodes_to_score: int | None = None
+    paused: bool = False
+    extenders: tuple[Mapping[str, Any], ...] = ()
+
+    def at(self, point: ExtensionPoint) -> tuple[str, ...]:
+        """Plugin names at this point, in run order."""
+        return self.points.get(point, ())
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """Every plugin of the profile once, in the order in which a pod first meets it."""
+        return tuple(dict.fromkeys(name for point in ExtensionPoint for name in self.at(point)))
