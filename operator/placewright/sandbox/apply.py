@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placewright.sandbox.fieldsets import (
+from .fieldsets import (
     FieldPath,
     FieldSet,
     compare,
@@ -22,7 +22,7 @@ from placewright.sandbox.fieldsets import (
     prefixes,
     text,
 )
-from placewright.sandbox.shapes import Object, Shape, shape_of
+from .shapes import Object, Shape, shape_of
 
 APPLY, UPDATE = "Apply", "Update"
 

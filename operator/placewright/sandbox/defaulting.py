@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from placewright.sandbox.priorities import PriorityRefused, admit_priority
-from placewright.sandbox.shapes import Object
+from placewright.api.quantity import QuantityError, nano
+
+from .priorities import PriorityRefused, admit_priority
+from .shapes import Object
 
 __all__ = ["PriorityRefused", "admit_priority", "default"]
 
@@ -133,9 +135,18 @@ def qos_class(spec: Mapping[str, Any]) -> str:
     return "Burstable"
 
 
-def _compute(container: Mapping[str, Any], which: str) -> dict[str, str]:
+def _compute(container: Mapping[str, Any], which: str) -> dict[str, int]:
+    """The amounts of cpu and memory that are not zero, in nano-units; what is no quantity counts as left out."""
     resources = (container.get("resources") or {}).get(which) or {}
-    return {name: str(resources[name]) for name in _RESOURCES_OF_QOS if str(resources.get(name, "0")) != "0"}
+    amounts = {name: _nano(resources.get(name, 0)) for name in _RESOURCES_OF_QOS}
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
+def _nano(quantity: Any) -> int:
+    try:
+        return nano(quantity)
+    except QuantityError:
+        return 0
 
 
 def _default_node(node: Object) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placewright.sandbox.shapes import PLAIN, Object, Shape
+from .shapes import PLAIN, Object, Shape
 
 FieldPath = tuple[str, ...]
 FieldSet = frozenset[FieldPath]

@@ -6,10 +6,10 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from placewright.sandbox.apply import ApplyConflict, server_side_apply, track_update
-from placewright.sandbox.jsonpatch import JsonPatchError, apply_json_patch
-from placewright.sandbox.shapes import Object, shape_of
-from placewright.sandbox.strategic import StrategicPatchError, strategic_merge
+from .apply import ApplyConflict, server_side_apply, track_update
+from .jsonpatch import JsonPatchError, apply_json_patch
+from .shapes import Object, shape_of
+from .strategic import StrategicPatchError, strategic_merge
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

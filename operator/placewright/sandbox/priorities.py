@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from placewright.sandbox.shapes import Object
+from .shapes import Object
 
 SYSTEM_CLASSES: Mapping[str, int] = MappingProxyType(
     {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

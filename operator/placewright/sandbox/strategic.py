@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from placewright.sandbox.shapes import Object, Shape
+from .shapes import Object, Shape
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _DELETE_VALUES, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"

@@ -1,0 +1,230 @@
+"""Structural schemas: pruning, defaulting and validation of one value against the schema of a custom resource.
+
+Faults are worded as an API server words them, since people search for those sentences.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_RESOURCE_FIELDS = ("apiVersion", "kind", "metadata")
+_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a value: where, Kubernetes' reason (`FieldValueInvalid`) and the sentence."""
+
+    path: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def prune(value: Any, schema: Schema, *, root: bool = False) -> None:
+    """Removes in place what the schema does not name; `root` keeps apiVersion, kind and metadata."""
+    if isinstance(value, list):
+        for item in value:
+            prune(item, schema.get("items", {}))
+    elif isinstance(value, dict):
+        _prune_object(value, schema, kept=root or bool(schema.get(_EMBEDDED)))
+
+
+def _prune_object(value: dict[str, Any], schema: Schema, *, kept: bool) -> None:
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    for name in list(value):
+        if kept and name in _RESOURCE_FIELDS:
+            continue
+        if name in properties:
+            prune(value[name], properties[name])
+        elif isinstance(others, dict):
+            prune(value[name], others)
+        elif not others and not schema.get(_PRESERVE):
+            del value[name]
+
+
+def fill_defaults(value: Any, schema: Schema) -> None:
+    """Puts in place the defaults of missing fields; a null where none is allowed counts as missing."""
+    if isinstance(value, list):
+        for item in value:
+            fill_defaults(item, schema.get("items", {}))
+    elif isinstance(value, dict):
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for name, part in properties.items():
+            if "default" in part and (name not in value or (value[name] is None and not part.get("nullable"))):
+                value[name] = copy.deepcopy(part["default"])
+            if name in value:
+                fill_defaults(value[name], part)
+        if isinstance(others, dict):
+            for name in value.keys() - properties.keys():
+                fill_defaults(value[name], others)
+
+
+def validate(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
+    """Everything that is wrong with `value`; `path` is where it stands (`spec.weights`)."""
+    if value is None:
+        if not schema.get("nullable") and schema.get("type"):
+            yield _wrong_type("null", schema["type"], path)
+        return
+    if not _type_fits(value, schema):
+        wanted = "integer,string" if schema.get(_INT_OR_STRING) else schema["type"]
+        yield _wrong_type(type_name(value), wanted, path)
+        return
+    yield from _check_enum(value, schema, path)
+    if isinstance(value, str):
+        yield from _check_string(value, schema, path)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield from _check_number(value, schema, path)
+    elif isinstance(value, list):
+        yield from _check_list(value, schema, path)
+    elif isinstance(value, dict):
+        yield from _check_object(value, schema, path)
+    yield from _check_combinations(value, schema, path)
+
+
+def type_name(value: Any) -> str:
+    """The JSON Schema word for the type of `value`."""
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "null")
+
+
+def _type_fits(value: Any, schema: Schema) -> bool:
+    found = type_name(value)
+    if schema.get(_INT_OR_STRING):
+        return found in ("integer", "string")
+    wanted = schema.get("type")
+    if wanted == "integer" and isinstance(value, float) and value.is_integer():
+        return True
+    return wanted is None or found == wanted or (wanted == "number" and found == "integer")
+
+
+def _wrong_type(found: str, wanted: str, path: str) -> Fault:
+    message = f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
+    return Fault(path, "FieldValueTypeInvalid", message)
+
+
+def _invalid(value: Any, path: str, what: str) -> Fault:
+    return Fault(path, "FieldValueInvalid", f"Invalid value: {json.dumps(value)}: {path} in body {what}")
+
+
+def _check_enum(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
+    allowed = schema.get("enum")
+    if allowed is not None and value not in allowed:
+        shown = ", ".join(json.dumps(each) for each in allowed)
+        message = f"Unsupported value: {json.dumps(value)}: supported values: {shown}"
+        yield Fault(path, "FieldValueNotSupported", message)
+
+
+def _check_string(value: str, schema: Schema, path: str) -> Iterator[Fault]:
+    if len(value) > schema.get("maxLength", len(value)):
+        limit = schema["maxLength"]
+        yield Fault(path, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+    if len(value) < schema.get("minLength", 0):
+        yield _invalid(value, path, f"should be at least {schema['minLength']} chars long")
+    if "pattern" in schema and re.search(schema["pattern"], value) is None:
+        yield _invalid(value, path, f"should match '{schema['pattern']}'")
+    if schema.get("format") == "date-time" and not _is_time(value):
+        yield _invalid(value, path, f"must be of type date-time: {json.dumps(value)}")
+
+
+def _is_time(value: str) -> bool:
+    try:
+        datetime.datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return "T" in value.upper()
+
+
+def _check_number(value: float, schema: Schema, path: str) -> Iterator[Fault]:
+    low, high, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
+    above, below = bool(schema.get("exclusiveMinimum")), bool(schema.get("exclusiveMaximum"))
+    if low is not None and (value < low or (above and value == low)):
+        yield _invalid(value, path, f"should be greater than {'' if above else 'or equal to '}{low}")
+    if high is not None and (value > high or (below and value == high)):
+        yield _invalid(value, path, f"should be less than {'' if below else 'or equal to '}{high}")
+    if step and value % step:
+        yield _invalid(value, path, f"should be a multiple of {step}")
+    bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""), 0)
+    if bits and schema.get("type") == "integer" and not -(2**bits) <= value < 2**bits:
+        yield _invalid(value, path, f"must be of type {schema['format']}: {json.dumps(value)}")
+
+
+def _check_list(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
+    if len(value) > schema.get("maxItems", len(value)):
+        limit = schema["maxItems"]
+        yield Fault(path, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {limit} items")
+    if len(value) < schema.get("minItems", 0):
+        yield _invalid(value, path, f"should have at least {schema['minItems']} items")
+    for at, item in enumerate(value):
+        yield from validate(item, schema.get("items", {}), f"{path}[{at}]")
+    yield from _check_duplicates(value, schema, path)
+
+
+def _check_duplicates(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
+    kind, seen = schema.get("x-kubernetes-list-type"), set()
+    if kind not in ("set", "map"):
+        return
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    for at, item in enumerate(value):
+        if kind == "map" and not isinstance(item, dict):
+            continue
+        identity = {key: item[key] for key in keys if key in item} if kind == "map" else item
+        shown = json.dumps(identity, sort_keys=True)
+        if shown in seen:
+            yield Fault(f"{path}[{at}]", "FieldValueDuplicate", f"Duplicate value: {shown}")
+        seen.add(shown)
+
+
+def _check_object(value: dict[str, Any], schema: Schema, path: str) -> Iterator[Fault]:
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield Fault(_join(path, name), "FieldValueRequired", "Required value")
+    if len(value) > schema.get("maxProperties", len(value)):
+        limit = schema["maxProperties"]
+        yield Fault(path, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {limit} items")
+    if len(value) < schema.get("minProperties", 0):
+        yield _invalid(value, path, f"should have at least {schema['minProperties']} properties")
+    for name, below in value.items():
+        if name in properties:
+            yield from validate(below, properties[name], _join(path, name))
+        elif isinstance(others, dict):
+            yield from validate(below, others, _join(path, name))
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _check_combinations(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
+    for part in schema.get("allOf", ()):
+        yield from validate(value, part, path)
+    if "anyOf" in schema and not any(_fits(value, part) for part in schema["anyOf"]):
+        yield _invalid(value, path, "must validate at least one schema (anyOf)")
+    if "oneOf" in schema and sum(_fits(value, part) for part in schema["oneOf"]) != 1:
+        yield _invalid(value, path, "must validate one and only one schema (oneOf)")
+    if "not" in schema and _fits(value, schema["not"]):
+        yield _invalid(value, path, "must not validate the schema (not)")
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    return next(validate(value, schema), None) is None
