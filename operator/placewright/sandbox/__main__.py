@@ -1,0 +1,94 @@
+"""`python -m placewright.sandbox`: a sandbox in a process of its own, until a signal or its parent ends it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from .kubelet import KubeletTimes
+from .server import Sandbox, SandboxOptions
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs until SIGTERM, SIGINT, or (asked to) until standard input ends. Answers the exit code."""
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    for folder in parsed.crds:
+        if not folder.is_dir():
+            parser.error(f"--crds {folder}: not a directory")
+    options = SandboxOptions(
+        port=parsed.port,
+        kubeconfig=parsed.kubeconfig,
+        nodes=parsed.nodes,
+        crds=tuple(parsed.crds),
+        history=parsed.history,
+        kubelets=KubeletTimes(start=parsed.start_seconds, end=parsed.end_seconds),
+    )
+    gc.set_threshold(50_000, 20, 50)
+    try:
+        _run(options, parsed.exit_with_stdin)
+    except (OSError, ValueError) as error:
+        print(f"sandbox: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(options: SandboxOptions, exit_with_stdin: bool) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_serve(options, exit_with_stdin))
+    else:
+        uvloop.run(_serve(options, exit_with_stdin))
+
+
+async def _serve(options: SandboxOptions, exit_with_stdin: bool) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    if exit_with_stdin:
+        _end_with_input(loop, ended)
+    async with Sandbox(options) as sandbox:
+        gc.freeze()
+        print(json.dumps({"server": sandbox.server, "kubeconfig": str(sandbox.kubeconfig)}), flush=True)
+        await ended.wait()
+
+
+def _end_with_input(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    """The parent holds the other end of our standard input: when it dies, however it dies, reading ends."""
+    descriptor = sys.stdin.fileno()
+
+    def read() -> None:
+        with suppress(BlockingIOError):
+            if not os.read(descriptor, 4096):
+                loop.remove_reader(descriptor)
+                ended.set()
+
+    os.set_blocking(descriptor, False)
+    loop.add_reader(descriptor, read)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m placewright.sandbox", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any free one)")
+    parser.add_argument("--kubeconfig", type=Path, help="where to write the kubeconfig (default: a temporary folder)")
+    parser.add_argument("--nodes", type=int, default=0, help="how many nodes to begin with")
+    parser.add_argument("--crds", type=Path, action="append", default=[], help="a folder of definitions; repeatable")
+    parser.add_argument("--history", type=int, default=20_000, help="changes that each type remembers for resuming")
+    parser.add_argument("--start-seconds", type=float, default=0.05, help="from bound to running")
+    parser.add_argument("--end-seconds", type=float, default=0.05, help="the most that a graceful end takes")
+    parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input ends")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""The HTTP side: one request in, one answer out, or a stream of watch lines.
+
+`Endpoint.handle` is aiohttp's low-level handler: authentication, injected faults, then documents (discovery, health),
+then objects. Refusals are raised as ApiError anywhere below and become Status bodies here, and only here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from hmac import compare_digest
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from . import status
+from .faults import Fault, Faults
+from .queries import JSON, parse_query
+from .status import ApiError
+from .watches import Watch, Watches
+
+_log = logging.getLogger(__name__)
+_encode = msgspec.json.Encoder().encode
+_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+
+
+class Reply:
+    """A finished answer: JSON bytes unless `content_type` says otherwise."""
+
+    __slots__ = ("body", "code", "content_type")
+
+    def __init__(self, body: bytes, code: int = 200, content_type: str = JSON) -> None:
+        self.body = body
+        self.code = code
+        self.content_type = content_type
+
+
+Answer = Reply | Watch
+Documents = Callable[[str, dict[str, str], str], Reply | None]
+Objects = Callable[[web.BaseRequest, str, dict[str, str]], Awaitable[Answer | None]]
+
+
+class Endpoint:
+    """Answers every request of one server.
+
+    `documents` answers what is no object (None: not its path), `objects` the rest (None: no such path).
+    """
+
+    def __init__(self, token: str, documents: Documents, objects: Objects, faults: Faults, watches: Watches) -> None:
+        self._authorization = f"Bearer {token}".encode()
+        self._documents = documents
+        self._objects = objects
+        self._faults = faults
+        self._watches = watches
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """One request. Never raises but for connections that break."""
+        path, _, text = request.path_qs.partition("?")
+        try:
+            return await self._answer(request, path, parse_query(text))
+        except ApiError as refused:
+            return _refusal(refused)
+        except web.HTTPRequestEntityTooLarge:
+            message = "the request body is larger than this server accepts"
+            return _refusal(ApiError(413, "RequestEntityTooLarge", message))
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception as error:  # noqa: BLE001  a bug must answer 500 and leave the server up
+            _log.exception("%s %s failed", request.method, path)
+            return _refusal(ApiError(500, "InternalError", f"{type(error).__name__}: {error}"))
+
+    async def _answer(self, request: web.BaseRequest, path: str, query: dict[str, str]) -> web.StreamResponse:
+        if path in _OPEN_PATHS:
+            return web.Response(text="ok")
+        self._authenticate(request)
+        if path.startswith("/sandbox/"):
+            return _plain(Reply(_encode(self._faults.command(request.method, path, await request.read()))))
+        fault = None
+        if self._faults.armed:
+            fault = await self._faults.meet(request.method, path, query)
+        if fault is not None and fault.refusal is not None:
+            raise fault.refusal
+        answer = self._documents(path, query, request.headers.get("Accept", "")) if request.method == "GET" else None
+        found: Answer | None = answer or await self._objects(request, path, query)
+        if found is None:
+            raise status.no_such_path()
+        if fault is not None:
+            _lose(request, fault)
+        if isinstance(found, Watch):
+            return await self._stream(request, found, query)
+        return _plain(found)
+
+    def _authenticate(self, request: web.BaseRequest) -> None:
+        found = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if not compare_digest(found, self._authorization):
+            raise status.unauthorized()
+
+    async def _stream(self, request: web.BaseRequest, watch: Watch, query: dict[str, str]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
+        response.enable_chunked_encoding()
+        ending = _end_after(watch, query)
+        try:
+            await response.prepare(request)
+            while lines := await watch.next():
+                await response.write(lines)
+            if watch.broken and request.transport is not None:
+                request.transport.abort()
+            else:
+                with suppress(ConnectionError):
+                    await response.write_eof()
+        except ConnectionError:
+            pass  # the watcher left; there is nobody to tell
+        finally:
+            if ending is not None:
+                ending.cancel()
+            self._watches.forget(watch)
+        return response
+
+
+def _end_after(watch: Watch, query: dict[str, str]) -> asyncio.TimerHandle | None:
+    text = query.get("timeoutSeconds", "")
+    if not text.isdigit() or int(text) == 0:
+        return None
+    return asyncio.get_running_loop().call_later(int(text), watch.close)
+
+
+def _lose(request: web.BaseRequest, fault: Fault) -> None:
+    """The write has happened; its answer never arrives."""
+    if fault.lose_answer:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("answer lost on purpose")
+
+
+def _plain(reply: Reply) -> web.Response:
+    return web.Response(body=reply.body, status=reply.code, content_type=reply.content_type)
+
+
+def _refusal(refused: ApiError) -> web.Response:
+    headers: dict[str, Any] = {}
+    if refused.retry_after is not None:
+        headers["Retry-After"] = str(refused.retry_after)
+    return web.Response(body=_encode(refused.status()), status=refused.code, content_type=JSON, headers=headers or None)

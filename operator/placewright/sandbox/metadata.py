@@ -1,0 +1,167 @@
+"""What the server itself writes into `metadata`, and what it refuses there."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .resources import ResourceType
+from .status import Object, bad_request, conflict, invalid, modified
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_PATH_SEGMENT = re.compile(r"[^/%]+")
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_OWNED_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_FREE_NAMES = frozenset({"rbac.authorization.k8s.io"})
+
+
+@dataclass
+class Identity:
+    """Where new objects get their time, uid and name suffix; a test passes a seeded generator and a fixed clock."""
+
+    random: random.Random = field(default_factory=random.Random)
+    clock: Callable[[], float] = time.time
+
+    def now(self) -> str:
+        """The time of this request, in whole seconds, as Kubernetes writes it."""
+        return self.later(0)
+
+    def later(self, seconds: float) -> str:
+        """The time that many seconds from now."""
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock() + seconds))
+
+    def uid(self) -> str:
+        """A random UUID."""
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+
+    def suffix(self) -> str:
+        """Five letters for `generateName`."""
+        return "".join(self.random.choices(_SUFFIX_LETTERS, k=5))
+
+
+def check_object(resource: ResourceType, namespace: str, sent: object) -> Object:
+    """`sent` as an object of `resource` whose metadata has the right shape. Raises ApiError 400."""
+    if not isinstance(sent, dict):
+        raise bad_request(f"{resource.kind}: the body must be an object, found {type(sent).__name__}")
+    _check_kind(resource, sent)
+    metadata = sent.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise bad_request(f"{resource.kind}: metadata must be an object, found {type(metadata).__name__}")
+    for part in ("spec", "status"):
+        if sent.get(part) is not None and not isinstance(sent[part], dict):
+            raise bad_request(f"{resource.kind}: {part} must be an object, found {type(sent[part]).__name__}")
+    for each in ("labels", "annotations"):
+        _check_string_map(resource, metadata, each)
+    _check_lists(resource, metadata)
+    _check_namespace(resource, namespace, metadata)
+    return sent
+
+
+def _check_kind(resource: ResourceType, sent: Object) -> None:
+    for key, wanted in (("apiVersion", resource.api_version), ("kind", resource.kind)):
+        found = sent.setdefault(key, wanted)
+        if found != wanted:
+            raise bad_request(f"{key} in the body is {found!r}, the request is for {wanted!r}")
+
+
+def _check_string_map(resource: ResourceType, metadata: Object, name: str) -> None:
+    found = metadata.get(name)
+    if found is None:
+        metadata.pop(name, None)
+        return
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise bad_request(f"{resource.kind}: metadata.{name} must map strings to strings, found {found!r:.200}")
+
+
+def _check_lists(resource: ResourceType, metadata: Object) -> None:
+    finalizers, owners = metadata.get("finalizers") or [], metadata.get("ownerReferences") or []
+    if not isinstance(finalizers, list) or not all(isinstance(each, str) for each in finalizers):
+        raise bad_request(f"{resource.kind}: metadata.finalizers must be a list of strings")
+    if not isinstance(owners, list) or not all(isinstance(each, dict) for each in owners):
+        raise bad_request(f"{resource.kind}: metadata.ownerReferences must be a list of objects")
+
+
+def _check_namespace(resource: ResourceType, namespace: str, metadata: Object) -> None:
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+        return
+    found = metadata.setdefault("namespace", namespace) or namespace
+    if found != namespace:
+        message = "the namespace of the provided object does not match the namespace sent on the request"
+        raise bad_request(f"{message}: found {found!r}, wanted {namespace!r}")
+    metadata["namespace"] = namespace
+
+
+def begin(resource: ResourceType, sent: Object, identity: Identity) -> str:
+    """Fills the metadata of a new object (name, uid, creationTimestamp, generation); answers its name."""
+    metadata: Object = sent["metadata"]
+    name = metadata.get("name")
+    if not name and metadata.get("generateName"):
+        name = f"{str(metadata['generateName'])[:58]}{identity.suffix()}"
+        metadata["name"] = name
+    if not isinstance(name, str) or not name:
+        raise invalid(resource, "", [("metadata.name", "Required value: name or generateName is required")])
+    check_name(resource, name)
+    if metadata.get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    for each in (*_OWNED_BY_SERVER, "resourceVersion", "selfLink"):
+        metadata.pop(each, None)
+    metadata["uid"] = identity.uid()
+    metadata["creationTimestamp"] = identity.now()
+    metadata["generation"] = 1
+    return name
+
+
+def check_name(resource: ResourceType, name: str) -> None:
+    """Raises ApiError 422 for a name that the type does not allow."""
+    pattern = _PATH_SEGMENT if resource.group in _FREE_NAMES else _NAME
+    if len(name) <= 253 and pattern.fullmatch(name):
+        return
+    wanted = (
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', at most 253"
+    )
+    raise invalid(resource, name, [("metadata.name", f'Invalid value: "{name[:260]}": {wanted}')])
+
+
+def continue_from(resource: ResourceType, current: Object, sent: Object) -> None:
+    """Checks an update against the current object and restores in `sent` what only the server may change.
+
+    Raises ApiError 400 for another name, 409 for another uid or an outdated resourceVersion.
+    """
+    metadata: Object = sent["metadata"]
+    present: Object = current["metadata"]
+    name = present["name"]
+    found = metadata.setdefault("name", name)
+    if found != name:
+        message = "the name of the object does not match the name on the URL"
+        raise bad_request(f"{message}: found {found!r}, wanted {name!r}")
+    check_preconditions(resource, current, metadata.get("uid"), metadata.get("resourceVersion"))
+    for each in _OWNED_BY_SERVER:
+        if each in present:
+            metadata[each] = present[each]
+        else:
+            metadata.pop(each, None)
+    metadata["resourceVersion"] = present["resourceVersion"]
+    metadata.pop("selfLink", None)
+
+
+def check_preconditions(resource: ResourceType, current: Object, uid: object, version: object) -> None:
+    """Raises ApiError 409 unless the object still has this uid and this resourceVersion (each only when given)."""
+    metadata = current["metadata"]
+    if uid and uid != metadata["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
+        raise conflict(resource, metadata["name"], why)
+    if version and str(version) not in ("0", metadata["resourceVersion"]):
+        raise modified(resource, metadata["name"])
+
+
+def same_desire(current: Object, sent: Object) -> bool:
+    """Whether everything but metadata and status is equal: then the generation stays."""
+    aside = ("metadata", "status")
+    if len(current.keys() - aside) != len(sent.keys() - aside):
+        return False
+    return all(current.get(key) == value for key, value in sent.items() if key not in aside)

@@ -1,0 +1,174 @@
+"""Requests on objects: which method on which path does what, and how the outcome is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+from aiohttp import web
+
+from . import queries, status
+from .endpoint import Answer, Reply
+from .pods import PodOperations
+from .queries import Query
+from .reads import Reads
+from .resources import ResourceRegistry, ResourceType
+from .routing import Route, route
+from .selectors import Predicate, selection
+from .status import Object, bad_request, method_not_allowed
+from .store import Stored
+from .views import Views
+from .watches import View
+from .writes import PatchRequest, Writes
+
+_encode = msgspec.json.Encoder().encode
+SelectableFields = Callable[[ResourceType], tuple[str, ...]]
+
+
+@dataclass
+class ObjectRequests:
+    """Serves `/api` and `/apis` below the level of groups and versions."""
+
+    registry: ResourceRegistry
+    reads: Reads
+    writes: Writes
+    pods: PodOperations
+    views: Views
+    selectable: SelectableFields
+
+    async def answer(self, request: web.BaseRequest, path: str, query: Query) -> Answer | None:
+        """The answer to a request, or None when the path names nothing. Raises ApiError."""
+        found = route(self.registry, path)
+        if found is None:
+            return None
+        accept = request.headers.get("Accept", "")
+        if request.method in ("GET", "HEAD"):
+            return self._read(found, query, accept)
+        content_type = request.headers.get("Content-Type", "")
+        body = await request.read()
+        if request.method == "PATCH":
+            return self._patch(found, query, body, content_type, request.headers.get("User-Agent", ""))
+        sent = queries.decode(body, content_type)
+        agent = request.headers.get("User-Agent", "")
+        if request.method == "POST":
+            return self._post(found, query, sent, agent)
+        if request.method == "PUT":
+            return self._put(found, query, sent, agent)
+        if request.method == "DELETE":
+            return self._delete(found, query, sent)
+        raise method_not_allowed()
+
+    def _read(self, found: Route, query: Query, accept: str) -> Answer:
+        _require(found, "get" if found.name else "list")
+        if found.subresource == "log":
+            self.reads.get(found.resource, found.scope, found.name)
+            return Reply(b"This pod is simulated: it has no log.\n", content_type="text/plain")
+        view = self.views.choose(found.resource, accept, query)
+        if found.name and not queries.flag(query, "watch"):
+            return Reply(view.encode(self.reads.get(found.resource, found.scope, found.name)))
+        options = queries.list_options(query)
+        matches = self._selection(found, query)
+        if queries.flag(query, "watch"):
+            return self.reads.watch(view, found.namespace, matches, options)
+        page = self.reads.page(found.resource, found.namespace, matches, options)
+        return Reply(self.views.encode_page(view, page, accept, query))
+
+    def _selection(self, found: Route, query: Query) -> Predicate | None:
+        fields = query.get("fieldSelector", "")
+        if found.name:
+            fields = f"metadata.name={found.name}"
+        return selection(found.resource, query.get("labelSelector", ""), fields, self.selectable(found.resource))
+
+    def _post(self, found: Route, query: Query, sent: object, agent: str) -> Answer:
+        resource = found.resource
+        if found.subresource in ("binding", "eviction"):
+            return self._pod_operation(found, query, sent)
+        if found.name:
+            raise method_not_allowed()
+        _require(found, "create")
+        if resource.kind == "Binding":
+            return self._pod_operation(found, query, sent)
+        if resource.group == "authorization.k8s.io":
+            return _access_review(sent)
+        options = queries.write_options(query, "", agent)
+        return self._shown(resource, self.writes.create(resource, found.scope, sent, options), 201)
+
+    def _pod_operation(self, found: Route, query: Query, sent: object) -> Answer:
+        dry_run = queries.is_dry_run(query)
+        if found.subresource == "eviction":
+            self.pods.evict(found.scope, found.name, sent, dry_run=dry_run)
+        else:
+            name = found.name or _name_of(sent)
+            self.pods.bind(found.scope, name, sent, dry_run=dry_run)
+        return Reply(_encode(status.success(201)), 201)
+
+    def _put(self, found: Route, query: Query, sent: object, agent: str) -> Answer:
+        _require_name(found)
+        options = queries.write_options(query, found.subresource, agent)
+        return self._shown(
+            found.resource, self.writes.replace(found.resource, found.scope, found.name, sent, options), 200
+        )
+
+    def _patch(self, found: Route, query: Query, body: bytes, content_type: str, agent: str) -> Answer:
+        _require_name(found)
+        request = PatchRequest(
+            queries.decode(body, content_type), queries.patch_type(content_type), queries.flag(query, "force")
+        )
+        options = queries.write_options(query, found.subresource, agent)
+        stored, created = self.writes.patch(found.resource, found.scope, found.name, request, options)
+        return self._shown(found.resource, stored, 201 if created else 200)
+
+    def _delete(self, found: Route, query: Query, sent: object) -> Answer:
+        if found.subresource:
+            raise method_not_allowed()
+        options = queries.delete_options(query, sent)
+        resource = found.resource
+        if not found.name:
+            _require(found, "deletecollection")
+            return self._delete_collection(found, query, sent)
+        _require(found, "delete")
+        stored, gone = self.writes.delete(resource, found.scope, found.name, options)
+        if gone and resource.kind != "Pod":
+            details = status.details_of(resource, found.name, uid=stored.uid)
+            return Reply(_encode(status.success(200, details)))
+        return self._shown(resource, stored, 200)
+
+    def _delete_collection(self, found: Route, query: Query, sent: object) -> Answer:
+        options = queries.delete_options(query, sent)
+        page = self.reads.page(
+            found.resource, found.namespace, self._selection(found, query), queries.list_options(query)
+        )
+        for each in page.objects:
+            self.writes.delete(found.resource, each.namespace, each.name, options)
+        view = self.views.plain(found.resource)
+        return Reply(self.reads.encode_page(view, page))
+
+    def _shown(self, resource: ResourceType, stored: Stored, code: int) -> Reply:
+        view: View = self.views.plain(resource)
+        return Reply(view.encode(stored), code)
+
+
+def _require(found: Route, verb: str) -> None:
+    if verb not in found.resource.verbs:
+        raise method_not_allowed()
+
+
+def _require_name(found: Route) -> None:
+    if not found.name or found.subresource not in ("", "status", "finalize"):
+        raise method_not_allowed()
+    _require(found, "update")
+
+
+def _name_of(sent: object) -> str:
+    metadata = sent.get("metadata") if isinstance(sent, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        raise bad_request("Binding: metadata.name must name the pod")
+    return name
+
+
+def _access_review(sent: object) -> Reply:
+    """Whoever has the token may do everything."""
+    review: Object = dict(sent) if isinstance(sent, dict) else {}
+    return Reply(_encode({**review, "status": {"allowed": True}}), 201)

@@ -1,0 +1,129 @@
+"""The subresources of pods that a scheduler lives on: binding and eviction, with the real server's rules.
+
+The node of a binding is not checked, as the real server does not: nothing there stops an overcommit or a missing node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .disruptions import Disruptions
+from .metadata import check_preconditions
+from .resources import ResourceType
+from .status import ApiError, Object, bad_request, conflict, invalid, too_many_requests
+from .store import Stored
+from .writes import DeleteOptions, Writes
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+class PodOperations:
+    """Binding and evicting, on top of `Writes`."""
+
+    def __init__(self, writes: Writes, pods: ResourceType, disruptions: Disruptions) -> None:
+        self._writes = writes
+        self._pods = pods
+        self._disruptions = disruptions
+
+    def bind(self, namespace: str, name: str, binding: object, *, dry_run: bool = False) -> None:
+        """Puts a pod on a node, together with the Binding's annotations.
+
+        Raises ApiError 400 and 422 for a Binding that makes no sense, 404 for no such pod, and 409 when the pod is bound,
+        being deleted or gated, or when the Binding's uid or resourceVersion is not the pod's.
+        """
+        node, metadata = self._check_binding(name, binding)
+        current = self._writes.current(self._pods, namespace, name)
+        check_preconditions(self._pods, current.object, metadata.get("uid"), metadata.get("resourceVersion"))
+        self._refuse_unbindable(current.object)
+        if dry_run:
+            return
+        bound = _bound(current.object, node, metadata.get("annotations") or {}, self._writes.identity.now())
+        self._writes.store.put(self._pods.key, namespace, name, bound)
+
+    def evict(self, namespace: str, name: str, eviction: object, *, dry_run: bool = False) -> None:
+        """Deletes a pod unless a disruption budget forbids it. Raises ApiError 404, 409 and 429."""
+        if not isinstance(eviction, dict):
+            raise bad_request("Eviction: the body must be an object")
+        options = eviction.get("deleteOptions") or {}
+        preconditions = options.get("preconditions") or {}
+        current = self._writes.current(self._pods, namespace, name)
+        check_preconditions(self._pods, current.object, preconditions.get("uid"), preconditions.get("resourceVersion"))
+        if _counts_for_budgets(current.object):
+            self._refuse_over_budget(namespace, current)
+        dry_run = dry_run or bool(options.get("dryRun"))
+        wanted = DeleteOptions(grace=options.get("gracePeriodSeconds"), dry_run=dry_run)
+        self._writes.delete(self._pods, namespace, name, wanted)
+
+    def _check_binding(self, name: str, binding: object) -> tuple[str, Object]:
+        if not isinstance(binding, dict):
+            raise bad_request("Binding: the body must be an object")
+        metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
+        if not isinstance(metadata, dict) or not isinstance(target, dict):
+            raise bad_request("Binding: metadata and target must be objects")
+        found = metadata.get("name")
+        if found and found != name:
+            message = "the name in the binding does not match the name on the URL"
+            raise bad_request(f"{message}: found {found!r}, wanted {name!r}")
+        kind = target.get("kind") or "Node"
+        if kind != "Node":
+            raise invalid(self._pods, name, [("target.kind", f'Unsupported value: "{kind}": supported values: "Node"')])
+        node = target.get("name")
+        if not node or not isinstance(node, str):
+            raise invalid(self._pods, name, [("target.name", "Required value")])
+        return node, metadata
+
+    def _refuse_unbindable(self, pod: Object) -> None:
+        metadata, spec = pod["metadata"], pod.get("spec") or {}
+        name = metadata["name"]
+        if "deletionTimestamp" in metadata:
+            why = f"pod {name} is being deleted, cannot be assigned to a host"
+        elif spec.get("nodeName"):
+            why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+        elif spec.get("schedulingGates"):
+            why = f"pod {name} has non-empty .spec.schedulingGates"
+        else:
+            return
+        raise conflict(self._pods, name, why, "binding")
+
+    def _refuse_over_budget(self, namespace: str, pod: Stored) -> None:
+        budgets = self._disruptions.covering(namespace, pod.object)
+        if len(budgets) > 1:
+            raise ApiError(
+                500,
+                "InternalError",
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            )
+        for budget in budgets:
+            name, found = budget.object["metadata"]["name"], budget.object.get("status") or {}
+            if found.get("disruptionsAllowed", 0) > 0:
+                continue
+            why = (
+                f"The disruption budget {name} needs {found.get('desiredHealthy', 0)} healthy pods"
+                f" and has {found.get('currentHealthy', 0)} currently"
+            )
+            cause = {"reason": "DisruptionBudget", "message": why}
+            raise too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", causes=[cause])
+
+
+def _bound(pod: Object, node: str, annotations: dict[str, str], now: str) -> Object:
+    """A new pod object that shares with the old one all that binding leaves alone."""
+    metadata: dict[str, Any] = {**pod["metadata"]}
+    if annotations:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+    metadata["generation"] = metadata.get("generation", 1) + 1
+    status = pod.get("status") or {}
+    others = [each for each in status.get("conditions") or [] if each.get("type") != "PodScheduled"]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    return {
+        **pod,
+        "metadata": metadata,
+        "spec": {**pod["spec"], "nodeName": node},
+        "status": {**status, "conditions": [*others, scheduled]},
+    }
+
+
+def _counts_for_budgets(pod: Object) -> bool:
+    """Pods that do not run yet, have finished or are on their way out may always go."""
+    phase = (pod.get("status") or {}).get("phase")
+    running = phase not in (*_FINISHED, "Pending")
+    return running and "deletionTimestamp" not in pod["metadata"]

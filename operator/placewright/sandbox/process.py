@@ -1,0 +1,83 @@
+"""A sandbox in a process of its own, so that what is measured or tested has an event loop to itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+START_SECONDS = 30.0
+END_SECONDS = 5.0
+
+
+class SandboxFailed(Exception):
+    """The process ended, or said nothing, before it was ready."""
+
+
+class _Ready(msgspec.Struct):
+    server: str
+    kubeconfig: str
+
+
+class SandboxProcess:
+    """`python -m placewright.sandbox`, ready when entered and gone when left, whatever happens in between.
+
+    Even when this process is killed the sandbox ends: it holds one end of a pipe whose other end dies with us.
+    """
+
+    def __init__(self, *, nodes: int = 0, crds: Sequence[Path] = (), arguments: Sequence[str] = ()) -> None:
+        self._arguments = ["--nodes", str(nodes), *arguments]
+        for folder in crds:
+            self._arguments += ["--crds", str(folder)]
+        self._process: Process | None = None
+        self.server = ""
+        self.kubeconfig = Path()
+
+    @property
+    def pid(self) -> int:
+        """The process id; 0 before the start."""
+        return self._process.pid if self._process else 0
+
+    async def __aenter__(self) -> Self:
+        command = (sys.executable, "-m", "placewright.sandbox", "--exit-with-stdin", *self._arguments)
+        self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                assert self._process.stdout is not None
+                line = await self._process.stdout.readline()
+            ready = msgspec.json.decode(line, type=_Ready)
+        except (TimeoutError, msgspec.MsgspecError) as error:
+            await self.close()
+            raise SandboxFailed(f"the sandbox did not start (exit code {self._process.returncode})") from error
+        except BaseException:
+            await self.close()
+            raise
+        self.server, self.kubeconfig = ready.server, Path(ready.kubeconfig)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the process: politely, then surely."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()

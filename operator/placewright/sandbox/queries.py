@@ -1,0 +1,136 @@
+"""A request's query and body, read once and checked: every bad value is a 400 that names it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+import yaml
+
+from .reads import ListOptions
+from .status import ApiError, Object, bad_request, unsupported_media_type
+from .writes import DeleteOptions, WriteOptions
+
+Query = dict[str, str]
+JSON = "application/json"
+_YAML = ("application/yaml", "application/apply-patch+yaml")
+_PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
+_decode = msgspec.json.Decoder().decode
+
+
+def parse_query(text: str) -> Query:
+    """The last value of each parameter."""
+    return dict(parse_qsl(text, keep_blank_values=True)) if text else {}
+
+
+def flag(query: Query, name: str) -> bool:
+    """A boolean parameter; absent is False."""
+    return optional_flag(query, name) or False
+
+
+def optional_flag(query: Query, name: str) -> bool | None:
+    """A boolean parameter; None when absent."""
+    text = query.get(name)
+    if text is None or text == "":
+        return None
+    if text.lower() in ("1", "true", "t"):
+        return True
+    if text.lower() in ("0", "false", "f"):
+        return False
+    raise bad_request(f"{name}={text!r}: must be true or false")
+
+
+def number(query: Query, name: str) -> int | None:
+    """A parameter that is a whole number of at least 0; None when absent."""
+    text = query.get(name)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise bad_request(f"{name}={text!r}: must be a whole number, 0 or more")
+    return int(text)
+
+
+def list_options(query: Query) -> ListOptions:
+    """The options of a list or watch."""
+    number(query, "resourceVersion")
+    match = query.get("resourceVersionMatch", "")
+    if match not in ("", "Exact", "NotOlderThan"):
+        raise bad_request(f"resourceVersionMatch={match!r}: allowed are Exact and NotOlderThan")
+    initial = optional_flag(query, "sendInitialEvents")
+    if initial is not None and match != "NotOlderThan":
+        message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        raise ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: {message}')
+    return ListOptions(
+        limit=number(query, "limit") or 0,
+        token=query.get("continue", ""),
+        version=query.get("resourceVersion", ""),
+        match=match,
+        bookmarks=flag(query, "allowWatchBookmarks"),
+        initial_events=initial,
+    )
+
+
+def is_dry_run(query: Query) -> bool:
+    """Whether nothing must be stored."""
+    text = query.get("dryRun")
+    if text in (None, ""):
+        return False
+    if text != "All":
+        raise bad_request(f"dryRun={text!r}: the only allowed value is All")
+    return True
+
+
+def write_options(query: Query, subresource: str, user_agent: str) -> WriteOptions:
+    """How to write; the manager of fields defaults to the client's name, as it stands in its User-Agent."""
+    manager = query.get("fieldManager") or user_agent.split("/", 1)[0][:128]
+    return WriteOptions(is_dry_run(query), manager, subresource)
+
+
+def delete_options(query: Query, body: object) -> DeleteOptions:
+    """The options of a deletion, from the body, then the query."""
+    sent: Object = body if isinstance(body, dict) else {}
+    preconditions = sent.get("preconditions") or {}
+    policy = sent.get("propagationPolicy") or query.get("propagationPolicy") or ""
+    if policy not in ("", "Background", "Foreground", "Orphan"):
+        raise bad_request(f"propagationPolicy={policy!r}: allowed are Background, Foreground and Orphan")
+    grace = sent.get("gracePeriodSeconds")
+    if grace is None:
+        grace = number(query, "gracePeriodSeconds")
+    if grace is not None and (not isinstance(grace, int) or grace < 0):
+        raise bad_request(f"gracePeriodSeconds={grace!r}: must be a whole number, 0 or more")
+    return DeleteOptions(
+        grace=grace,
+        uid=preconditions.get("uid"),
+        version=preconditions.get("resourceVersion"),
+        orphan=policy == "Orphan" or sent.get("orphanDependents") is True,
+        dry_run=is_dry_run(query) or sent.get("dryRun") == ["All"],
+    )
+
+
+def decode(body: bytes, content_type: str) -> Any:
+    """The content of a body, JSON or YAML; None for an empty one. Raises ApiError 400 and 415."""
+    if not body:
+        return None
+    kind = content_type.split(";", 1)[0].strip().lower()
+    try:
+        if kind in _YAML:
+            return yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        if kind in ("", JSON, *_PATCHES):
+            return _decode(body)
+    except (msgspec.DecodeError, yaml.YAMLError, UnicodeError, RecursionError, ValueError) as error:
+        raise bad_request(f"the body is not valid {'YAML' if kind in _YAML else 'JSON'}: {error}") from error
+    raise unsupported_media_type(kind, (JSON, "application/yaml"))
+
+
+def patch_type(content_type: str) -> str:
+    """The patch format of a PATCH. Raises ApiError 415."""
+    kind = content_type.split(";", 1)[0].strip().lower()
+    if kind not in _PATCHES:
+        raise unsupported_media_type(kind, _PATCHES)
+    return kind

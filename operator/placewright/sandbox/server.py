@@ -1,0 +1,192 @@
+"""One sandbox, put together: store, rules, kubelets and the listening socket, from start to end.
+
+async with Sandbox(nodes=3) as sandbox:
+    ...  # sandbox.server, sandbox.kubeconfig, sandbox.store, sandbox.faults
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+from .admission import Admission
+from .credentials import Credentials, make_credentials, write_private
+from .disruptions import Disruptions
+from .endpoint import Endpoint, Reply
+from .faults import Faults
+from .kubelet import Kubelets, KubeletTimes
+from .metadata import Identity
+from .nodes import simulated_node
+from .objects import ObjectRequests
+from .pods import PodOperations
+from .reads import Reads
+from .resources import ResourceRegistry, ResourceType
+from .store import Store
+from .views import Views
+from .watches import Watches
+from .writes import Writes
+
+LARGEST_BODY = 3 * 1024 * 1024
+"""Bytes; the real server's limit."""
+
+BOOKMARK_SECONDS = 30.0
+_FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+@dataclass(frozen=True)
+class SandboxOptions:
+    """`port` 0 takes a free one; `kubeconfig` None writes to a folder that goes with the sandbox; `nodes` are made at
+    the start; `crds` are folders of YAML definitions; `history` is how many changes a type remembers at least."""
+
+    port: int = 0
+    kubeconfig: Path | None = None
+    nodes: int = 0
+    crds: Sequence[Path] = ()
+    history: int = 20_000
+    kubelets: KubeletTimes = field(default_factory=KubeletTimes)
+    seed: int | None = None
+
+
+class Sandbox:
+    """An API server on loopback, for as long as the context is open."""
+
+    def __init__(self, options: SandboxOptions | None = None) -> None:
+        self._options = options or SandboxOptions()
+        self.credentials: Credentials = make_credentials()
+        self.registry = ResourceRegistry()
+        self.store = Store(self._options.history)
+        self.watches = Watches(self.store)
+        self.writes = Writes(self.store, self.registry, Identity(), Admission())
+        self.reads = Reads(self.store, self.registry, self.watches)
+        self.faults = Faults(
+            drop_watches=self.watches.abort_all, compact=self.store.compact, refuse=self._refuse_connections
+        )
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._http: web.Server | None = None
+        self._listening: asyncio.Server | None = None
+        self._port = self._options.port
+        self.kubeconfig = Path()
+
+    @property
+    def server(self) -> str:
+        """The URL; known once the context is open."""
+        return f"https://127.0.0.1:{self._port}"
+
+    async def __aenter__(self) -> Self:
+        self._assemble()
+        self._fill()
+        await self._listen()
+        self._write_kubeconfig()
+        self._spawn(self._bookmark())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends watches, connections and tasks; a second call does nothing."""
+        self.watches.close_all()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._listening is not None:
+            self._listening.close()
+        if self._http is not None:
+            await self._http.shutdown(timeout=1.0)
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def resource(self, group: str, version: str, plural: str) -> ResourceType:
+        """A type that is served. Raises KeyError."""
+        found = self.registry.find(group, version, plural)
+        if found is None:
+            raise KeyError(f"{plural}.{version}.{group} is not served")
+        return found
+
+    def _assemble(self) -> None:
+        pods = self.resource("", "v1", "pods")
+        disruptions = Disruptions(self.writes, self.resource("policy", "v1", "poddisruptionbudgets"))
+        operations = PodOperations(self.writes, pods, disruptions)
+        views = Views(self.reads)
+        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, lambda resource: ())
+        endpoint = Endpoint(self.credentials.token, self._document, objects.answer, self.faults, self.watches)
+        self._http = web.Server(
+            endpoint.handle,
+            request_factory=_make_request,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=600.0,
+        )
+        self._spawn(Kubelets(self.writes, pods, self._options.kubelets).run())
+
+    def _fill(self) -> None:
+        namespaces, nodes = self.resource("", "v1", "namespaces"), self.resource("", "v1", "nodes")
+        for name in _FIRST_NAMESPACES:
+            self.writes.create(namespaces, "", {"metadata": {"name": name}})
+        for number in range(self._options.nodes):
+            self.writes.create(nodes, "", simulated_node(number, self.writes.identity.now()))
+
+    def _document(self, path: str, query: dict[str, str], accept: str) -> Reply | None:
+        if path == "/version":
+            return Reply(json.dumps({"major": "1", "minor": "34", "gitVersion": "v1.34.0"}).encode())
+        return None
+
+    async def _listen(self) -> None:
+        assert self._http is not None
+        loop = asyncio.get_running_loop()
+        context = self.credentials.server_context()
+        self._listening = await loop.create_server(
+            self._http, "127.0.0.1", self._port, ssl=context, backlog=1024, reuse_address=True
+        )
+        self._port = self._listening.sockets[0].getsockname()[1]
+
+    def _write_kubeconfig(self) -> None:
+        if self._options.kubeconfig is not None:
+            self.kubeconfig = self._options.kubeconfig.absolute()
+        else:
+            self._folder = tempfile.TemporaryDirectory(prefix="placewright-sandbox-")
+            self.kubeconfig = Path(self._folder.name, "kubeconfig")
+        write_private(self.kubeconfig, self.credentials.kubeconfig(self.server))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _bookmark(self) -> None:
+        while True:
+            await asyncio.sleep(BOOKMARK_SECONDS)
+            self.watches.bookmark_all()
+
+    def _refuse_connections(self, seconds: float) -> None:
+        assert self._listening is not None and self._http is not None
+        self._listening.close()
+        for connection in self._http.connections:
+            connection.force_close()
+        self._spawn(self._reopen(seconds))
+
+    async def _reopen(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        while True:
+            with suppress(OSError):
+                return await self._listen()
+            await asyncio.sleep(0.05)
+
+
+def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=LARGEST_BODY
+    )

@@ -1,0 +1,266 @@
+"""The rules of writing: create, replace, patch and delete, for every type alike.
+
+A write reads the current object, works out the new one and stores it without ever waiting in between, so it cannot lose
+a race; optimistic concurrency is for the clients. What differs by type hangs on `Admission`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from . import metadata as meta
+from .admission import Admission
+from .patches import PatchConflict, PatchInvalid, apply_patch, track_update
+from .resources import ResourceRegistry, ResourceType
+from .status import ApiError, Object, already_exists, bad_request, details_of, forbidden, not_found
+from .store import Store, Stored
+from .versions import presented, to_stored
+
+NAMESPACES = ("", "namespaces")
+_REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType"}
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a request says about how to write: `dry_run` checks everything and stores nothing."""
+
+    dry_run: bool = False
+    manager: str = ""
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRequest:
+    """A patch as it came: `content` decoded, `content_type` without parameters, `force` for server-side apply."""
+
+    content: object
+    content_type: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """`grace` in seconds (None: the type's default); `uid` and `version` are preconditions; `orphan` keeps dependents."""
+
+    grace: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    orphan: bool = False
+    dry_run: bool = False
+
+
+@dataclass
+class Writes:
+    """All writing of one server. `orphaned` holds uids whose dependents must outlive them."""
+
+    store: Store
+    registry: ResourceRegistry
+    identity: meta.Identity
+    admission: Admission
+    orphaned: set[str] = field(default_factory=set)
+
+    def create(
+        self, resource: ResourceType, namespace: str, sent: object, options: WriteOptions | None = None
+    ) -> Stored:
+        """Stores a new object. Raises ApiError 400, 403, 404 (no such namespace), 409 or 422."""
+        options = options or WriteOptions()
+        new = meta.check_object(resource, namespace, sent)
+        self._check_namespace(resource, namespace, new)
+        name = meta.begin(resource, new, self.identity)
+        if self.store.get(resource.key, namespace, name) is not None:
+            raise already_exists(resource, name)
+        new = to_stored(self.registry, resource, new)
+        new = self.admission.on_create(resource, new, self.identity.now())
+        if options.dry_run:
+            return Stored(namespace, name, self.store.version, new)
+        return self.store.put(resource.key, namespace, name, new)
+
+    def replace(
+        self, resource: ResourceType, namespace: str, name: str, sent: object, options: WriteOptions | None = None
+    ) -> Stored:
+        """Stores `sent` in place of the current object (its status only, through that subresource)."""
+        options = options or WriteOptions()
+        current = self.current(resource, namespace, name)
+        new = meta.check_object(resource, namespace, sent)
+        shown = presented(resource, current.object)
+        meta.continue_from(resource, shown, new)
+        return self._update(resource, current, to_stored(self.registry, resource, new), options)
+
+    def patch(
+        self,
+        resource: ResourceType,
+        namespace: str,
+        name: str,
+        request: PatchRequest,
+        options: WriteOptions | None = None,
+    ) -> tuple[Stored, bool]:
+        """Applies a patch to the current object; server-side apply creates it. Answers (object, whether created)."""
+        options = options or WriteOptions()
+        current = self.store.get(resource.key, namespace, name)
+        applying = request.content_type == "application/apply-patch+yaml"
+        if current is None:
+            if not applying or options.subresource:
+                raise not_found(resource, name)
+            new = self._patched(resource, name, None, request, options)
+            new.setdefault("metadata", {})["name"] = name
+            fresh = WriteOptions(options.dry_run, "", options.subresource)
+            return self.create(resource, namespace, new, fresh), True
+        shown = _decode(current.encoded)
+        new = self._patched(resource, name, presented(resource, shown), request, options)
+        new = meta.check_object(resource, namespace, new)
+        meta.continue_from(resource, current.object, new)
+        tracked = WriteOptions(options.dry_run, "" if applying else options.manager, options.subresource)
+        return self._update(resource, current, to_stored(self.registry, resource, new), tracked), False
+
+    def delete(
+        self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None
+    ) -> tuple[Stored, bool]:
+        """Deletes, or begins to: answers (last content, whether it is gone).
+
+        An object with finalizers, a running pod and a namespace stay, marked with a deletionTimestamp.
+        """
+        options = options or DeleteOptions()
+        current = self.current(resource, namespace, name)
+        meta.check_preconditions(resource, current.object, options.uid, options.version)
+        grace = self.admission.grace(resource, current.object, options.grace)
+        if options.orphan and not options.dry_run:
+            self.orphaned.add(current.uid)
+        marked = self._marked_for_deletion(current, grace)
+        if grace == 0 and not marked["metadata"].get("finalizers") and resource.key != NAMESPACES:
+            if options.dry_run:
+                return current, True
+            return self.store.remove(resource.key, namespace, name), True
+        if marked == current.object or options.dry_run:
+            return current, False
+        marked = self.admission.on_deletion_begun(resource, marked)
+        return self.store.put(resource.key, namespace, name, marked), False
+
+    def modify(
+        self, resource: ResourceType, namespace: str, name: str, change: Callable[[Object], None]
+    ) -> Stored | None:
+        """A write by the server itself: `change` edits a private copy; None when there is no such object.
+
+        A change that changes nothing is not stored.
+        """
+        current = self.store.get(resource.key, namespace, name)
+        if current is None:
+            return None
+        new: Object = _decode(current.encoded)
+        change(new)
+        return self._commit(resource, current, new, dry_run=False)
+
+    def current(self, resource: ResourceType, namespace: str, name: str) -> Stored:
+        """The stored object. Raises ApiError 404."""
+        found = self.store.get(resource.key, namespace, name)
+        if found is None:
+            raise not_found(resource, name)
+        return found
+
+    def _patched(
+        self, resource: ResourceType, name: str, current: Object | None, request: PatchRequest, options: WriteOptions
+    ) -> Object:
+        try:
+            return apply_patch(
+                current,
+                request.content,
+                request.content_type,
+                kind=resource.kind,
+                field_manager=options.manager or None,
+                force=request.force,
+                now=self.identity.now(),
+                schema=self.admission.schema(resource),
+                subresource=options.subresource,
+            )
+        except PatchConflict as refused:
+            details = details_of(resource, name, causes=refused.causes)
+            raise ApiError(409, "Conflict", str(refused), details) from refused
+        except PatchInvalid as refused:
+            reason = _REASONS.get(refused.code, "Invalid")
+            raise ApiError(refused.code, reason, str(refused), details_of(resource, name)) from refused
+
+    def _update(self, resource: ResourceType, current: Stored, new: Object, options: WriteOptions) -> Stored:
+        """`new` has passed the metadata checks; here status and the rest are kept apart, and admission looks."""
+        old = current.object
+        if options.subresource == "status":
+            new = {**old, "status": new.get("status"), "metadata": _with_managers(old["metadata"], new["metadata"])}
+            if new["status"] is None:
+                del new["status"]
+        elif resource.has_status:
+            _keep(old, new, "status")
+        new = self.admission.on_update(resource, old, new, options.subresource)
+        self._track(resource, old, new, options)
+        return self._commit(resource, current, new, dry_run=options.dry_run)
+
+    def _track(self, resource: ResourceType, old: Object, new: Object, options: WriteOptions) -> None:
+        """Who wrote which field is recorded from the first server-side apply of an object on: before that nobody reads it."""
+        if options.manager and old["metadata"].get("managedFields"):
+            track_update(
+                old,
+                new,
+                field_manager=options.manager,
+                now=self.identity.now(),
+                subresource=options.subresource,
+                schema=self.admission.schema(resource),
+            )
+
+    def _commit(self, resource: ResourceType, current: Stored, new: Object, *, dry_run: bool) -> Stored:
+        if new == current.object:
+            return current
+        metadata = new["metadata"]
+        if not meta.same_desire(current.object, new):
+            metadata["generation"] = metadata.get("generation", 0) + 1
+        if dry_run:
+            return Stored(current.namespace, current.name, current.version, new)
+        if _deletion_is_due(metadata) and resource.key != NAMESPACES:
+            return self.store.remove(resource.key, current.namespace, current.name)
+        return self.store.put(resource.key, current.namespace, current.name, new)
+
+    def _marked_for_deletion(self, current: Stored, grace: int) -> Object:
+        metadata = {**current.object["metadata"]}
+        if "deletionTimestamp" not in metadata or grace < metadata.get("deletionGracePeriodSeconds", 0):
+            metadata["deletionTimestamp"] = self.identity.later(grace)
+            metadata["deletionGracePeriodSeconds"] = grace
+        return {**current.object, "metadata": metadata}
+
+    def _check_namespace(self, resource: ResourceType, namespace: str, new: Object) -> None:
+        if not resource.namespaced:
+            return
+        if not namespace:
+            raise bad_request(f"{resource.kind}: an object of a namespaced type must be created in a namespace")
+        found = self.store.get(NAMESPACES, "", namespace)
+        if found is None:
+            namespaces = self.registry.find("", "v1", "namespaces")
+            assert namespaces is not None
+            raise not_found(namespaces, namespace)
+        if "deletionTimestamp" in found.object["metadata"]:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            cause: dict[str, Any] = {"reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace"}
+            raise forbidden(resource, str(new["metadata"].get("name", "")), why, [cause])
+
+
+def _with_managers(old: Object, new: Object) -> Object:
+    """The old metadata, with the new managedFields: status writes change nothing else there."""
+    kept = {**old}
+    if "managedFields" in new:
+        kept["managedFields"] = new["managedFields"]
+    return kept
+
+
+def _keep(old: Object, new: Object, part: str) -> None:
+    if part in old:
+        new[part] = old[part]
+    else:
+        new.pop(part, None)
+
+
+def _deletion_is_due(metadata: Object) -> bool:
+    return (
+        "deletionTimestamp" in metadata
+        and not metadata.get("finalizers")
+        and metadata.get("deletionGracePeriodSeconds", 0) == 0
+    )
