@@ -1,0 +1,103 @@
+r"""The part of Kubernetes' JSONPath that printer columns use: fields, indexes, wildcards and simple filters.
+
+`.status.conditions[?(@.type=="Ready")].status`, `.spec.hosts[0]`, `.metadata.labels.app\.kubernetes\.io/name`,
+`.spec['my-key']`. Filters compare with ==, !=, <, <=, >, >=, or ask whether a path is there.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+_STEP = re.compile(
+    r"""\.(?P<field>(?:\\.|[^.\[\\])+)
+      | \[(?P<index>-?\d+)\]
+      | \[(?P<all>\*)\]
+      | \[(?P<quote>['"])(?P<key>.*?)(?P=quote)\]
+      | \[\?\((?P<filter>(?:"[^"]*"|'[^']*'|[^)"'])*)\)\]""",
+    re.VERBOSE,
+)
+_FILTER = re.compile(r"\s*@(?P<path>[^=!<>]*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<value>.+?)\s*)?$")
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+    {
+        "==": operator.eq,
+        "!=": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+    }
+)
+
+
+class JsonPathError(ValueError):
+    """The path is not one that is understood here; the message shows where it stops making sense."""
+
+
+class JsonPath:
+    """A compiled path. Raises `JsonPathError` for one that is not understood."""
+
+    def __init__(self, path: str) -> None:
+        text = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
+        self._steps: list[re.Match[str]] = []
+        at = 0
+        while at < len(text):
+            step = _STEP.match(text, at)
+            if step is None:
+                raise JsonPathError(f"JSONPath {path!r}: cannot read {text[at:]!r}")
+            if step["filter"] is not None and _FILTER.match(step["filter"]) is None:
+                raise JsonPathError(f"JSONPath {path!r}: cannot read the filter {step['filter']!r}")
+            self._steps.append(step)
+            at = step.end()
+
+    def find(self, value: Any) -> list[Any]:
+        """All values at this path in `value`; none when something on the way is missing."""
+        found = [value]
+        for step in self._steps:
+            found = [below for each in found for below in _descend(each, step)]
+        return found
+
+
+def _descend(value: Any, step: re.Match[str]) -> Iterable[Any]:
+    name = step["key"] if step["field"] is None else re.sub(r"\\(.)", r"\1", step["field"])
+    if name is not None:
+        if name == "*":
+            return _all(value)
+        return [value[name]] if isinstance(value, dict) and name in value else []
+    if step["index"] is not None:
+        return value[int(step["index"]) :][:1] if isinstance(value, list) else []
+    if step["filter"] is not None:
+        return [each for each in _all(value) if _passes(each, step["filter"])]
+    return _all(value)
+
+
+def _all(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _passes(value: Any, expression: str) -> bool:
+    parts = _FILTER.match(expression)
+    if parts is None:
+        return False
+    found = JsonPath(parts["path"]).find(value)
+    if parts["operator"] is None:
+        return bool(found)
+    try:
+        return any(_OPERATORS[parts["operator"]](each, _literal(parts["value"])) for each in found)
+    except TypeError:
+        return False
+
+
+def _literal(text: str) -> Any:
+    if text[:1] in "'\"":
+        return text.strip(text[0])
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,60 @@
+"""Objects as rows of a `meta.k8s.io/v1` Table: the server-side printing that `kubectl get` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from .columns import columns_of
+from .shapes import Object
+
+IncludeObject = Literal["None", "Metadata", "Object"]
+
+
+def wants_table(accept: str) -> bool:
+    """Whether the first thing that an Accept header offers is a Table (what follows is for servers that have none)."""
+    first = set(accept.partition(",")[0].replace(" ", "").split(";"))
+    return {"as=Table", "g=meta.k8s.io", "v=v1"} <= first
+
+
+def table(
+    kind: str,
+    objects: Iterable[Object],
+    *,
+    columns: Sequence[Mapping[str, Any]] | None,
+    include_object: str,
+    now: float,
+    resource_version: str,
+    list_metadata: Mapping[str, Any] | None = None,
+    with_definitions: bool = True,
+) -> Object:
+    """A Table of `objects`, all of `kind`.
+
+    `columns` are the additionalPrinterColumns of a custom resource, None for a built-in kind. `include_object` is
+    None, Metadata or Object, as the query parameter says (anything else counts as Metadata, the default). `now` is in
+    seconds since the epoch. `list_metadata` adds `continue` and `remainingItemCount`. In a watch only the first event
+    carries the column definitions: `with_definitions` False leaves them out of the later ones.
+    """
+    shown = columns_of(kind, columns)
+    rows = [
+        {"cells": [column.cell(obj, now) for column in shown], "object": _included(obj, include_object)}
+        for obj in objects
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": resource_version, **(list_metadata or {})},
+        "columnDefinitions": [column.definition() for column in shown] if with_definitions else None,
+        "rows": rows,
+    }
+
+
+def partial_metadata(obj: Object) -> Object:
+    """An object cut down to its metadata."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj.get("metadata", {})}
+
+
+def _included(obj: Object, include_object: str) -> Object | None:
+    if include_object == "None":
+        return None
+    return obj if include_object == "Object" else partial_metadata(obj)
