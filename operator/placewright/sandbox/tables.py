@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from .columns import columns_of
+from .columns import Column, columns_of
 from .shapes import Object
 
 IncludeObject = Literal["None", "Metadata", "Object"]
@@ -37,7 +37,7 @@ def table(
     """
     shown = columns_of(kind, columns)
     rows = [
-        {"cells": [column.cell(obj, now) for column in shown], "object": _included(obj, include_object)}
+        {"cells": [_cell(column, obj, now) for column in shown], "object": _included(obj, include_object)}
         for obj in objects
     ]
     return {
@@ -47,6 +47,14 @@ def table(
         "columnDefinitions": [column.definition() for column in shown] if with_definitions else None,
         "rows": rows,
     }
+
+
+def _cell(column: Column, obj: Object, now: float) -> Any:
+    """One cell; an object with values of unheard-of types spoils its own cells, not the whole list."""
+    try:
+        return column.cell(obj, now)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return "<invalid>"
 
 
 def partial_metadata(obj: Object) -> Object:
