@@ -25,6 +25,7 @@ from .fieldsets import (
 from .shapes import Object, Shape, shape_of
 
 APPLY, UPDATE = "Apply", "Update"
+BEFORE_FIRST_APPLY = "before-first-apply"
 
 
 class ApplyConflict(Exception):
@@ -75,7 +76,7 @@ def server_side_apply(
     live = current or {}
     sent = _without_nulls(applied)
     manager = Manager(field_manager, APPLY, str(sent.get("apiVersion", "")), subresource)
-    owners = _owners(live)
+    owners = _owners(live) or _owner_before_first_apply(current, shape)
     mine = _owned_here(fields_of(sent, shape), subresource)
     merged: Object = _merge(live, sent, shape)
     _take_over(owners, manager, _owned_here(compare(live, merged, shape).written, subresource) & _deep(mine), force)
@@ -212,6 +213,14 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(below) for key, below in value.items() if below is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _owner_before_first_apply(current: Object | None, shape: Shape) -> _Owners:
+    """Whoever wrote an object that nobody kept records of is one manager, by the name that API servers give it."""
+    if current is None:
+        return {}
+    manager = Manager(BEFORE_FIRST_APPLY, UPDATE, str(current.get("apiVersion", "")))
+    return {manager: _Owned(fields_of(current, shape), str(current.get("metadata", {}).get("creationTimestamp", "")))}
 
 
 def _owners(obj: Object) -> _Owners:
