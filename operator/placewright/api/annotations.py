@@ -1,0 +1,39 @@
+"""Names of the annotations that Placewright writes, and the shape of what stands in them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+#: On every pod that Placewright bound; it rides on the Binding, so the pod and its decision are one write. JSON: `Decision`.
+DECISION: Final = "placewright.dev/decision"
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Who decided a placement, and how close it was.
+
+    Attributes:
+        profile: name of the SchedulingProfile.
+        generation: its generation when the decision was made.
+        score: total score of the chosen node.
+        runner_up: total score of the best node that was not chosen; None when there was no other.
+        plugins: plugin name to its weighted part of `score`.
+    """
+
+    profile: str
+    generation: int = 0
+    score: int = 0
+    runner_up: int | None = None
+    plugins: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+def read_decision(annotations: dict[str, str] | None) -> Decision | None:
+    """The decision in a pod's annotations, or None when there is none or it cannot be read."""
+    text = (annotations or {}).get(DECISION)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Decision)
+    except msgspec.MsgspecError:
+        return None
