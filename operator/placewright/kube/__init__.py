@@ -1,0 +1,1 @@
+"""The network's side of the scheduler: login, watches, binding, events, status."""

@@ -1,0 +1,175 @@
+"""Decisions become Bindings: `POST pods/NAME/binding`, with the pod's uid as a precondition.
+
+The rules, in the order they matter:
+
+- Before each request the question is asked again whether we may bind (leadership).
+- 409 means that somebody else bound, deleted or replaced the pod: said to the caller, not repeated.
+- An answer that got lost, or a 5xx, does not mean that nothing happened: the pod is read before anything else is done.
+- 429 and 5xx are repeated a bounded number of times, with jitter; `Retry-After` is obeyed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.decode import DecodeError
+from placewright.api.errors import BindError
+from placewright.api.objects import NodeName, Pod
+from placewright.api.pods import PodInfo
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError
+from placewright.kube.retry import Backoff, Sleep
+
+#: Bindings under way at once; more gained nothing against a real API server.
+CONCURRENCY: Final = 64
+ATTEMPTS: Final = 5
+#: How often a pod is looked at to learn what became of a lost answer; with the backoff below about two minutes.
+LOOKS: Final = 20
+
+
+class Seen(enum.Enum):
+    """What reading a pod told about a Binding whose answer got lost."""
+
+    BOUND_HERE = "bound to our node"
+    BOUND_ELSEWHERE = "bound to another node"
+    UNBOUND = "not bound"
+    GONE = "gone or replaced"
+    UNKNOWN = "could not be read"
+
+
+@dataclass(slots=True)
+class BindCounts:
+    """What became of Bindings."""
+
+    bound: int = 0
+    conflicts: int = 0
+    retries: int = 0
+    lost_answers: int = 0
+    refused: int = 0
+
+
+class HttpBinder:
+    """Writes Bindings to the API server; implements the scheduler's `Binder`.
+
+    Attributes:
+        counts: what happened so far.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        may_bind: Callable[[], bool],
+        *,
+        concurrency: int = CONCURRENCY,
+        attempts: int = ATTEMPTS,
+        looks: int = LOOKS,
+        backoff: Backoff = Backoff(initial=0.1, maximum=10.0),  # noqa: B008 - frozen
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.counts = BindCounts()
+        self._client = client
+        self._may_bind = may_bind
+        self._slots = asyncio.Semaphore(concurrency)
+        self._attempts = attempts
+        self._looks = looks
+        self._backoff = backoff
+        self._sleep = sleep
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        """Bind the pod to the node; returns only when the Binding exists.
+
+        Raises `BindError`: `conflict` when the pod is not ours to bind any more, `unknown` when nobody could be asked.
+        """
+        async with self._slots:
+            await self._bind(pod, node, binding(pod, node, annotations))
+        self.counts.bound += 1
+
+    async def _bind(self, pod: PodInfo, node: NodeName, body: dict[str, Any]) -> None:
+        answer_lost = False
+        for attempt in range(self._attempts):
+            error = await self._try(pod, body)
+            if error is None:
+                return
+            refusal = error if isinstance(error, ApiError) and error.status < 500 else None
+            if refusal is not None and refusal.status not in (CONFLICT, TOO_MANY_REQUESTS):
+                self.counts.refused += 1
+                raise BindError(f"binding {pod.key} to {node}: {refusal}", conflict=refusal.status == NOT_FOUND)
+            if refusal is not None and refusal.status == CONFLICT and not answer_lost:
+                raise self._conflict(pod, node, str(refusal))
+            if refusal is None or refusal.status == CONFLICT:
+                answer_lost = True
+                if await self._became(pod, node, error):
+                    return
+                if refusal is not None:
+                    raise self._conflict(pod, node, str(refusal))
+            if attempt + 1 < self._attempts:
+                self.counts.retries += 1
+                await self._sleep(self._backoff.delay(attempt, error))
+        raise BindError(f"binding {pod.key} to {node}: given up after {self._attempts} attempts: {error}")
+
+    async def _try(self, pod: PodInfo, body: dict[str, Any]) -> RequestError | None:
+        if not self._may_bind():
+            raise BindError(f"binding {pod.key}: this replica is not the active one")
+        try:
+            await self._client.post(f"{_pod_path(pod)}/binding", body)
+        except RequestError as error:
+            return error
+        return None
+
+    async def _became(self, pod: PodInfo, node: NodeName, error: RequestError) -> bool:
+        """What became of a Binding without an answer: True bound, False not; raises `BindError` for the rest."""
+        self.counts.lost_answers += 1
+        seen = await self._look(pod, node)
+        if seen is Seen.UNKNOWN:
+            raise BindError(f"binding {pod.key} to {node}: answer lost ({error}), and the pod {seen.value}", unknown=True)
+        if seen in (Seen.BOUND_ELSEWHERE, Seen.GONE):
+            raise self._conflict(pod, node, f"the pod is {seen.value}")
+        return seen is Seen.BOUND_HERE
+
+    async def _look(self, pod: PodInfo, node: NodeName) -> Seen:
+        """Read the pod until somebody answers; reading needs no leadership."""
+        for attempt in range(self._looks):
+            try:
+                found = await self._client.get_as(_pod_path(pod), Pod)
+            except ApiError as error:
+                if error.status == NOT_FOUND:
+                    return Seen.GONE
+                await self._sleep(self._backoff.delay(attempt, error))
+            except (RequestError, DecodeError):
+                await self._sleep(self._backoff.delay(attempt))
+            else:
+                return _compare(found, pod, node)
+        return Seen.UNKNOWN
+
+    def _conflict(self, pod: PodInfo, node: NodeName, why: str) -> BindError:
+        self.counts.conflicts += 1
+        return BindError(f"binding {pod.key} to {node}: {why}", conflict=True)
+
+
+def binding(pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> dict[str, Any]:
+    """The Binding object; the API server copies its annotations to the pod in the same write."""
+    metadata: dict[str, Any] = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": metadata,
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+
+
+def _compare(found: Pod, pod: PodInfo, node: NodeName) -> Seen:
+    if found.metadata.uid != pod.uid:
+        return Seen.GONE
+    if found.spec.node_name == node:
+        return Seen.BOUND_HERE
+    return Seen.BOUND_ELSEWHERE if found.spec.node_name else Seen.UNBOUND
+
+
+def _pod_path(pod: PodInfo) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"

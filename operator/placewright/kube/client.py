@@ -1,0 +1,181 @@
+"""One HTTP client for one API server: bare aiohttp, keep-alive, no retries.
+
+Bounds on concurrency belong to those who ask (binder, events, status): a limit here would make a Lease renewal wait behind slow binds.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from placewright.api.decode import decode
+from placewright.kube.errors import AWAY, UNAUTHORIZED, RequestError, Unreachable, error_from_answer
+from placewright.kube.login import ClusterAccess
+from placewright.kube.retry import AwayNotice
+
+T = TypeVar("T")
+#: A JSON-able body, or ready JSON text.
+Body = bytes | Mapping[str, Any] | msgspec.Struct | list[Any] | None
+Params = Mapping[str, str]
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+NO_PARAMS: Final[Params] = {}
+
+USER_AGENT: Final = "placewright"
+#: Watch data taken from the socket before the reader must catch up, bytes; also what is decoded in one go of the event loop.
+_READ_BUFFER: Final = 2**17
+#: Keep-alive probes find a dead peer within 15 + 3·5 seconds: watches are silent for minutes.
+_PROBES: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+
+
+class ApiClient:
+    """Requests to one API server, over kept-alive connections.
+
+    Every method takes a path such as `/api/v1/nodes` and raises `ApiError` when the server refuses, `Unreachable` when nobody answers.
+    To be used inside a running event loop, and closed.
+
+    Attributes:
+        access: where the server is and who we are.
+        away: whether the server answers, said once each way.
+    """
+
+    def __init__(self, access: ClusterAccess, *, timeout: float = 30.0, user_agent: str = USER_AGENT) -> None:
+        """`timeout`: seconds for a whole request, connecting included; streams have none of their own."""
+        self.access = access
+        self.away = AwayNotice(access.server)
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
+        self._user_agent = user_agent
+        self._base = access.server.rstrip("/")
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0, socket_factory=_probing_socket)
+        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True, read_bufsize=_READ_BUFFER)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; requests under way fail."""
+        await self._session.close()
+
+    async def get(self, path: str, params: Params = NO_PARAMS) -> bytes:
+        """The answer's JSON text."""
+        return await self.request("GET", path, params=params)
+
+    async def get_as(self, path: str, kind: type[T], params: Params = NO_PARAMS) -> T:
+        """The answer decoded into `kind`; raises `DecodeError` too."""
+        return decode(await self.get(path, params), kind)
+
+    async def post(self, path: str, body: Body, params: Params = NO_PARAMS) -> bytes:
+        """Create."""
+        return await self.request("POST", path, body, params=params)
+
+    async def put(self, path: str, body: Body, params: Params = NO_PARAMS) -> bytes:
+        """Replace; with `metadata.resourceVersion` in the body, only what was read."""
+        return await self.request("PUT", path, body, params=params)
+
+    async def patch(
+        self, path: str, body: Body, params: Params = NO_PARAMS, content_type: str = MERGE_PATCH
+    ) -> bytes:
+        """Change parts; `content_type` says which kind of patch."""
+        return await self.request("PATCH", path, body, params=params, content_type=content_type)
+
+    async def delete(self, path: str, body: Body = None, params: Params = NO_PARAMS) -> bytes:
+        """Delete; `body` may be DeleteOptions."""
+        return await self.request("DELETE", path, body, params=params)
+
+    async def request(
+        self, method: str, path: str, body: Body = None, *, params: Params = NO_PARAMS, content_type: str = JSON
+    ) -> bytes:
+        """Send one request and read the whole answer."""
+        data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+        async with self._send(method, path, params, data, content_type, self._timeout) as answer:
+            return await answer.read()
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Params, *, limit: float) -> AsyncIterator[aiohttp.StreamReader]:
+        """The body of a GET as it comes, for at most `limit` seconds. Errors while reading are raised as `Unreachable`."""
+        timeout = aiohttp.ClientTimeout(total=limit, sock_connect=10.0)
+        async with self._send("GET", path, params, None, JSON, timeout) as answer:
+            yield answer.content
+
+    @asynccontextmanager
+    async def _send(
+        self, method: str, path: str, params: Params, data: bytes | None, content_type: str, timeout: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        await self.access.refresh_when_due()
+        try:
+            async with self._session.request(
+                method,
+                self._url(path, params),
+                data=data,
+                headers=self._headers(data, content_type),
+                timeout=timeout,
+                ssl=self.access.tls,
+                proxy=self.access.proxy,
+                server_hostname=self.access.tls_server_name,
+                allow_redirects=False,
+            ) as answer:
+                await self._raise_for(answer)
+                self.away.answered()
+                yield answer
+        except RequestError:
+            raise
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            lost = Unreachable(f"{method} {path}: {_in_words(error)}")
+            self.away.failed(lost)
+            raise lost from error
+
+    async def _raise_for(self, answer: aiohttp.ClientResponse) -> None:
+        if answer.status < 300:
+            return
+        error = error_from_answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
+        if answer.status == UNAUTHORIZED:
+            self.access.rejected()
+        if answer.status in AWAY:
+            self.away.failed(error)
+        else:
+            self.away.answered()
+        raise error
+
+    def _url(self, path: str, params: Params) -> URL:
+        return URL(self._base + path, encoded=True).with_query(params) if params else URL(self._base + path, encoded=True)
+
+    def _headers(self, data: bytes | None, content_type: str) -> dict[str, str]:
+        headers = {"Accept": JSON, "User-Agent": self._user_agent}
+        if data is not None:
+            headers["Content-Type"] = content_type
+        authorization = self.access.authorization
+        if authorization:
+            headers["Authorization"] = authorization
+        return headers
+
+
+def _in_words(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return str(error) or type(error).__name__
+
+
+def _probing_socket(address: Any) -> socket.socket:
+    family, kind, protocol = address[:3]
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _PROBES:
+        option = getattr(socket, name, None)
+        if option is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made

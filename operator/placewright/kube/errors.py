@@ -1,0 +1,84 @@
+"""What can go wrong with a request: the server said no, or nobody answered."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+CONFLICT: Final = 409
+GONE: Final = 410
+TOO_MANY_REQUESTS: Final = 429
+NOT_FOUND: Final = 404
+FORBIDDEN: Final = 403
+UNAUTHORIZED: Final = 401
+#: The statuses that proxies and starting servers give: nobody behind them looked at the request.
+AWAY: Final = frozenset({502, 503, 504})
+
+
+class ConfigError(Exception):
+    """The configuration does not lead to a cluster: one line with the file, what was found, what is allowed."""
+
+
+class RequestError(Exception):
+    """A request did not succeed."""
+
+
+class Unreachable(RequestError):
+    """No answer, or half of one. A write may have happened all the same."""
+
+
+class ApiError(RequestError):
+    """The server answered with an error.
+
+    Attributes:
+        status: HTTP status.
+        reason: Kubernetes' word for it, such as `AlreadyExists`.
+        message: the server's sentence.
+        retry_after: seconds the server asked to wait, 0 when it did not.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+    @property
+    def temporary(self) -> bool:
+        """True when the same request may succeed later: 429 and 5xx."""
+        return self.status == TOO_MANY_REQUESTS or self.status >= 500
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: float | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    reason: str | None = None
+    message: str | None = None
+    code: int | None = None
+    details: _Details | None = None
+
+
+_DECODER: Final = msgspec.json.Decoder(_Status)
+_LONGEST_MESSAGE: Final = 2000
+
+
+def error_from_answer(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
+    """Build an `ApiError` from an answer: a Kubernetes Status, or whatever a proxy in between had to say."""
+    try:
+        parsed = _DECODER.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        parsed = _Status(message=body[:200].decode("utf-8", "replace").strip() or "no message")
+    seconds = _seconds(retry_after)
+    if parsed.details is not None and parsed.details.retry_after_seconds:
+        seconds = max(seconds, parsed.details.retry_after_seconds)
+    message = (parsed.message or "no message")[:_LONGEST_MESSAGE]
+    return ApiError(status or parsed.code or 0, parsed.reason or "", message, min(max(seconds, 0.0), 300.0))
+
+
+def _seconds(header: str | None) -> float:
+    # The header may also be a date; API servers never send one.
+    return float(header) if header and header.strip().isdigit() else 0.0

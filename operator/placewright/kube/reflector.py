@@ -1,0 +1,333 @@
+"""A reflector keeps a copy of one collection of the API server, and tells a sink what changed.
+
+It lists in pages, watches from where the list ended, resumes after a broken stream, and lists again when the server has forgotten that far
+back; what vanished meanwhile is then told as deleted, which is why the scheduler does not rely on Kopf's watching for this. Nothing that
+the server sends ends a reflector: it logs once, counts, waits with jitter and goes on.
+
+The sink hears, in order: `changed` and `deleted` as they come, and `synced` after every complete list. A list that breaks off half-way has
+told some changes already; those are true, only the deletions wait for the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import GONE, ApiError, RequestError
+from placewright.kube.lines import LineSplitter, LineTooLong
+from placewright.kube.retry import Backoff, Sleep
+from placewright.kube.wire import Bad, Change, Event, Malformed, Object, ObjectKey, Page, Refusal, Wire, object_key
+
+T = TypeVar("T", bound=Object)
+Told_contra = TypeVar("Told_contra", contravariant=True)
+
+PAGE_LIMIT: Final = 500
+#: Objects told to a sink in one go of the event loop.
+_SLICE: Final = 100
+#: A watch lasts that long, seconds, so that connections spread over API servers again.
+_SHORTEST_WATCH: Final = 300
+_LONGEST_WATCH: Final = 600
+#: How much longer than asked for a server may take to end a watch.
+_WATCH_GRACE: Final = 15.0
+#: Bad objects remembered, so that each is logged once.
+_REMEMBERED_BAD: Final = 1000
+
+_log = logging.getLogger(__name__)
+
+
+class Sink(Protocol[Told_contra]):
+    """Who wants to know. Called in the event loop, must not block."""
+
+    def changed(self, old: Told_contra | None, new: Told_contra) -> None:
+        """An object appeared (`old` None) or became another; never called for what was already known."""
+
+    def deleted(self, old: Told_contra) -> None:
+        """The object as last known is gone, or does not match the selectors any more."""
+
+    def synced(self) -> None:
+        """A list is complete: all that existed was told, all that vanished too. Called after every list, the first and later ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Generic[T]):
+    """What to reflect.
+
+    Attributes:
+        path: the collection, such as `/api/v1/pods`.
+        kind: the struct to decode into.
+        field_selector, label_selector: as the API takes them; empty for everything.
+    """
+
+    path: str
+    kind: type[T]
+    field_selector: str = ""
+    label_selector: str = ""
+
+    @property
+    def selectors(self) -> dict[str, str]:
+        """Query parameters for list and watch."""
+        chosen = {"fieldSelector": self.field_selector, "labelSelector": self.label_selector}
+        return {name: value for name, value in chosen.items() if value}
+
+    def __str__(self) -> str:
+        return self.path + (f"?{self.field_selector}" if self.field_selector else "")
+
+
+@dataclass(slots=True)
+class ReflectorCounts:
+    """What happened to one reflector since it started."""
+
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    bad_objects: int = 0
+    malformed: int = 0
+    expired: int = 0
+    failures: int = 0
+    sink_errors: int = 0
+
+
+class Expired(Exception):
+    """The server does not remember as far back as we ask (410): list again."""
+
+
+class Reflector(Generic[T]):
+    """Reflects one source into `store` and a sink; see the module's text.
+
+    Attributes:
+        store: current objects by key, for reading only.
+        counts: what happened.
+        has_synced: set once the first list is complete.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        source: Source[T],
+        sink: Sink[T],
+        *,
+        backoff: Backoff = Backoff(),  # noqa: B008 - frozen
+        sleep: Sleep = asyncio.sleep,
+        page_limit: int = PAGE_LIMIT,
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self.source = source
+        self.store: dict[ObjectKey, T] = {}
+        self.counts = ReflectorCounts()
+        self.has_synced = asyncio.Event()
+        self._client = client
+        self._sink = sink
+        self._wire = Wire(source.kind)
+        self._backoff = backoff
+        self._sleep = sleep
+        self._page_limit = page_limit
+        self._uniform = uniform
+        self._version = ""
+        self._attempt = 0
+        self._bad_seen: set[tuple[str, str]] = set()
+        self._complaint = ""
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                await self._reflect()
+            except Expired:
+                self.counts.expired += 1
+                self._version = ""
+            except (Malformed, LineTooLong) as error:
+                # Resuming would meet the same bytes again; a list may get past them.
+                self.counts.malformed += 1
+                self._version = ""
+                await self._wait_after(error)
+            except RequestError as error:
+                await self._wait_after(error)
+
+    async def _reflect(self) -> None:
+        if not self._version:
+            await self._list()
+        while True:
+            if await self._watch():
+                self._attempt = 0
+            else:
+                # A server that ends every watch at once must not be asked in a tight loop.
+                await self._sleep(self._backoff.delay(self._attempt))
+                self._attempt += 1
+
+    async def _wait_after(self, error: Exception) -> None:
+        self.counts.failures += 1
+        if str(error) != self._complaint and self._client.away.away_since is None:
+            self._complaint = str(error)
+            _log.warning("%s: %s; trying on", self.source, error)
+        known = error if isinstance(error, RequestError) else None
+        await self._sleep(self._backoff.delay(self._attempt, known))
+        self._attempt += 1
+
+    # --- listing ---
+
+    async def _list(self) -> None:
+        seen: set[ObjectKey] = set()
+        try:
+            version = await self._list_pages(seen, self._page_limit)
+        except Expired:
+            # The pages took longer than the server remembers; the whole at once cannot expire.
+            seen.clear()
+            version = await self._list_pages(seen, 0)
+        for key in [key for key in self.store if key not in seen]:
+            self._remove(key)
+        self._version = version
+        self._attempt = 0
+        self._complaint = ""
+        self.counts.lists += 1
+        self.has_synced.set()
+        self._tell(self._sink.synced)
+
+    async def _list_pages(self, seen: set[ObjectKey], limit: int) -> str:
+        params = self.source.selectors
+        if limit:
+            params["limit"] = str(limit)
+        while True:
+            page = await self._page(params)
+            await self._take_page(page, seen)
+            if not page.following:
+                return page.resource_version
+            params["continue"] = page.following
+
+    async def _page(self, params: Mapping[str, str]) -> Page[T]:
+        try:
+            return self._wire.page(await self._client.get(self.source.path, params))
+        except ApiError as error:
+            if error.status == GONE:
+                raise Expired from error
+            raise
+
+    async def _take_page(self, page: Page[T], seen: set[ObjectKey]) -> None:
+        for start in range(0, len(page.items), _SLICE):
+            for item in page.items[start : start + _SLICE]:
+                seen.add(object_key(item.metadata))
+                self._put(item)
+            # Others get their turn: the cycle, binds, a Lease renewal.
+            await asyncio.sleep(0)
+
+    # --- watching ---
+
+    async def _watch(self) -> bool:
+        """Follow one watch to its end; True when it brought anything."""
+        seconds = int(self._uniform(_SHORTEST_WATCH, _LONGEST_WATCH))
+        params = self.source.selectors | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(seconds),
+        }
+        self.counts.watches += 1
+        before = self.counts.events
+        try:
+            async with self._client.stream(self.source.path, params, limit=seconds + _WATCH_GRACE) as stream:
+                splitter = LineSplitter()
+                while chunk := await stream.readany():
+                    for line in splitter.feed(chunk):
+                        self._take(self._wire.event(line))
+        except ApiError as error:
+            if error.status == GONE:
+                raise Expired from error
+            raise
+        return self.counts.events > before
+
+    def _take(self, event: Event[T] | Refusal) -> None:
+        if isinstance(event, Refusal):
+            if event.code == GONE:
+                raise Expired
+            raise ApiError(event.code or 500, event.reason, event.message)
+        self.counts.events += 1
+        self._attempt = 0
+        found = event.object
+        if event.change is Change.DELETED:
+            self._remove(object_key(found.metadata))
+        elif event.change is not Change.BOOKMARK:
+            self._put(found)
+        self._version = found.metadata.resource_version or self._version
+
+    # --- the store ---
+
+    def _put(self, item: T | Bad) -> None:
+        key = object_key(item.metadata)
+        if isinstance(item, Bad):
+            self._note_bad(key, item)
+            return
+        old = self.store.get(key)
+        if old is not None and old.metadata.resource_version == item.metadata.resource_version != "":
+            return
+        if old is not None and old.metadata.uid != item.metadata.uid:
+            self._remove(key)
+            old = None
+        self.store[key] = item
+        self._tell(self._sink.changed, old, item)
+
+    def _remove(self, key: ObjectKey) -> None:
+        old = self.store.pop(key, None)
+        if old is not None:
+            self._tell(self._sink.deleted, old)
+
+    def _note_bad(self, key: ObjectKey, bad: Bad) -> None:
+        """A known object that became unreadable stays as it was last read: better than taking it for gone."""
+        self.counts.bad_objects += 1
+        known = self.store.get(key)
+        if known is not None and known.metadata.uid != bad.metadata.uid:
+            self._remove(key)
+        if (key, bad.error) not in self._bad_seen:
+            if len(self._bad_seen) >= _REMEMBERED_BAD:
+                self._bad_seen.clear()
+            self._bad_seen.add((key, bad.error))
+            _log.warning("%s: %s ignored: %s", self.source, key, bad.error)
+
+    def _tell(self, call: Callable[..., None], *args: Any) -> None:
+        try:
+            call(*args)
+        except Exception:  # noqa: BLE001
+            # A sink that fails on one object must not cost all others.
+            self.counts.sink_errors += 1
+            _log.exception("%s: a sink failed", self.source)
+
+
+@dataclass(slots=True)
+class Reflectors:
+    """Several reflectors that run together."""
+
+    members: Sequence[Reflector[Any]]
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Start all; needs a running event loop."""
+        self._tasks = [asyncio.create_task(one.run(), name=f"reflector {one.source}") for one in self.members]
+
+    async def wait_synced(self) -> None:
+        """Return when every first list is complete; raises what ended a reflector, if something did."""
+        waiting = asyncio.create_task(self._all_synced())
+        try:
+            await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+        finally:
+            waiting.cancel()
+
+    async def _all_synced(self) -> None:
+        for one in self.members:
+            await one.has_synced.wait()
+
+    def unsynced(self) -> list[str]:
+        """The sources whose first list is not complete yet, for messages and health."""
+        return [str(one.source) for one in self.members if not one.has_synced.is_set()]
+
+    async def stop(self) -> None:
+        """End all and wait until they have ended."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []

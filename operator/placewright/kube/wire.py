@@ -1,0 +1,195 @@
+"""How lists and watch events look on the wire, decoded straight into typed structs.
+
+The fast way decodes a whole page or line in one pass. Only when that fails is it taken apart, so that one bad object costs one object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from placewright.api.objects import ObjectMeta
+
+
+class Object(Protocol):
+    """Anything with metadata: all structs of `api.objects` that stand alone."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace, uid, resourceVersion."""
+
+
+T = TypeVar("T", bound=Object)
+#: `namespace/name`, or `name` for what has no namespace.
+ObjectKey = str
+
+
+class Change(StrEnum):
+    """The type of a watch event."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+    ERROR = "ERROR"
+
+
+class Malformed(ValueError):
+    """Not a list, not an event: the bytes are no JSON, or have no metadata to go by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """An object that does not have the shape of its kind; its metadata could still be read."""
+
+    metadata: ObjectMeta
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list; `following` continues it, empty on the last page."""
+
+    items: list[T | Bad]
+    resource_version: str
+    following: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[T]):
+    """One line of a watch."""
+
+    change: Change
+    object: T | Bad
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An ERROR line: the server ends the watch and says why."""
+
+    code: int
+    reason: str
+    message: str
+
+
+class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
+    resource_version: str = ""
+    following: str = msgspec.field(default="", name="continue")
+
+
+class _RawPage(msgspec.Struct, frozen=True):
+    metadata: _ListMeta = _ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+class _RawEvent(msgspec.Struct, frozen=True):
+    type: Change
+    object: msgspec.Raw
+
+
+class _OnlyMeta(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _Identity(msgspec.Struct, rename="camel", frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _OnlyIdentity(msgspec.Struct, frozen=True):
+    metadata: _Identity = _Identity()
+
+
+class _Status(msgspec.Struct, frozen=True):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+_RAW_PAGE: Final = msgspec.json.Decoder(_RawPage)
+_RAW_EVENT: Final = msgspec.json.Decoder(_RawEvent)
+_META: Final = msgspec.json.Decoder(_OnlyMeta)
+_IDENTITY: Final = msgspec.json.Decoder(_OnlyIdentity)
+_STATUS: Final = msgspec.json.Decoder(_Status)
+#: What the decoders raise: text that is no JSON, a wrong shape, bytes that are no UTF-8, and nesting without end.
+_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Wire(Generic[T]):
+    """Decodes lists and events of one kind."""
+
+    def __init__(self, kind: type[T]) -> None:
+        items: Any = msgspec.defstruct(
+            f"{kind.__name__}Page", [("metadata", _ListMeta, _ListMeta()), ("items", list[kind] | None, None)]  # type: ignore[valid-type]
+        )
+        event: Any = msgspec.defstruct(f"{kind.__name__}Event", [("type", Change), ("object", kind)])
+        self.kind = kind
+        self._page: msgspec.json.Decoder[Any] = msgspec.json.Decoder(items)
+        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
+        self._object: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+
+    def page(self, body: bytes) -> Page[T]:
+        """One page; objects of a wrong shape come back as `Bad`. Raises `Malformed`."""
+        try:
+            page = self._page.decode(body)
+            return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
+        except _DECODE_ERRORS:
+            return self._page_apart(body)
+
+    def event(self, line: bytes) -> Event[T] | Refusal:
+        """One line of a watch. Raises `Malformed`."""
+        try:
+            event = self._event.decode(line)
+            if event.type is not Change.ERROR:
+                return Event(event.type, event.object)
+        except _DECODE_ERRORS:
+            pass
+        return self._event_apart(line)
+
+    def _page_apart(self, body: bytes) -> Page[T]:
+        try:
+            page = _RAW_PAGE.decode(body)
+        except _DECODE_ERRORS as error:
+            raise Malformed(f"no list of {self.kind.__name__}: {error}") from None
+        items = [self._one(raw) for raw in page.items or ()]
+        return Page(items, page.metadata.resource_version, page.metadata.following)
+
+    def _event_apart(self, line: bytes) -> Event[T] | Refusal:
+        try:
+            event = _RAW_EVENT.decode(line)
+            if event.type is Change.ERROR:
+                status = _STATUS.decode(event.object)
+                return Refusal(status.code, status.reason, status.message)
+        except _DECODE_ERRORS as error:
+            raise Malformed(f"no watch event of {self.kind.__name__}: {error}") from None
+        return Event(event.type, self._one(event.object))
+
+    def _one(self, raw: msgspec.Raw) -> T | Bad:
+        try:
+            return self._object.decode(raw)
+        except _DECODE_ERRORS as error:
+            return Bad(_metadata(raw), str(error))
+
+
+def _metadata(raw: msgspec.Raw) -> ObjectMeta:
+    try:
+        return _META.decode(raw).metadata
+    except _DECODE_ERRORS:
+        pass
+    try:
+        found = _IDENTITY.decode(raw).metadata
+    except _DECODE_ERRORS as error:
+        raise Malformed(f"an object without metadata: {error}") from None
+    return ObjectMeta(
+        name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version
+    )
+
+
+def object_key(metadata: ObjectMeta) -> ObjectKey:
+    """`namespace/name`, or `name` alone."""
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

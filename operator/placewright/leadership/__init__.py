@@ -1,0 +1,1 @@
+"""Are we the active replica, and until when."""
