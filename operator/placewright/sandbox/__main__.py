@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kubeconfig", type=Path, help="where to write the kubeconfig (default: a temporary folder)")
     parser.add_argument("--nodes", type=int, default=0, help="how many nodes to begin with")
     parser.add_argument("--crds", type=Path, action="append", default=[], help="a folder of definitions; repeatable")
-    parser.add_argument("--history", type=int, default=20_000, help="changes that each type remembers for resuming")
+    parser.add_argument("--history", type=int, default=10_000, help="changes that each type remembers for resuming")
     parser.add_argument("--start-seconds", type=float, default=0.05, help="from bound to running")
     parser.add_argument("--end-seconds", type=float, default=0.05, help="the most that a graceful end takes")
     parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input ends")

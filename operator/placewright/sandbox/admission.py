@@ -1,82 +1,62 @@
 """What a write must look like for its type: defaults, status at creation, what may not change, how deletion begins.
 
-Types that need nothing of this pass through untouched. Custom resources are checked by their definition's schema.
+Types that need nothing of this pass through untouched. Volumes get the phase that the volume controller would give them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
+from .defaulting import PriorityRefused, admit_priority, default, qos_class
+from .definitions import DEFINITIONS, Definitions
 from .resources import GroupResource, ResourceType
 from .status import Object, forbidden, invalid
+from .store import Store
 
 PODS: GroupResource = ("", "pods")
 NAMESPACES: GroupResource = ("", "namespaces")
+PRIORITY_CLASSES: GroupResource = ("scheduling.k8s.io", "priorityclasses")
 _PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 _STATUS_AT_CREATION = frozenset({("", "nodes"), ("storage.k8s.io", "volumeattachments")})
 """Built-in types whose creators set status (kubelets register nodes with it); it is dropped elsewhere."""
 
 
-class Defaulting(Protocol):
-    """Fills defaults of built-in kinds in place; may raise ApiError."""
-
-    def __call__(self, resource: ResourceType, new: Object) -> None: ...
-
-
-class CustomAdmission(Protocol):
-    """Custom objects by their definitions."""
-
-    def admit(self, resource: ResourceType, new: Object, old: Object | None) -> Object:
-        """Prunes, defaults and checks; raises ApiError 422."""
-        ...
-
-    def schema(self, resource: ResourceType) -> Object | None:
-        """The openAPIV3Schema of the type, if it has one."""
-        ...
-
-
-def _no_defaults(resource: ResourceType, new: Object) -> None:
-    return
-
-
-@dataclass
+@dataclass(frozen=True)
 class Admission:
-    """The rules by type. `defaulting` and `custom` are plugged in by the server."""
+    """The rules by type; custom types have theirs in their definitions."""
 
-    defaulting: Defaulting = field(default=_no_defaults)
-    custom: CustomAdmission | None = None
+    store: Store
+    definitions: Definitions
 
     def on_create(self, resource: ResourceType, new: Object, now: str) -> Object:
         """The object to store. Raises ApiError 403 or 422."""
         if resource.has_status and resource.key not in _STATUS_AT_CREATION:
             new.pop("status", None)
-        if resource.custom and self.custom:
-            return self.custom.admit(resource, new, None)
-        self.defaulting(resource, new)
+        if resource.custom:
+            return self.definitions.admit(resource, new, None)
         if resource.key == PODS:
-            _begin_pod(resource, new, now)
-        elif resource.key == NAMESPACES:
-            new.setdefault("spec", {})["finalizers"] = ["kubernetes"]
-            new["status"] = {"phase": "Active"}
-            new["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = new["metadata"]["name"]
-        elif resource.plural in ("persistentvolumes", "persistentvolumeclaims"):
-            new["status"] = {"phase": "Pending"}
-        return new
+            self._admit_priority(resource, new)
+        default(resource.kind, new)
+        return self._with_first_status(resource, new, now)
 
-    def on_update(self, resource: ResourceType, old: Object, new: Object, subresource: str) -> Object:
-        """The object to store. Raises ApiError 422."""
-        if resource.custom and self.custom:
-            return self.custom.admit(resource, new, old)
-        if not subresource:
-            self.defaulting(resource, new)
-            if resource.key == PODS:
-                _check_pod_update(resource, old, new)
+    def on_update(self, resource: ResourceType, old: Object, new: Object, now: str, subresource: str) -> Object:
+        """The object to store; its status is not looked at. Raises ApiError 422."""
+        if resource.custom:
+            return self.definitions.admit(resource, new, old)
+        if subresource:
+            return new
+        if resource.key == PODS:
+            _keep_priority(old, new)
+        default(resource.kind, new)
+        if resource.key == PODS:
+            _check_pod_update(resource, old, new)
+        elif resource.key == DEFINITIONS:
+            return self.definitions.establish(new, now)
         return new
 
     def schema(self, resource: ResourceType) -> Object | None:
         """The schema of a custom type; None for built-in ones."""
-        return self.custom.schema(resource) if self.custom and resource.custom else None
+        return self.definitions.schema(resource)
 
     def grace(self, resource: ResourceType, current: Object, asked: int | None) -> int:
         """Seconds between the request to delete and the end; 0 for all but running pods."""
@@ -97,6 +77,30 @@ class Admission:
             return marked
         return {**marked, "status": {**(marked.get("status") or {}), "phase": "Terminating"}}
 
+    def _admit_priority(self, resource: ResourceType, pod: Object) -> None:
+        classes = {each.name: each.object for each in self.store.listed(PRIORITY_CLASSES)}
+        try:
+            admit_priority(pod, classes)
+        except PriorityRefused as refused:
+            raise forbidden(resource, pod["metadata"]["name"], str(refused)) from refused
+
+    def _with_first_status(self, resource: ResourceType, new: Object, now: str) -> Object:
+        if resource.key == PODS:
+            _begin_pod(resource, new, now)
+        elif resource.key == NAMESPACES:
+            new.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+            new["status"] = {"phase": "Active"}
+            new["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = new["metadata"]["name"]
+        elif resource.plural == "persistentvolumes":
+            bound = (new.get("spec") or {}).get("claimRef")
+            new["status"] = {"phase": "Bound" if bound else "Available"}
+        elif resource.plural == "persistentvolumeclaims":
+            bound = (new.get("spec") or {}).get("volumeName")
+            new["status"] = {"phase": "Bound" if bound else "Pending"}
+        elif resource.key == DEFINITIONS:
+            return self.definitions.establish(new, now)
+        return new
+
 
 def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
     spec = new.get("spec") or {}
@@ -107,7 +111,7 @@ def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
     for index, container in enumerate(containers):
         if not isinstance(container, dict) or not container.get("name"):
             raise invalid(resource, name, [(f"spec.containers[{index}].name", "Required value")])
-    status: Object = {"phase": "Pending", "qosClass": _qos_class(containers + (spec.get("initContainers") or []))}
+    status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         if spec.get("nodeName"):
             raise invalid(
@@ -128,18 +132,12 @@ def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
     new["status"] = status
 
 
-def _qos_class(containers: list[Object]) -> str:
-    guaranteed, any_set = True, False
-    for container in containers:
-        resources = container.get("resources") or {}
-        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-        any_set = any_set or bool(requests or limits)
-        for name in ("cpu", "memory"):
-            if name not in limits or requests.get(name, limits[name]) != limits[name]:
-                guaranteed = False
-    if not any_set:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
+def _keep_priority(old: Object, new: Object) -> None:
+    """What admission once resolved stays when an update leaves it out."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    for each in ("priority", "preemptionPolicy"):
+        if after.get(each) is None and before.get(each) is not None:
+            after[each] = before[each]
 
 
 def _check_pod_update(resource: ResourceType, old: Object, new: Object) -> None:

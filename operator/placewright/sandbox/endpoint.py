@@ -39,14 +39,14 @@ class Reply:
 
 
 Answer = Reply | Watch
-Documents = Callable[[str, dict[str, str], str], Reply | None]
+Documents = Callable[[str, str], Reply | None]
 Objects = Callable[[web.BaseRequest, str, dict[str, str]], Awaitable[Answer | None]]
 
 
 class Endpoint:
     """Answers every request of one server.
 
-    `documents` answers what is no object (None: not its path), `objects` the rest (None: no such path).
+    `objects` answers what names an object or a collection, `documents` the rest; each says None for "no such path".
     """
 
     def __init__(self, token: str, documents: Documents, objects: Objects, faults: Faults, watches: Watches) -> None:
@@ -83,8 +83,9 @@ class Endpoint:
             fault = await self._faults.meet(request.method, path, query)
         if fault is not None and fault.refusal is not None:
             raise fault.refusal
-        answer = self._documents(path, query, request.headers.get("Accept", "")) if request.method == "GET" else None
-        found: Answer | None = answer or await self._objects(request, path, query)
+        found = await self._objects(request, path, query)
+        if found is None and request.method == "GET":
+            found = self._documents(path, request.headers.get("Accept", ""))
         if found is None:
             raise status.no_such_path()
         if fault is not None:

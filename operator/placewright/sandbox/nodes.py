@@ -33,6 +33,7 @@ def simulated_node(number: int, now: str) -> Object:
             "capacity": amounts,
             "allocatable": amounts,
             "conditions": [ready],
-            "nodeInfo": {"kubeletVersion": "v1.34.0", "operatingSystem": "linux", "architecture": "amd64"},
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
+            "nodeInfo": {"kubeletVersion": "v1.36.0-sandbox", "operatingSystem": "linux", "architecture": "amd64"},
         },
     }

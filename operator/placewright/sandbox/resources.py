@@ -25,12 +25,13 @@ ALL_VERBS: tuple[str, ...] = (
 CREATE_ONLY: tuple[str, ...] = ("create",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ResourceType:
     """One type in one version, as discovery shows it.
 
     `group` is empty for the core group; `plural` is the path segment (`pods`); `subresources` are bare names
-    (`status`, `binding`). `storage` names another type whose objects this one shows (events), else None.
+    (`status`, `binding`). `storage` names another type whose objects this one shows (events), else None; `custom` types
+    come from a definition and are kept in the apiVersion `stored_version`. Two types are equal only if they are one.
     """
 
     group: str
@@ -46,6 +47,7 @@ class ResourceType:
     storage: GroupResource | None = None
     custom: bool = False
     list_kind: str = ""
+    stored_version: str = ""
 
     @property
     def api_version(self) -> str:
@@ -174,9 +176,7 @@ def _namespaced(
     )
 
 
-def _cluster(
-    group: str, plural: str, kind: str, *short: str, status: bool = False, singular: str = ""
-) -> ResourceType:
+def _cluster(group: str, plural: str, kind: str, *short: str, status: bool = False, singular: str = "") -> ResourceType:
     return ResourceType(
         group,
         "v1",
@@ -193,9 +193,7 @@ def _core_types() -> list[ResourceType]:
     return [
         _cluster("", "namespaces", "Namespace", "ns", status=True),
         _cluster("", "nodes", "Node", "no", status=True),
-        _namespaced(
-            "", "pods", "Pod", "po", status=True, everything=True, subresources=("binding", "eviction", "log")
-        ),
+        _namespaced("", "pods", "Pod", "po", status=True, everything=True, subresources=("binding", "eviction", "log")),
         _namespaced("", "services", "Service", "svc", status=True, everything=True),
         ResourceType("", "v1", "endpoints", "endpoints", "Endpoints", True, short_names=("ep",)),
         _namespaced("", "configmaps", "ConfigMap", "cm"),

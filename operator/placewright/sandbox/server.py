@@ -7,19 +7,23 @@ async with Sandbox(nodes=3) as sandbox:
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
 
 from .admission import Admission
+from .collector import Collector
 from .credentials import Credentials, make_credentials, write_private
+from .definitionfiles import read_definitions
+from .definitions import Definitions
+from .discovery import Discovery
 from .disruptions import Disruptions
 from .endpoint import Endpoint, Reply
 from .faults import Faults
@@ -51,7 +55,7 @@ class SandboxOptions:
     kubeconfig: Path | None = None
     nodes: int = 0
     crds: Sequence[Path] = ()
-    history: int = 20_000
+    history: int = 10_000
     kubelets: KubeletTimes = field(default_factory=KubeletTimes)
     seed: int | None = None
 
@@ -65,7 +69,10 @@ class Sandbox:
         self.registry = ResourceRegistry()
         self.store = Store(self._options.history)
         self.watches = Watches(self.store)
-        self.writes = Writes(self.store, self.registry, Identity(), Admission())
+        self.definitions = Definitions(self.store, self.registry)
+        admission = Admission(self.store, self.definitions)
+        self.writes = Writes(self.store, self.registry, Identity(Random(self._options.seed)), admission)
+        self.discovery = Discovery(self.registry, self.definitions.schema)
         self.reads = Reads(self.store, self.registry, self.watches)
         self.faults = Faults(
             drop_watches=self.watches.abort_all, compact=self.store.compact, refuse=self._refuse_connections
@@ -120,8 +127,9 @@ class Sandbox:
         pods = self.resource("", "v1", "pods")
         disruptions = Disruptions(self.writes, self.resource("policy", "v1", "poddisruptionbudgets"))
         operations = PodOperations(self.writes, pods, disruptions)
-        views = Views(self.reads)
-        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, lambda resource: ())
+        views = Views(self.reads, self.definitions, self.writes.identity.clock)
+        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, self.definitions.selectable)
+        Collector(self.writes)
         endpoint = Endpoint(self.credentials.token, self._document, objects.answer, self.faults, self.watches)
         self._http = web.Server(
             endpoint.handle,
@@ -138,11 +146,14 @@ class Sandbox:
             self.writes.create(namespaces, "", {"metadata": {"name": name}})
         for number in range(self._options.nodes):
             self.writes.create(nodes, "", simulated_node(number, self.writes.identity.now()))
+        definitions = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        for folder in self._options.crds:
+            for content in read_definitions(folder):
+                self.writes.create(definitions, "", content)
 
-    def _document(self, path: str, query: dict[str, str], accept: str) -> Reply | None:
-        if path == "/version":
-            return Reply(json.dumps({"major": "1", "minor": "34", "gitVersion": "v1.34.0"}).encode())
-        return None
+    def _document(self, path: str, accept: str) -> Reply | None:
+        found = self.discovery.answer(path, accept)
+        return Reply(found.body, content_type=found.content_type) if found else None
 
     async def _listen(self) -> None:
         assert self._http is not None

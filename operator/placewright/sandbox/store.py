@@ -50,7 +50,7 @@ class Stored:
 class Change:
     """One write: what was there before, what is there now (None once deleted), and the version it got.
 
-    `lines` caches the watch lines that streams share, by whatever key they choose.
+    `lines` caches the watch lines that streams share, by whatever key they choose, while the change is handed round.
     """
 
     __slots__ = ("_departed", "current", "lines", "previous", "version")
@@ -79,6 +79,11 @@ class Change:
             content = {**last.object, "metadata": metadata}
             self._departed = Stored(last.namespace, last.name, self.version, content)
         return self._departed
+
+    def forget_lines(self) -> None:
+        """Frees what only mattered while the change was handed round; a resuming watch makes it anew."""
+        self.lines = {}
+        self._departed = None
 
 
 Listener = Callable[[Change], None]
@@ -111,6 +116,7 @@ class Collection:
             del self._changes[: -self._history]
         for listener in tuple(self.listeners):
             listener(change)
+        change.forget_lines()
 
     def since(self, version: int) -> list[Change]:
         """The changes after `version`. Raises Expired when some of them are gone."""
@@ -125,11 +131,12 @@ class Collection:
 
 
 class Store:
-    """Every object of one server. `version` is the newest resourceVersion handed out."""
+    """Every object of one server. `version` is the newest resourceVersion handed out; `listeners` hear of all types."""
 
-    def __init__(self, history: int = 20_000) -> None:
+    def __init__(self, history: int = 10_000) -> None:
         self.version = 1
         self.compacted = 0
+        self.listeners: list[Callable[[GroupResource, Change], None]] = []
         self._history = history
         self._collections: dict[GroupResource, Collection] = {}
 
@@ -140,7 +147,7 @@ class Store:
             found = self._collections[key] = Collection(self._history)
         return found
 
-    def keys(self) -> list[GroupResource]:
+    def types(self) -> list[GroupResource]:
         """The types that hold, or once held, objects."""
         return list(self._collections)
 
@@ -161,7 +168,7 @@ class Store:
         named = collection.namespaces.setdefault(namespace, {})
         previous = named.get(name)
         named[name] = stored
-        collection.record(Change(self.version, previous, stored))
+        self._record(key, collection, Change(self.version, previous, stored))
         return stored
 
     def remove(self, key: GroupResource, namespace: str, name: str) -> Stored:
@@ -173,8 +180,14 @@ class Store:
             del collection.namespaces[namespace]
         self.version += 1
         change = Change(self.version, previous, None)
+        departed = change.departed
+        self._record(key, collection, change)
+        return departed
+
+    def _record(self, key: GroupResource, collection: Collection, change: Change) -> None:
         collection.record(change)
-        return change.departed
+        for listener in self.listeners:
+            listener(key, change)
 
     def compact(self) -> None:
         """Forgets all history: whoever resumes from an older version, or continues a list, is told 410."""

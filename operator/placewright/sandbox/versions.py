@@ -6,7 +6,7 @@ in `events.k8s.io` under that group's field names.
 
 from __future__ import annotations
 
-from .resources import GroupResource, ResourceRegistry, ResourceType
+from .resources import GroupResource, ResourceType
 from .status import Object
 
 _EVENTS: GroupResource = ("", "events")
@@ -22,13 +22,12 @@ _CORE_TO_EVENTS = {
 _EVENTS_TO_CORE = {shown: stored for stored, shown in _CORE_TO_EVENTS.items()}
 
 
-def to_stored(registry: ResourceRegistry, resource: ResourceType, sent: Object) -> Object:
+def to_stored(resource: ResourceType, sent: Object) -> Object:
     """`sent`, an object of `resource`, in the version in which its type is stored."""
     if resource.key == _EVENTS and resource.group:
         return {**_renamed(sent, _EVENTS_TO_CORE), "apiVersion": "v1"}
-    if not resource.custom:
-        return sent
-    sent["apiVersion"] = registry.stored_as(resource.key)[0].api_version
+    if resource.custom and sent["apiVersion"] != resource.stored_version:
+        return {**sent, "apiVersion": resource.stored_version}
     return sent
 
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import msgspec
+
+from .definitions import Definitions
 from .queries import Query
 from .reads import Page, Reads, plain_view
 from .resources import ResourceType
+from .status import Object, bad_request
+from .store import Stored
+from .tables import partial_metadata, table
+from .versions import presented
 from .watches import View
+
+_encode = msgspec.json.Encoder().encode
+_INCLUDES = ("", "None", "Metadata", "Object")
 
 
 class Views:
     """The views of one server; plain ones are made once a type."""
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(self, reads: Reads, definitions: Definitions, clock: Callable[[], float]) -> None:
         self._reads = reads
+        self._definitions = definitions
+        self._clock = clock
         self._plain: dict[ResourceType, View] = {}
 
     def plain(self, resource: ResourceType) -> View:
@@ -23,9 +37,59 @@ class Views:
         return view
 
     def choose(self, resource: ResourceType, accept: str, query: Query) -> View:
-        """The view that an Accept header asks for."""
+        """The view that an Accept header asks for first."""
+        if "as=" not in accept:
+            return self.plain(resource)
+        wanted = accept.split(",", 1)[0].replace(" ", "")
+        if "as=Table" in wanted:
+            return View(resource, self._row_encoder(resource, query))
+        if "as=PartialObjectMetadata" in wanted:
+            return View(resource, lambda stored: _encode(partial_metadata(stored.object)))
         return self.plain(resource)
 
     def encode_page(self, view: View, page: Page, accept: str, query: Query) -> bytes:
         """The JSON of a list in this view."""
+        wanted = accept.split(",", 1)[0].replace(" ", "")
+        if "as=Table" in wanted:
+            return _encode(self._table(view.resource, page.objects, query, page.version, page.metadata))
+        if "as=PartialObjectMetadata" in wanted:
+            head: Object = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            items = [partial_metadata(each.object) for each in page.objects]
+            return _encode({**head, "metadata": page.metadata, "items": items})
         return self._reads.encode_page(view, page)
+
+    def _row_encoder(self, resource: ResourceType, query: Query) -> Callable[[Stored], bytes]:
+        """Tables of one row, for a watch: the first one alone says what the columns are."""
+        said = False
+
+        def encode(stored: Stored) -> bytes:
+            nonlocal said
+            shown = self._table(resource, [stored], query, stored.version, with_definitions=not said)
+            said = True
+            return _encode(shown)
+
+        return encode
+
+    def _table(
+        self,
+        resource: ResourceType,
+        objects: list[Stored],
+        query: Query,
+        version: int,
+        list_metadata: Object | None = None,
+        *,
+        with_definitions: bool = True,
+    ) -> Object:
+        include = query.get("includeObject", "")
+        if include not in _INCLUDES:
+            raise bad_request(f"includeObject={include!r}: allowed are None, Metadata and Object")
+        return table(
+            resource.kind,
+            [presented(resource, each.object) for each in objects],
+            columns=self._definitions.columns(resource),
+            include_object=include or "Metadata",
+            now=self._clock(),
+            resource_version=str(version),
+            list_metadata=list_metadata,
+            with_definitions=with_definitions,
+        )

@@ -7,7 +7,7 @@ a race; optimistic concurrency is for the clients. What differs by type hangs on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -21,17 +21,25 @@ from .store import Store, Stored
 from .versions import presented, to_stored
 
 NAMESPACES = ("", "namespaces")
+_BEFORE_APPLY = "before-first-apply"
+"""Owns, as on the real server, whatever was there when an object without records is applied for the first time."""
+
 _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a request says about how to write: `dry_run` checks everything and stores nothing."""
+    """What a request says about how to write: `dry_run` checks everything and stores nothing.
+
+    `manager` is who writes. Who wrote which field is recorded when the client asked for it (`tracked`), and from the
+    first server-side apply of an object on: until then nobody reads it, and it would double the cost of a write.
+    """
 
     dry_run: bool = False
     manager: str = ""
     subresource: str = ""
+    tracked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +82,10 @@ class Writes:
         name = meta.begin(resource, new, self.identity)
         if self.store.get(resource.key, namespace, name) is not None:
             raise already_exists(resource, name)
-        new = to_stored(self.registry, resource, new)
-        new = self.admission.on_create(resource, new, self.identity.now())
+        new = to_stored(resource, self.admission.on_create(resource, new, self.identity.now()))
+        if options.tracked:
+            desired = {key: value for key, value in new.items() if key != "status"}
+            track_update(None, desired, field_manager=options.manager, now=self.identity.now())
         if options.dry_run:
             return Stored(namespace, name, self.store.version, new)
         return self.store.put(resource.key, namespace, name, new)
@@ -89,7 +99,7 @@ class Writes:
         new = meta.check_object(resource, namespace, sent)
         shown = presented(resource, current.object)
         meta.continue_from(resource, shown, new)
-        return self._update(resource, current, to_stored(self.registry, resource, new), options)
+        return self._update(resource, current, new, options)
 
     def patch(
         self,
@@ -108,14 +118,16 @@ class Writes:
                 raise not_found(resource, name)
             new = self._patched(resource, name, None, request, options)
             new.setdefault("metadata", {})["name"] = name
-            fresh = WriteOptions(options.dry_run, "", options.subresource)
+            fresh = WriteOptions(options.dry_run)
             return self.create(resource, namespace, new, fresh), True
         shown = _decode(current.encoded)
+        if applying and "managedFields" not in shown["metadata"]:
+            track_update(None, shown, field_manager=_BEFORE_APPLY, now=shown["metadata"]["creationTimestamp"])
         new = self._patched(resource, name, presented(resource, shown), request, options)
         new = meta.check_object(resource, namespace, new)
         meta.continue_from(resource, current.object, new)
-        tracked = WriteOptions(options.dry_run, "" if applying else options.manager, options.subresource)
-        return self._update(resource, current, to_stored(self.registry, resource, new), tracked), False
+        tracked = replace(options, manager="") if applying else options
+        return self._update(resource, current, new, tracked), False
 
     def delete(
         self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None
@@ -185,28 +197,30 @@ class Writes:
 
     def _update(self, resource: ResourceType, current: Stored, new: Object, options: WriteOptions) -> Stored:
         """`new` has passed the metadata checks; here status and the rest are kept apart, and admission looks."""
-        old = current.object
+        old, now = current.object, self.identity.now()
         if options.subresource == "status":
             new = {**old, "status": new.get("status"), "metadata": _with_managers(old["metadata"], new["metadata"])}
             if new["status"] is None:
                 del new["status"]
         elif resource.has_status:
-            _keep(old, new, "status")
-        new = self.admission.on_update(resource, old, new, options.subresource)
-        self._track(resource, old, new, options)
+            new.pop("status", None)
+        new = to_stored(resource, self.admission.on_update(resource, old, new, now, options.subresource))
+        if resource.has_status and not options.subresource:
+            new = _keep(old, new, "status")
+        if options.manager and (options.tracked or old["metadata"].get("managedFields")):
+            self._track(resource, old, new, options)
         return self._commit(resource, current, new, dry_run=options.dry_run)
 
     def _track(self, resource: ResourceType, old: Object, new: Object, options: WriteOptions) -> None:
-        """Who wrote which field is recorded from the first server-side apply of an object on: before that nobody reads it."""
-        if options.manager and old["metadata"].get("managedFields"):
-            track_update(
-                old,
-                new,
-                field_manager=options.manager,
-                now=self.identity.now(),
-                subresource=options.subresource,
-                schema=self.admission.schema(resource),
-            )
+        new["metadata"] = {**new["metadata"]}
+        track_update(
+            old,
+            new,
+            field_manager=options.manager,
+            now=self.identity.now(),
+            subresource=options.subresource,
+            schema=self.admission.schema(resource),
+        )
 
     def _commit(self, resource: ResourceType, current: Stored, new: Object, *, dry_run: bool) -> Stored:
         if new == current.object:
@@ -251,11 +265,11 @@ def _with_managers(old: Object, new: Object) -> Object:
     return kept
 
 
-def _keep(old: Object, new: Object, part: str) -> None:
+def _keep(old: Object, new: Object, part: str) -> Object:
+    kept = {key: value for key, value in new.items() if key != part}
     if part in old:
-        new[part] = old[part]
-    else:
-        new.pop(part, None)
+        kept[part] = old[part]
+    return kept
 
 
 def _deletion_is_due(metadata: Object) -> bool:
