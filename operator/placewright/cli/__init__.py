@@ -1,0 +1,1 @@
+"""The `placewright` command: one module a subcommand, each with `register` and `main`."""

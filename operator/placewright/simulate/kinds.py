@@ -1,0 +1,87 @@
+"""Which kinds of manifest are read, under which API version they are created today, and in which order.
+
+The order is the one in which a cluster accepts them: what others name comes first, owners come before what they own.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Kind(NamedTuple):
+    """One kind: its current apiVersion, the plural of its path, whether it lives in a namespace."""
+
+    kind: str
+    api_version: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    def path(self, namespace: str = "") -> str:
+        """The path of the collection on the API server."""
+        base = f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
+        return f"{base}/namespaces/{namespace}/{self.plural}" if self.namespaced and namespace else f"{base}/{self.plural}"
+
+
+_RBAC: Final = "rbac.authorization.k8s.io/v1"
+
+#: In create order. Workloads stand before ReplicaSets and Jobs, which they own, and these before Pods.
+KINDS: Final = (
+    Kind("Namespace", "v1", "namespaces", namespaced=False),
+    Kind("CustomResourceDefinition", "apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False),
+    Kind("PriorityClass", "scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
+    Kind("StorageClass", "storage.k8s.io/v1", "storageclasses", namespaced=False),
+    Kind("CSIDriver", "storage.k8s.io/v1", "csidrivers", namespaced=False),
+    Kind("SchedulingProfile", "placewright.dev/v1alpha1", "schedulingprofiles", namespaced=False),
+    Kind("Node", "v1", "nodes", namespaced=False),
+    Kind("CSINode", "storage.k8s.io/v1", "csinodes", namespaced=False),
+    Kind("PersistentVolume", "v1", "persistentvolumes", namespaced=False),
+    Kind("ClusterRole", _RBAC, "clusterroles", namespaced=False),
+    Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings", namespaced=False),
+    Kind("ServiceAccount", "v1", "serviceaccounts"),
+    Kind("Role", _RBAC, "roles"),
+    Kind("RoleBinding", _RBAC, "rolebindings"),
+    Kind("LimitRange", "v1", "limitranges"),
+    Kind("ResourceQuota", "v1", "resourcequotas"),
+    Kind("ConfigMap", "v1", "configmaps"),
+    Kind("Secret", "v1", "secrets"),
+    Kind("PersistentVolumeClaim", "v1", "persistentvolumeclaims"),
+    Kind("Service", "v1", "services"),
+    Kind("PodDisruptionBudget", "policy/v1", "poddisruptionbudgets"),
+    Kind("CronJob", "batch/v1", "cronjobs"),
+    Kind("Deployment", "apps/v1", "deployments"),
+    Kind("DaemonSet", "apps/v1", "daemonsets"),
+    Kind("StatefulSet", "apps/v1", "statefulsets"),
+    Kind("ReplicationController", "v1", "replicationcontrollers"),
+    Kind("ReplicaSet", "apps/v1", "replicasets"),
+    Kind("Job", "batch/v1", "jobs"),
+    Kind("Pod", "v1", "pods"),
+)
+
+#: Groups under which workloads used to live; their shapes are read as apps/v1.
+_FORMER_GROUPS: Final = {"extensions": "apps"}
+VOLCANO_JOB: Final = "batch.volcano.sh"
+
+
+def find_kind(api_version: str, kind: str) -> Kind | None:
+    """The kind behind an apiVersion, older versions of the group included; None for kinds that are not read."""
+    group = api_version.rpartition("/")[0]
+    group = _FORMER_GROUPS.get(group, group)
+    return next((k for k in KINDS if k.kind == kind and k.group == group), None)
+
+
+def create_rank(manifest: dict[str, object]) -> int:
+    """Position of a manifest in the create order."""
+    return next((i for i, k in enumerate(KINDS) if k.kind == manifest.get("kind")), len(KINDS))
+
+
+def kind_of(manifest: dict[str, object]) -> Kind:
+    """The kind of a manifest that was read; raise `KeyError` for one that was not."""
+    found = find_kind(str(manifest.get("apiVersion")), str(manifest.get("kind")))
+    if found is None:
+        raise KeyError(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
+    return found

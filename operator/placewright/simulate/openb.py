@@ -1,0 +1,196 @@
+"""The public openb trace format (two CSV files: nodes and pods) as Kubernetes manifests.
+
+What has no native form is mapped, and the mapping loses something:
+
+- GPUs become one extended resource, `openb/gpu-milli`: a thousand for each GPU of a node, `num_gpu * gpu_milli` for a pod.
+  A share of a GPU has no native form. The sum over a node's GPUs is kept; on which GPU a pod sits is not, so two halves
+  on two GPUs look like one free GPU.
+- `model` becomes the node label `openb/gpu-model`; `gpu_spec` (`A|B`) becomes required node affinity on that label.
+- `qos` becomes the pod label `openb/qos`.
+- The trace does not say how many pods a node takes: every node takes `PODS_PER_NODE`.
+- Times and phases are not used: all pods are there at once.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from placewright.api.bad_input import InputError, bad_field
+
+Manifest = dict[str, Any]
+
+GPU_MILLI: Final = "openb/gpu-milli"
+GPU_MODEL_LABEL: Final = "openb/gpu-model"
+QOS_LABEL: Final = "openb/qos"
+#: The default limit of a kubelet.
+PODS_PER_NODE: Final = 110
+NAMESPACE: Final = "default"
+
+NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
+
+_LARGEST: Final = 10**12
+_MOST_GPUS: Final = 1024
+_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+_IMAGE: Final = "registry.k8s.io/pause:3.10"
+
+
+class Row(NamedTuple):
+    """One line of a CSV file, with what an error message needs to name it."""
+
+    file: str
+    line: int
+    cells: Mapping[str, str]
+
+    def at(self, column: str) -> str:
+        """Where a cell is, for a message."""
+        return f"{self.file}: line {self.line}, column {column}"
+
+    def number(self, column: str, *, least: int = 0, most: int = _LARGEST) -> int:
+        """A whole number from a cell; raise `InputError` on anything else."""
+        text = self.cells[column].strip()
+        value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+        if not least <= value <= most:
+            raise bad_field(self.at(column), self.cells[column], f"a whole number from {least} to {most}")
+        return value
+
+    def label_value(self, column: str, text: str) -> str:
+        """Text that is fit to be a label value; raise `InputError` when it is not."""
+        if not _LABEL_VALUE.fullmatch(text):
+            raise bad_field(self.at(column), text, "at most 63 letters, digits, '-', '_' and '.', as in a label")
+        return text
+
+
+def is_openb(text: str) -> bool:
+    """True when the first line looks like the header of an openb file rather than like YAML."""
+    first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
+    return "," in first and ":" not in first and {"cpu_milli", "memory_mib", "sn"} & {c.strip() for c in first.split(",")} != set()
+
+
+def read_nodes(text: str, file: str) -> list[Manifest]:
+    """Nodes of `openb_node_list_*.csv`, as one would POST them; raise `InputError` with file, line and column."""
+    names = _Names("sn")
+    return [_node(row, names) for row in _rows(text, file, NODE_COLUMNS)]
+
+
+def read_pods(text: str, file: str) -> list[Manifest]:
+    """Pods of `openb_pod_list_*.csv`, as one would POST them; raise `InputError` with file, line and column."""
+    names = _Names("name")
+    return [_pod(row, names) for row in _rows(text, file, POD_COLUMNS)]
+
+
+def node_manifest(name: str, *, cpu_milli: int, memory_mib: int, gpus: int = 0, model: str = "") -> Manifest:
+    """A ready node with these resources; `gpus` are whole GPUs."""
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "pods": str(PODS_PER_NODE)}
+    if model:
+        labels[GPU_MODEL_LABEL] = model
+    if gpus:
+        resources[GPU_MILLI] = str(gpus * 1000)
+    status = {"capacity": resources, "allocatable": dict(resources), "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
+
+
+def pod_manifest(
+    name: str, *, cpu_milli: int, memory_mib: int, gpu_milli: int = 0, models: Sequence[str] = (), labels: Mapping[str, str]
+) -> Manifest:
+    """A pod of one container; `gpu_milli` counts thousandths of a GPU, `models` are the GPU models it accepts."""
+    resources: dict[str, dict[str, str]] = {"requests": {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}}
+    if gpu_milli:
+        resources["requests"][GPU_MILLI] = str(gpu_milli)
+        resources["limits"] = {GPU_MILLI: str(gpu_milli)}
+    spec: dict[str, Any] = {"containers": [{"name": "main", "image": _IMAGE, "resources": resources}]}
+    if models:
+        spec["affinity"] = {"nodeAffinity": _require_model(models)}
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(labels)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _require_model(models: Sequence[str]) -> Manifest:
+    expression = {"key": GPU_MODEL_LABEL, "operator": "In", "values": list(models)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+
+
+def _node(row: Row, names: _Names) -> Manifest:
+    model = row.cells["model"].strip()
+    return node_manifest(
+        names.take(row),
+        cpu_milli=row.number("cpu_milli"),
+        memory_mib=row.number("memory_mib"),
+        gpus=row.number("gpu", most=_MOST_GPUS),
+        model=row.label_value("model", model),
+    )
+
+
+def _pod(row: Row, names: _Names) -> Manifest:
+    name = names.take(row)
+    qos = row.label_value("qos", row.cells["qos"].strip())
+    return pod_manifest(
+        name,
+        cpu_milli=row.number("cpu_milli"),
+        memory_mib=row.number("memory_mib"),
+        gpu_milli=_gpu_milli(row),
+        models=_models(row),
+        labels={"app": "openb", **({QOS_LABEL: qos} if qos else {})},
+    )
+
+
+def _gpu_milli(row: Row) -> int:
+    count = row.number("num_gpu", most=_MOST_GPUS)
+    if count == 0:
+        return row.number("gpu_milli", most=0)
+    return count * row.number("gpu_milli", least=1, most=1000)
+
+
+def _models(row: Row) -> list[str]:
+    spec = row.cells["gpu_spec"].strip()
+    if not spec:
+        return []
+    models = [row.label_value("gpu_spec", part.strip()) for part in spec.split("|")]
+    if "" in models:
+        raise bad_field(row.at("gpu_spec"), spec, "GPU models with | between them, as in A|B, or nothing")
+    return list(dict.fromkeys(models))
+
+
+class _Names:
+    """Object names made of the trace's names, each used once."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._line_of: dict[str, int] = {}
+
+    def take(self, row: Row) -> str:
+        """The DNS-safe name of this row; raise `InputError` when it is empty, too long or taken."""
+        text = row.cells[self._column]
+        name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+        if not name or len(name) > 63:
+            raise bad_field(row.at(self._column), text, "a name of 1 to 63 characters with at least one letter or digit")
+        if (line := self._line_of.setdefault(name, row.line)) != row.line:
+            raise bad_field(row.at(self._column), text, f"a name used once; line {line} has it (as {name})")
+        return name
+
+
+def _rows(text: str, file: str, columns: Sequence[str]) -> Iterator[Row]:
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    wanted = "a first line with the columns " + ",".join(columns)
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        if missing := [c for c in columns if c not in header]:
+            raise bad_field(f"{file}: line 1, column {missing[0]}", ",".join(header) or None, wanted)
+        count = 0
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise bad_field(f"{file}: line {reader.line_num}", f"{len(cells)} columns", f"{len(header)}, as in line 1")
+            count += 1
+            yield Row(file, reader.line_num, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise InputError(f"{file}: line {reader.line_num}: not CSV: {error}") from None
+    if not count:
+        raise bad_field(f"{file}: line 2", None, "at least one row under the header")
