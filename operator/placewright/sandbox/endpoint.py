@@ -11,13 +11,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hmac import compare_digest
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 from aiohttp import web
 
 from . import status
-from .faults import Fault, Faults
+from .faults import Faults
 from .queries import JSON, parse_query
 from .status import ApiError
 from .watches import Watch, Watches
@@ -88,8 +88,8 @@ class Endpoint:
             found = self._documents(path, request.headers.get("Accept", ""))
         if found is None:
             raise status.no_such_path()
-        if fault is not None:
-            _lose(request, fault)
+        if fault is not None and fault.lose_answer:
+            self._lose(request, found)
         if isinstance(found, Watch):
             return await self._stream(request, found, query)
         return _plain(found)
@@ -99,6 +99,14 @@ class Endpoint:
         if not compare_digest(found, self._authorization):
             raise status.unauthorized()
 
+    def _lose(self, request: web.BaseRequest, answer: Answer) -> NoReturn:
+        """What was asked has happened; its answer never arrives."""
+        if isinstance(answer, Watch):
+            self._watches.forget(answer)
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("answer lost on purpose")
+
     async def _stream(self, request: web.BaseRequest, watch: Watch, query: dict[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
         response.enable_chunked_encoding()
@@ -107,7 +115,7 @@ class Endpoint:
             await response.prepare(request)
             while lines := await watch.next():
                 await response.write(lines)
-            if watch.broken and request.transport is not None:
+            if (watch.broken or watch.cut) and request.transport is not None:
                 request.transport.abort()
             else:
                 with suppress(ConnectionError):
@@ -126,14 +134,6 @@ def _end_after(watch: Watch, query: dict[str, str]) -> asyncio.TimerHandle | Non
     if not text.isdigit() or int(text) == 0:
         return None
     return asyncio.get_running_loop().call_later(int(text), watch.close)
-
-
-def _lose(request: web.BaseRequest, fault: Fault) -> None:
-    """The write has happened; its answer never arrives."""
-    if fault.lose_answer:
-        if request.transport is not None:
-            request.transport.abort()
-        raise ConnectionResetError("answer lost on purpose")
 
 
 def _plain(reply: Reply) -> web.Response:

@@ -1,8 +1,9 @@
 """Trouble on demand: slow answers, refused or lost requests, broken watches, forgotten history.
 
 Tests set faults on the Python object, or, with the server in another process, by `POST /sandbox/faults` (same token):
-`GET` shows what is set, `POST` adds a rule, `DELETE` clears all; `POST /sandbox/drop-watches`, `/sandbox/compact` and
-`/sandbox/refuse-connections` act at once. Nothing is random but shares, and those come from a seeded generator.
+`GET` shows what is set, `POST` adds a rule, `DELETE` clears all. By `POST`, too: `/sandbox/drop-watches` (`resource`),
+`/sandbox/cut-watches` (`after` lines), `/sandbox/compact`, `/sandbox/refuse-connections` (`seconds`). Nothing is random
+but shares, and those come from a seeded generator.
 """
 
 from __future__ import annotations
@@ -63,11 +64,13 @@ class Faults:
         drop_watches: Callable[[str], int],
         compact: Callable[[], None],
         refuse: Callable[[float], None],
+        cut_watches: Callable[[int], None],
         seed: int = 0,
     ) -> None:
         self._drop_watches = drop_watches
         self._compact = compact
         self._refuse = refuse
+        self._cut_watches = cut_watches
         self._random = random.Random(seed)
         self._rules: list[Rule] = []
 
@@ -97,6 +100,10 @@ class Faults:
     def drop_watches(self, resource: str = "") -> int:
         """Breaks open watches off (of one plural, when given); answers how many."""
         return self._drop_watches(resource)
+
+    def cut_watches_after(self, lines: int) -> None:
+        """Breaks every watch that starts from now on after that many lines; 0 ends this."""
+        self._cut_watches(lines)
 
     def compact(self) -> None:
         """Forgets history: resuming watches and continued lists get 410."""
@@ -132,8 +139,12 @@ class Faults:
         if verb == "compact":
             self.compact()
             return {}
+        if verb == "cut-watches":
+            lines = msgspec.json.decode(body, type=dict[str, int]).get("after", 0)
+            self.cut_watches_after(lines)
+            return {"after": lines}
         if verb == "refuse-connections":
-            seconds = msgspec.json.decode(body, type=dict[str, float])["seconds"]
+            seconds = msgspec.json.decode(body, type=dict[str, float]).get("seconds", 1.0)
             self.refuse_connections(seconds)
             return {"seconds": seconds}
         raise no_such_path()

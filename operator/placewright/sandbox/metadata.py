@@ -140,6 +140,10 @@ def continue_from(resource: ResourceType, current: Object, sent: Object) -> None
         message = "the name of the object does not match the name on the URL"
         raise bad_request(f"{message}: found {found!r}, wanted {name!r}")
     check_preconditions(resource, current, metadata.get("uid"), metadata.get("resourceVersion"))
+    added = set(metadata.get("finalizers") or ()) - set(present.get("finalizers") or ())
+    if "deletionTimestamp" in present and added:
+        why = "Forbidden: no new finalizers can be added if the object is being deleted"
+        raise invalid(resource, name, [("metadata.finalizers", f"{why}, found new finalizers {sorted(added)}")])
     for each in _OWNED_BY_SERVER:
         if each in present:
             metadata[each] = present[each]

@@ -110,7 +110,7 @@ class Reads:
     ) -> Watch:
         """An open stream: present state first when no version was given, else every change since it."""
         key = view.resource.key
-        watch = Watch(view, matches, namespace, bookmarks=options.bookmarks)
+        watch = Watch(view, matches, namespace, bookmarks=options.bookmarks, cut_after=self.watches.cut_after)
         from_start = options.version in ("", "0") if options.initial_events is None else options.initial_events
         try:
             if from_start:

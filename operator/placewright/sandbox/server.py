@@ -32,6 +32,7 @@ from .metadata import Identity
 from .nodes import simulated_node
 from .objects import ObjectRequests
 from .pods import PodOperations
+from .priorities import SYSTEM_CLASSES
 from .reads import Reads
 from .resources import ResourceRegistry, ResourceType
 from .store import Store
@@ -75,7 +76,11 @@ class Sandbox:
         self.discovery = Discovery(self.registry, self.definitions.schema)
         self.reads = Reads(self.store, self.registry, self.watches)
         self.faults = Faults(
-            drop_watches=self.watches.abort_all, compact=self.store.compact, refuse=self._refuse_connections
+            drop_watches=self.watches.abort_all,
+            compact=self.store.compact,
+            refuse=self._refuse_connections,
+            cut_watches=self._cut_watches,
+            seed=self._options.seed or 0,
         )
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -144,6 +149,9 @@ class Sandbox:
         namespaces, nodes = self.resource("", "v1", "namespaces"), self.resource("", "v1", "nodes")
         for name in _FIRST_NAMESPACES:
             self.writes.create(namespaces, "", {"metadata": {"name": name}})
+        classes = self.resource("scheduling.k8s.io", "v1", "priorityclasses")
+        for name, value in SYSTEM_CLASSES.items():
+            self.writes.create(classes, "", {"metadata": {"name": name}, "value": value})
         for number in range(self._options.nodes):
             self.writes.create(nodes, "", simulated_node(number, self.writes.identity.now()))
         definitions = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -188,6 +196,9 @@ class Sandbox:
         for connection in self._http.connections:
             connection.force_close()
         self._spawn(self._reopen(seconds))
+
+    def _cut_watches(self, lines: int) -> None:
+        self.watches.cut_after = lines
 
     async def _reopen(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

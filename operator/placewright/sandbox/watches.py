@@ -34,15 +34,26 @@ class View:
 
 
 class Watch:
-    """One stream, from the store's changes to lines of JSON."""
+    """One stream, from the store's changes to lines of JSON.
+
+    `cut_after` that many lines (0: never) the connection is to be broken: then `cut` is set.
+    """
 
     def __init__(
-        self, view: View, matches: Predicate | None, namespace: str | None, *, bookmarks: bool = False
+        self,
+        view: View,
+        matches: Predicate | None,
+        namespace: str | None,
+        *,
+        bookmarks: bool = False,
+        cut_after: int = 0,
     ) -> None:
         self.view = view
         self.bookmarks = bookmarks
         self.closed = False
         self.broken = False
+        self.cut = False
+        self._left = cut_after
         self._matches = matches
         self._namespace = namespace
         self._pending: list[bytes] = []
@@ -118,13 +129,18 @@ class Watch:
         self._pending.append(line)
         if len(self._pending) > MOST_PENDING_LINES:
             self.abort()
+        self._left -= 1
+        if self._left == 0:
+            self.cut = True
+            self.close()
         self._wake.set()
 
 
 class Watches:
-    """All streams of one server."""
+    """All streams of one server. `cut_after` is for those still to come."""
 
     def __init__(self, store: Store) -> None:
+        self.cut_after = 0
         self._store = store
         self._open: set[Watch] = set()
 

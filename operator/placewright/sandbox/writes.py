@@ -16,13 +16,19 @@ from . import metadata as meta
 from .admission import Admission
 from .patches import PatchConflict, PatchInvalid, apply_patch, track_update
 from .resources import ResourceRegistry, ResourceType
-from .status import ApiError, Object, already_exists, bad_request, details_of, forbidden, not_found
+from .status import ApiError, Object, already_exists, bad_request, details_of, forbidden, invalid, not_found
 from .store import Store, Stored
 from .versions import presented, to_stored
 
 NAMESPACES = ("", "namespaces")
-_BEFORE_APPLY = "before-first-apply"
-"""Owns, as on the real server, whatever was there when an object without records is applied for the first time."""
+_VERSION_REQUIRED = frozenset(
+    {
+        ("coordination.k8s.io", "leases"),
+        ("policy", "poddisruptionbudgets"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+    }
+)
+"""Types that, like custom ones, are only ever replaced by somebody who says which version he read."""
 
 _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
@@ -97,8 +103,10 @@ class Writes:
         options = options or WriteOptions()
         current = self.current(resource, namespace, name)
         new = meta.check_object(resource, namespace, sent)
-        shown = presented(resource, current.object)
-        meta.continue_from(resource, shown, new)
+        if not new["metadata"].get("resourceVersion") and (resource.custom or resource.key in _VERSION_REQUIRED):
+            why = "Invalid value: 0x0: must be specified for an update"
+            raise invalid(resource, name, [("metadata.resourceVersion", why)])
+        meta.continue_from(resource, current.object, new)
         return self._update(resource, current, new, options)
 
     def patch(
@@ -121,8 +129,6 @@ class Writes:
             fresh = WriteOptions(options.dry_run)
             return self.create(resource, namespace, new, fresh), True
         shown = _decode(current.encoded)
-        if applying and "managedFields" not in shown["metadata"]:
-            track_update(None, shown, field_manager=_BEFORE_APPLY, now=shown["metadata"]["creationTimestamp"])
         new = self._patched(resource, name, presented(resource, shown), request, options)
         new = meta.check_object(resource, namespace, new)
         meta.continue_from(resource, current.object, new)
