@@ -1,0 +1,65 @@
+"""Plugin arguments: from `pluginConfig` to an instance of each plugin's `Args`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from placewright.api.bad_input import shown
+from placewright.api.profile import PluginConfig
+from placewright.framework.interface import Plugin
+from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.problem import Problem, ProfileError, did_you_mean
+from placewright.profiles.strict import decode_strict
+
+_PATH = "spec.pluginConfig"
+
+
+def resolve_args(
+    configs: Iterable[PluginConfig], names: Collection[str], catalogue: Catalogue, problems: list[Problem]
+) -> dict[str, object]:
+    """Arguments of every plugin in `names`, its defaults where the profile says nothing; what is wrong is added to `problems`.
+
+    Arguments of plugins that the profile does not run are checked too: they are one `enabled` away from being used.
+    """
+    given: dict[str, object] = {}
+    for index, config in enumerate(configs):
+        path = f"{_PATH}[{index}]"
+        if config.name in given:
+            problems.append(Problem(f"{path}.name", repr(config.name), "one entry for each plugin"))
+        elif config.name in catalogue:
+            given[config.name] = _args_of(catalogue[config.name], config.args or {}, f"{path}.args", problems)
+        elif config.name not in DEFAULT_PLUGINS:
+            problems.append(Problem(f"{path}.name", repr(config.name), f"a known plugin{did_you_mean(config.name, catalogue)}"))
+    return {name: given[name] if name in given else catalogue[name].Args() for name in names if name in catalogue}
+
+
+def _args_of(plugin: type[Plugin], raw: Mapping[str, Any], path: str, problems: list[Problem]) -> object:
+    """The plugin's arguments, or None when `problems` got a reason."""
+    fields, misnamed = _without_type_meta(plugin.name, raw)
+    if misnamed:
+        problems.append(misnamed.inside(path))
+        return None
+    try:
+        args: object = decode_strict(fields, plugin.Args)
+        wrong = [Problem(*triple) for triple in _validate(args)]
+    except ProfileError as error:
+        wrong = list(error.problems)
+    except ValueError as error:
+        wrong = [Problem("", shown(dict(fields)), f"something else: {error}")]
+    problems.extend(problem.inside(path) for problem in wrong)
+    return None if wrong else args
+
+
+def _without_type_meta(name: str, raw: Mapping[str, Any]) -> tuple[dict[str, Any], Problem | None]:
+    """`args` may carry the apiVersion and kind that kube-scheduler's files have; the kind must then be this plugin's."""
+    fields = {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}
+    kind = raw.get("kind")
+    wrong = None if kind in (None, f"{name}Args") else Problem("kind", shown(kind), f"{name}Args")
+    return fields, wrong
+
+
+def _validate(args: object) -> Iterable[tuple[str, str, str]]:
+    """The problems that the plugin's own check finds; a plugin need not have one."""
+    validate = getattr(args, "validate", None)
+    return validate() if validate is not None else ()

@@ -1,0 +1,136 @@
+"""What may be wrong with a profile's text: names, places, duplicates and ranges.
+
+Everything that is wrong is reported at once, each with the path of the field. What can only be seen once all is merged (one queueSort, a bind
+plugin, the sum of weights) is checked by `check_resolved`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+from placewright.api.bad_input import shown
+from placewright.api.profile import Backoff, PluginRef, PluginSet, ProfileSpec
+from placewright.framework.interface import MAX_NODE_SCORE
+from placewright.framework.resolved import ExtensionPoint
+from placewright.profiles.bounds import (
+    MAX_BACKOFF_SECONDS,
+    MAX_NAME_LENGTH,
+    MAX_PERCENTAGE,
+    MAX_TOTAL_SCORE,
+    MAX_WEIGHT,
+    MIN_BACKOFF_SECONDS,
+)
+from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
+from placewright.profiles.problem import Problem, did_you_mean
+
+_WEIGHT_RANGE: Final = f"0 to {MAX_WEIGHT}"
+
+
+def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> list[Problem]:
+    """Everything that can be seen without merging, in the order of the document."""
+    return [
+        *_check_scheduler_name(spec.scheduler_name),
+        *_check_plugins(spec, catalogue),
+        *_check_percentage(spec.percentage_of_nodes_to_score),
+        *_check_weights(spec.weights or {}, catalogue),
+        *_check_backoff(spec.backoff),
+    ]
+
+
+def check_resolved(
+    points: Mapping[ExtensionPoint, Sequence[str]], weights: Mapping[str, int], overrides: Mapping[str, int]
+) -> list[Problem]:
+    """What must hold of the merged profile."""
+    return [
+        *_check_counts(points),
+        *(
+            Problem(f"spec.weights.{name}", str(weight), "0: the plugin does not run at score in this profile")
+            for name, weight in overrides.items()
+            if weight and name not in weights
+        ),
+        *_check_total(weights),
+    ]
+
+
+def _check_scheduler_name(name: str) -> Iterator[Problem]:
+    if not name or name != name.strip() or len(name) > MAX_NAME_LENGTH:
+        yield Problem("spec.schedulerName", shown(name), f"a name of 1 to {MAX_NAME_LENGTH} characters without spaces around it")
+
+
+def _check_percentage(percentage: int | None) -> Iterator[Problem]:
+    if percentage is not None and not 0 <= percentage <= MAX_PERCENTAGE:
+        yield Problem("spec.percentageOfNodesToScore", str(percentage), f"0 to {MAX_PERCENTAGE} (0: all nodes)")
+
+
+def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
+    initial, maximum = backoff.initial_seconds, backoff.max_seconds
+    if not MIN_BACKOFF_SECONDS <= initial <= MAX_BACKOFF_SECONDS:
+        yield Problem("spec.backoff.initialSeconds", str(initial), f"{MIN_BACKOFF_SECONDS} to {MAX_BACKOFF_SECONDS}")
+    if not (maximum == 0 or initial <= maximum <= MAX_BACKOFF_SECONDS):
+        allowed = f"0 (no backoff), or initialSeconds ({initial}) to {MAX_BACKOFF_SECONDS}"
+        yield Problem("spec.backoff.maxSeconds", str(maximum), allowed)
+
+
+def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator[Problem]:
+    for name, weight in weights.items():
+        path = f"spec.weights.{name}"
+        if not 0 <= weight <= MAX_WEIGHT:
+            yield Problem(path, str(weight), f"{_WEIGHT_RANGE} (0: off)")
+        if name in catalogue and not ExtensionPoint.SCORE.implemented_by(catalogue[name]):
+            yield Problem(path, repr(name), "a plugin that scores")
+        elif name not in catalogue and not (weight == 0 and name in DEFAULT_PLUGINS):
+            yield Problem(path, repr(name), _known(name, catalogue))
+
+
+def _check_plugins(spec: ProfileSpec, catalogue: Catalogue) -> Iterable[Problem]:
+    multi_point = _check_set(f"spec.plugins.{MULTI_POINT}", spec.plugins.multi_point, None, catalogue)
+    own = (_check_set(f"spec.plugins.{point}", plugin_set(spec.plugins, point), point, catalogue) for point in ExtensionPoint)
+    return chain(multi_point, *own)
+
+
+def _check_set(path: str, plugins: PluginSet, point: ExtensionPoint | None, catalogue: Catalogue) -> Iterator[Problem]:
+    """One `enabled` and `disabled`; `point` is None for multiPoint, where a plugin is skipped at points that it does not implement."""
+    seen: set[str] = set()
+    for index, ref in enumerate(plugins.enabled or ()):
+        where = f"{path}.enabled[{index}]"
+        yield from _check_enabled(where, ref, point, catalogue)
+        if ref.name in seen:
+            yield Problem(f"{where}.name", repr(ref.name), "each plugin once")
+        seen.add(ref.name)
+    for index, ref in enumerate(plugins.disabled or ()):
+        if ref.name != ALL and ref.name not in catalogue and ref.name not in DEFAULT_PLUGINS:
+            yield Problem(f"{path}.disabled[{index}].name", repr(ref.name), f"'*' or {_known(ref.name, catalogue)}")
+
+
+def _check_enabled(where: str, ref: PluginRef, point: ExtensionPoint | None, catalogue: Catalogue) -> Iterator[Problem]:
+    plugin = catalogue.get(ref.name)
+    if plugin is None:
+        yield Problem(f"{where}.name", repr(ref.name), _known(ref.name, catalogue))
+    elif point is not None and not point.implemented_by(plugin):
+        points = ", ".join(other for other in ExtensionPoint if other.implemented_by(plugin))
+        yield Problem(f"{where}.name", repr(ref.name), f"a plugin with a {point} (this one has {points})")
+    if ref.weight is not None and not 0 <= ref.weight <= MAX_WEIGHT:
+        yield Problem(f"{where}.weight", str(ref.weight), f"{_WEIGHT_RANGE} (0: the default)")
+
+
+def _known(name: str, catalogue: Catalogue) -> str:
+    if name in DEFAULT_PLUGINS:
+        return f"a plugin of this version, which does not have {name} yet"
+    return f"a known plugin{did_you_mean(name, catalogue)}"
+
+
+def _check_counts(points: Mapping[ExtensionPoint, Sequence[str]]) -> Iterator[Problem]:
+    sorts = points[ExtensionPoint.QUEUE_SORT]
+    if len(sorts) != 1:
+        yield Problem(f"spec.plugins.{ExtensionPoint.QUEUE_SORT}", ", ".join(sorts) or "no plugin", "exactly one plugin in effect")
+    if not points[ExtensionPoint.BIND]:
+        yield Problem(f"spec.plugins.{ExtensionPoint.BIND}", "no plugin", "at least one plugin in effect")
+
+
+def _check_total(weights: Mapping[str, int]) -> Iterator[Problem]:
+    total = sum(weights.values()) * MAX_NODE_SCORE
+    if total > MAX_TOTAL_SCORE:
+        yield Problem("spec.weights", f"a highest total score of {total}", f"at most {MAX_TOTAL_SCORE}: the total could overflow")

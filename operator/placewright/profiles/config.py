@@ -1,0 +1,180 @@
+"""Profiles from files: SchedulingProfile manifests, and kube-scheduler's own KubeSchedulerConfiguration v1.
+
+Both are read strictly: an unknown or repeated field is refused, as kube-scheduler refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.bad_input import shown
+from placewright.api.objects import KubeObject, ObjectMeta
+from placewright.api.profile import (
+    DEFAULT_SCHEDULER_NAME,
+    GROUP,
+    KIND,
+    VERSION,
+    Backoff,
+    PluginConfig,
+    Plugins,
+    ProfileSpec,
+    SchedulingProfile,
+)
+from placewright.profiles.documents import parse_documents
+from placewright.profiles.problem import Problem, ProfileError
+from placewright.profiles.strict import decode_strict
+
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+CONFIG_API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+CONFIG_KIND: Final = "KubeSchedulerConfiguration"
+
+
+class ConfigProfile(KubeObject, frozen=True):
+    """One profile of a KubeSchedulerConfiguration."""
+
+    scheduler_name: str | None = None
+    percentage_of_nodes_to_score: int | None = None
+    plugins: Plugins = Plugins()
+    plugin_config: list[PluginConfig] | None = None
+
+
+class LeaderElection(KubeObject, frozen=True):
+    """Accepted and not used here: leadership has its own settings."""
+
+    leader_elect: bool | None = None
+    lease_duration: str | None = None
+    renew_deadline: str | None = None
+    retry_period: str | None = None
+    resource_lock: str | None = None
+    resource_name: str | None = None
+    resource_namespace: str | None = None
+
+
+class ClientConnection(KubeObject, frozen=True):
+    """Accepted and not used here: the kubeconfig and limits are the command line's."""
+
+    kubeconfig: str | None = None
+    accept_content_types: str | None = None
+    content_type: str | None = None
+    qps: float | None = None
+    burst: int | None = None
+
+
+class KubeSchedulerConfiguration(KubeObject, frozen=True):
+    """kube-scheduler's configuration file; what is not about profiles is accepted and ignored."""
+
+    api_version: str
+    kind: str
+    profiles: list[ConfigProfile] | None = None
+    percentage_of_nodes_to_score: int | None = None
+    pod_initial_backoff_seconds: float | None = None
+    pod_max_backoff_seconds: float | None = None
+    extenders: list[dict[str, Any]] | None = None
+    parallelism: int | None = None
+    delay_cache_until_active: bool | None = None
+    leader_election: LeaderElection | None = None
+    client_connection: ClientConnection | None = None
+    enable_profiling: bool | None = None
+    enable_contention_profiling: bool | None = None
+
+
+class _Manifest(KubeObject, frozen=True):
+    """A SchedulingProfile as somebody wrote it: `metadata` has more fields than we read, `status` is not theirs to write."""
+
+    api_version: str
+    kind: str
+    metadata: dict[str, Any]
+    spec: ProfileSpec = msgspec.field(default_factory=ProfileSpec)
+    status: dict[str, Any] | None = None
+
+
+def read_profiles(document: str | Mapping[str, Any], source: str) -> list[SchedulingProfile]:
+    """The profiles in YAML text (one document or several) or in an already parsed mapping.
+
+    Reading checks shapes and fields; `resolve` checks plugins and ranges.
+
+    Raises:
+        ProfileError: one line a problem: `source: path: found X; allowed Y`.
+    """
+    try:
+        documents = parse_documents(document) if isinstance(document, str) else [document]
+        profiles = [profile for item in documents for profile in _read(item)]
+        _refuse_repeated_names(profiles)
+    except ProfileError as error:
+        raise ProfileError(error.problems, source) from None
+    return profiles
+
+
+def _read(document: Any) -> Iterator[SchedulingProfile]:
+    if not isinstance(document, Mapping):
+        raise ProfileError([Problem("", shown(document), f"an object of kind {KIND} or {CONFIG_KIND}")])
+    version, kind = document.get("apiVersion"), document.get("kind")
+    if kind == "List" and isinstance(document.get("items"), list):
+        for item in document["items"]:
+            yield from _read(item)
+    elif kind == KIND:
+        _expect("apiVersion", version, API_VERSION)
+        yield _manifest(document)
+    elif kind == CONFIG_KIND:
+        _expect("apiVersion", version, CONFIG_API_VERSION)
+        yield from _configuration(decode_strict(document, KubeSchedulerConfiguration))
+    else:
+        raise ProfileError([Problem("kind", shown(kind), f"{KIND} or {CONFIG_KIND}")])
+
+
+def _expect(path: str, found: Any, allowed: str) -> None:
+    if found != allowed:
+        raise ProfileError([Problem(path, shown(found), allowed)])
+
+
+def _manifest(document: Mapping[str, Any]) -> SchedulingProfile:
+    manifest = decode_strict(document, _Manifest)
+    try:
+        metadata = msgspec.convert(manifest.metadata, ObjectMeta)
+    except msgspec.ValidationError as error:
+        raise ProfileError([Problem("metadata", "a wrong value", str(error))]) from None
+    if not metadata.name:
+        raise ProfileError([Problem("metadata.name", "nothing", "a name")])
+    return SchedulingProfile(metadata=metadata, spec=manifest.spec)
+
+
+def _configuration(config: KubeSchedulerConfiguration) -> Iterator[SchedulingProfile]:
+    """One profile each; what the configuration says for all of them is folded in where a profile does not say."""
+    profiles = config.profiles or [ConfigProfile()]
+    backoff = _backoff(config)
+    for index, profile in enumerate(profiles):
+        name = profile.scheduler_name
+        if name is None and len(profiles) > 1:
+            raise ProfileError([Problem(f"profiles[{index}].schedulerName", "nothing", "a name, where there are several profiles")])
+        percentage = profile.percentage_of_nodes_to_score
+        spec = ProfileSpec(
+            scheduler_name=DEFAULT_SCHEDULER_NAME if name is None else name,
+            plugins=profile.plugins,
+            plugin_config=profile.plugin_config,
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
+            backoff=backoff,
+            extenders=config.extenders,
+        )
+        yield SchedulingProfile(metadata=ObjectMeta(name=spec.scheduler_name), spec=spec)
+
+
+def _backoff(config: KubeSchedulerConfiguration) -> Backoff:
+    initial, maximum = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
+    default = Backoff()
+    return Backoff(
+        initial_seconds=default.initial_seconds if initial is None else initial,
+        max_seconds=default.max_seconds if maximum is None else maximum,
+    )
+
+
+def _refuse_repeated_names(profiles: list[SchedulingProfile]) -> None:
+    """In a running cluster the older of two profiles wins; in a file there is no older one."""
+    seen: set[str] = set()
+    for profile in profiles:
+        name = profile.spec.scheduler_name
+        if name in seen:
+            raise ProfileError([Problem("schedulerName", repr(name), "each schedulerName once")])
+        seen.add(name)

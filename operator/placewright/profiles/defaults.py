@@ -1,0 +1,44 @@
+"""The default profile: which plugins are enabled when a profile does not say otherwise, in run order.
+
+The list is kube-scheduler's, whole; a plugin that this build does not have is left out by intersection with the registry. Weights of these
+plugins are `Plugin.default_weight`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from placewright.framework.interface import Plugin
+
+DEFAULT_PLUGINS: Final = (
+    "SchedulingGates",
+    "PrioritySort",
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "DefaultPreemption",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+    "DefaultBinder",
+    "NodeDeclaredFeatures",
+    "GangScheduling",
+)
+
+#: Plugins by name, as the registry holds them.
+Catalogue = Mapping[str, type[Plugin]]
+
+
+def default_plugins(known: Collection[str]) -> tuple[str, ...]:
+    """The default plugins that exist here, in run order."""
+    return tuple(name for name in DEFAULT_PLUGINS if name in known)

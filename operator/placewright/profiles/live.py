@@ -1,0 +1,234 @@
+"""The profiles in effect, and how a change takes effect.
+
+A change is parsed and checked, a runtime is built aside, and only then the set is swapped: readers hold either the old set or the new one,
+never a mixture. What cannot be used leaves the last good generation in effect.
+
+Two profiles may claim one schedulerName: the older (creationTimestamp, then name) has it, the other waits and gets it when the older lets go.
+The queue has one order, so a profile whose queueSort differs from that of the others in effect is not taken either.
+
+`LiveProfiles` is used by one thread, or one event loop; `active` may be kept by a cycle for as long as it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from placewright.api.profile import SchedulingProfile
+from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.profiles.defaults import Catalogue
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
+from placewright.profiles.standing import Reason, Standing
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Active(Generic[R]):
+    """A profile in effect, and the runtime that was built from it."""
+
+    profile: ResolvedProfile
+    runtime: R
+
+
+@dataclass(frozen=True, slots=True)
+class Swap(Generic[R]):
+    """One schedulerName changed hands or generations; `before` is None when it is new, `after` when nobody has it any more."""
+
+    scheduler_name: str
+    before: Active[R] | None
+    after: Active[R] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[R]):
+    """What came of a change.
+
+    Attributes:
+        standing: of the profile that changed; None when it was removed or unknown.
+        changed: false when the change was known already (a repeated or late event); nothing was done then.
+        swaps: what the listener was told.
+        others: profiles that stand differently now because of this change; their status wants writing too.
+    """
+
+    standing: Standing | None
+    changed: bool
+    swaps: tuple[Swap[R], ...] = ()
+    others: tuple[Standing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[R]):
+    """A profile object: as it was last seen, what was wrong with that, the last good generation, and the one in effect."""
+
+    seen: SchedulingProfile
+    reason: Reason = Reason.ACTIVE
+    complaint: str = ""
+    good: Active[R] | None = None
+    active: Active[R] | None = None
+    refusal: tuple[Reason, str] | None = None
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """Sorts older profiles first; those without a time, which come from files, before all others."""
+        meta = self.seen.metadata
+        return meta.creation_timestamp or "", meta.name
+
+
+class LiveProfiles(Generic[R]):
+    """The profiles of one scheduler.
+
+    Args:
+        catalogue: the plugins there are.
+        build: makes a runtime; whatever it raises is the profile's fault and leaves the last good generation in effect.
+        on_swap: told of every swap, after the whole set has been replaced.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, build: Callable[[ResolvedProfile], R], on_swap: Callable[[Swap[R]], None] = lambda _swap: None
+    ) -> None:
+        self._catalogue = catalogue
+        self._build = build
+        self._on_swap = on_swap
+        self._entries: dict[str, _Entry[R]] = {}
+        self._active: Mapping[str, Active[R]] = MappingProxyType({})
+
+    @property
+    def active(self) -> Mapping[str, Active[R]]:
+        """By schedulerName, what is in effect; the mapping itself never changes."""
+        return self._active
+
+    def by_scheduler_name(self, name: str) -> Active[R] | None:
+        """The profile that places the pods of this schedulerName, or None when they are not ours."""
+        return self._active.get(name)
+
+    def standings(self) -> tuple[Standing, ...]:
+        """How every known profile stands."""
+        return tuple(_standing(entry) for entry in self._entries.values())
+
+    def apply(self, profile: SchedulingProfile) -> Outcome[R]:
+        """Take a new or changed profile; never raises for what is wrong with it.
+
+        An event that repeats what is known, or is older than it, changes nothing. An object of the same name with another uid replaces the
+        first as if that had been removed.
+        """
+        entry = self._entries.get(profile.metadata.name)
+        if entry is not None and entry.seen.metadata.uid != profile.metadata.uid:
+            entry = None
+        if entry is not None and _is_old_news(profile, entry.seen):
+            return Outcome(_standing(entry), changed=False)
+        entries = dict(self._entries)
+        entries[profile.metadata.name] = self._judge(profile, entry)
+        return self._swap_to(entries, profile.metadata.name)
+
+    def remove(self, name: str, uid: str | None = None) -> Outcome[R]:
+        """Forget a profile; with a uid, only if it is that object. Its pods wait until somebody claims their schedulerName."""
+        entry = self._entries.get(name)
+        if entry is None or uid not in (None, entry.seen.metadata.uid):
+            return Outcome(None, changed=False)
+        return self._swap_to({key: value for key, value in self._entries.items() if key != name}, name)
+
+    def _judge(self, profile: SchedulingProfile, known: _Entry[R] | None) -> _Entry[R]:
+        """Check and build; a failure keeps what was good before."""
+        fresh: _Entry[R] = known or _Entry(profile)
+        entry = replace(fresh, seen=profile, reason=Reason.ACTIVE, complaint="")
+        try:
+            resolved = resolve(profile, self._catalogue)
+        except ProfileError as error:
+            return replace(entry, reason=Reason.INVALID_PROFILE, complaint="; ".join(str(error).splitlines()))
+        try:
+            runtime = self._build(resolved)
+        except Exception as error:  # noqa: BLE001 - plugins' constructors are anybody's code, and none may stop the scheduler
+            return replace(entry, reason=Reason.BUILD_FAILED, complaint=f"{type(error).__name__}: {error}")
+        return replace(entry, good=Active(resolved, runtime))
+
+    def _swap_to(self, entries: dict[str, _Entry[R]], changed: str) -> Outcome[R]:
+        stood = {name: _standing(entry) for name, entry in self._entries.items()}
+        before = self._active
+        self._entries = _assign(entries)
+        held = (entry.active for entry in self._entries.values())
+        self._active = MappingProxyType({active.profile.scheduler_name: active for active in held if active is not None})
+        swaps = _swaps(before, self._active)
+        for swap in swaps:
+            self._on_swap(swap)
+        stands = {name: _standing(entry) for name, entry in self._entries.items()}
+        others = tuple(standing for name, standing in stands.items() if name != changed and standing != stood.get(name))
+        return Outcome(stands.get(changed), changed=True, swaps=swaps, others=others)
+
+
+def _is_old_news(profile: SchedulingProfile, seen: SchedulingProfile) -> bool:
+    if profile.metadata.generation != seen.metadata.generation:
+        return profile.metadata.generation < seen.metadata.generation
+    return profile.spec == seen.spec
+
+
+def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
+    """Decide who has which schedulerName: from the oldest profile on, its last good generation, else the one that it has already."""
+    assigned = dict(entries)
+    taken: dict[str, str] = {}
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].age):
+        others = [other.active for key, other in assigned.items() if key != name and other.active is not None]
+        assigned[name] = entry = _choose(entry, taken, others)
+        if entry.active is not None:
+            taken[entry.active.profile.scheduler_name] = name
+    return assigned
+
+
+def _choose(entry: _Entry[R], taken: Mapping[str, str], others: list[Active[R]]) -> _Entry[R]:
+    """What is in effect of one profile, given who has been served before it; the refusal is of its last good generation."""
+    refusal = None
+    for candidate in (entry.good, entry.active):
+        if candidate is None:
+            continue
+        refused = _refuse(candidate.profile, taken, others)
+        if refused is None:
+            return replace(entry, active=candidate, refusal=refusal)
+        refusal = refusal or refused
+    return replace(entry, active=None, refusal=refusal)
+
+
+def _refuse(profile: ResolvedProfile, taken: Mapping[str, str], others: list[Active[R]]) -> tuple[Reason, str] | None:
+    holder = taken.get(profile.scheduler_name)
+    if holder is not None:
+        message = f"spec.schedulerName: found {profile.scheduler_name!r}, which the older profile {holder!r} has; allowed a name of its own"
+        return Reason.SCHEDULER_NAME_TAKEN, message
+    for other in others:
+        if _queue_sort(other.profile) != _queue_sort(profile):
+            allowed = f"the queueSort plugin and arguments of profile {other.profile.name!r}: the queue has one order"
+            return Reason.QUEUE_SORT_DIFFERS, f"spec.plugins.queueSort: found {_queue_sort(profile)[0]!r}; allowed {allowed}"
+    return None
+
+
+def _queue_sort(profile: ResolvedProfile) -> tuple[str, object]:
+    name = profile.at(ExtensionPoint.QUEUE_SORT)[0]
+    return name, profile.args.get(name)
+
+
+def _swaps(before: Mapping[str, Active[R]], after: Mapping[str, Active[R]]) -> tuple[Swap[R], ...]:
+    names = dict.fromkeys([*before, *after])
+    return tuple(Swap(name, before.get(name), after.get(name)) for name in names if before.get(name) is not after.get(name))
+
+
+def _standing(entry: _Entry[R]) -> Standing:
+    meta, active = entry.seen.metadata, entry.active
+    reason, message = entry.reason, entry.complaint
+    if not reason.stalls and entry.refusal is not None:
+        reason, message = entry.refusal
+    if reason is Reason.ACTIVE:
+        reason = Reason.PAUSED if entry.seen.spec.paused else Reason.ACTIVE
+        message = f"generation {meta.generation} places the pods of schedulerName {entry.seen.spec.scheduler_name!r}"
+        if entry.seen.spec.paused:
+            message = "no new pods are taken: spec.paused is true"
+    else:
+        message += f"; {_still(active)}"
+    generation = None if active is None else active.profile.generation
+    return Standing(meta.name, entry.seen.spec.scheduler_name, meta.generation, generation, reason, message)
+
+
+def _still(active: Active[R] | None) -> str:
+    if active is None:
+        return "no generation of this profile is in effect"
+    return f"generation {active.profile.generation} stays in effect for schedulerName {active.profile.scheduler_name!r}"

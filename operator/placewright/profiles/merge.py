@@ -1,0 +1,80 @@
+"""From what a profile switches on and off to the plugins that run at each extension point.
+
+Two steps, as kube-scheduler does them. First the default plugins, which all sit in `multiPoint`, are merged with the profile's `multiPoint`:
+what it disables is dropped, what it names again keeps its place with the new weight, anything else is appended. Then `multiPoint` is expanded
+into every point that its plugins implement, where a point's own list comes first or last, depending on whether the plugin is also in
+`multiPoint`.
+
+Names and duplicates are `check`'s business; here an unknown name is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from placewright.api.profile import PluginRef, Plugins, PluginSet
+from placewright.framework.resolved import ExtensionPoint
+from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue, default_plugins
+
+#: In `disabled`: everything that would come from elsewhere.
+ALL: Final = "*"
+MULTI_POINT: Final = "multiPoint"
+
+
+def plugin_set(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
+    """The profile's own set at a point."""
+    value: PluginSet = getattr(plugins, point.name.lower())
+    return value
+
+
+def merge_defaults(chosen: PluginSet, catalogue: Catalogue) -> list[PluginRef]:
+    """The profile's `multiPoint` merged with the default plugins, in run order."""
+    enabled = {ref.name: ref for ref in chosen.enabled or ()}
+    disabled = {ref.name for ref in chosen.disabled or ()}
+    kept = [] if ALL in disabled else [name for name in default_plugins(catalogue) if name not in disabled]
+    merged = [enabled.get(name) or _default(name, catalogue) for name in kept]
+    return merged + [ref for name, ref in enabled.items() if name not in kept]
+
+
+def expand(plugins: Plugins, multi_point: Sequence[PluginRef], catalogue: Catalogue) -> dict[ExtensionPoint, tuple[str, ...]]:
+    """Plugin names in run order for every extension point."""
+    return {point: _expand_at(point, plugin_set(plugins, point), multi_point, catalogue) for point in ExtensionPoint}
+
+
+def score_weights(plugins: Plugins, multi_point: Sequence[PluginRef], catalogue: Catalogue) -> dict[str, int]:
+    """The weight of every plugin that may score; what the score point says goes before what `multiPoint` says."""
+    refs = [*(plugins.score.enabled or ()), *multi_point]
+    weights: dict[str, int] = {}
+    for ref in refs:
+        plugin = catalogue.get(ref.name)
+        if plugin is not None and ExtensionPoint.SCORE.implemented_by(plugin):
+            weights.setdefault(ref.name, ref.weight or _unstated_weight(ref.name, catalogue))
+    return weights
+
+
+def _unstated_weight(name: str, catalogue: Catalogue) -> int:
+    # Naming one of kube-scheduler's plugins without a weight means 1 there, whatever the default profile gives it.
+    return 1 if name in DEFAULT_PLUGINS else catalogue[name].default_weight
+
+
+def _default(name: str, catalogue: Catalogue) -> PluginRef:
+    return PluginRef(name=name, weight=catalogue[name].default_weight)
+
+
+def _expand_at(
+    point: ExtensionPoint, own: PluginSet, multi_point: Sequence[PluginRef], catalogue: Catalogue
+) -> tuple[str, ...]:
+    enabled = [ref.name for ref in own.enabled or ()]
+    disabled = {ref.name for ref in own.disabled or ()}
+    if ALL in disabled:
+        return tuple(enabled)
+    expanded = [
+        ref.name
+        for ref in multi_point
+        if ref.name in catalogue and ref.name not in disabled and point.implemented_by(catalogue[ref.name])
+    ]
+    overriding = [name for name in enabled if name in expanded]
+    inherited = [name for name in expanded if name not in enabled]
+    additional = [name for name in enabled if name not in expanded]
+    return tuple(overriding + inherited + additional)

@@ -1,0 +1,51 @@
+"""What is wrong with a profile: where, what was found there, what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from placewright.api.bad_input import InputError, printable
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong. Plugins' `Args.validate` may return plain triples of the same order, with paths inside their arguments."""
+
+    path: str
+    found: str
+    allowed: str
+
+    def __str__(self) -> str:
+        """One line, as users read it."""
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}found {self.found}; allowed {self.allowed}"
+
+    def inside(self, path: str) -> Problem:
+        """The same problem, its path continued from an outer one."""
+        if not self.path:
+            return self._replace(path=path)
+        joint = "" if self.path.startswith("[") or not path else "."
+        return self._replace(path=f"{path}{joint}{self.path}")
+
+
+class ProfileError(InputError):
+    """A profile, or a file of profiles, that cannot be used; the text has one line a problem.
+
+    Attributes:
+        problems: all that were found, in the order of the document.
+        source: the file they were found in, or "".
+    """
+
+    def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
+        self.problems: Sequence[Problem] = tuple(problems)
+        self.source = source
+        prefix = f"{source}: " if source else ""
+        super().__init__("\n".join(printable(f"{prefix}{problem}") for problem in self.problems))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean X?)`, or "" when nothing known comes close. Case does not count, and a few letters do not either."""
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""

@@ -1,0 +1,60 @@
+"""From a SchedulingProfile to a `ResolvedProfile`: everything decided, or everything that is wrong with it.
+
+Pure: the same profile and catalogue give the same answer.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.profiles.arguments import resolve_args
+from placewright.profiles.check import check_resolved, check_spec
+from placewright.profiles.defaults import Catalogue
+from placewright.profiles.merge import expand, merge_defaults, score_weights
+from placewright.profiles.problem import ProfileError
+
+
+def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile:
+    """Check, merge with the defaults and convert the arguments; raise `ProfileError` with all that is wrong.
+
+    Example: `resolve(SchedulingProfile(), catalogue)` is kube-scheduler's default profile, as far as the catalogue goes.
+    """
+    spec = profile.spec
+    problems = check_spec(spec, catalogue)
+    points, weights = _points_and_weights(spec, catalogue)
+    if not problems:
+        # A merged view of wrong names would report their consequences as further errors.
+        problems += check_resolved(points, weights, spec.weights or {})
+    names = {name for plugins in points.values() for name in plugins}
+    args = resolve_args(spec.plugin_config or (), names, catalogue, problems)
+    if problems:
+        raise ProfileError(problems)
+    return ResolvedProfile(
+        scheduler_name=spec.scheduler_name,
+        name=profile.metadata.name,
+        uid=profile.metadata.uid,
+        generation=profile.metadata.generation,
+        points=MappingProxyType(points),
+        weights=MappingProxyType(weights),
+        args=MappingProxyType(args),
+        backoff_initial=spec.backoff.initial_seconds,
+        backoff_max=spec.backoff.max_seconds,
+        percentage_of_nodes_to_score=spec.percentage_of_nodes_to_score or None,
+        paused=spec.paused,
+        extenders=tuple(spec.extenders or ()),
+    )
+
+
+def _points_and_weights(spec: ProfileSpec, catalogue: Catalogue) -> tuple[dict[ExtensionPoint, tuple[str, ...]], dict[str, int]]:
+    """Run order at each point, and the weight of each plugin that scores. A weight of 0 takes a plugin out of preScore and score alone."""
+    overrides = spec.weights or {}
+    multi_point = merge_defaults(spec.plugins.multi_point, catalogue)
+    points = expand(spec.plugins, multi_point, catalogue)
+    off = {name for name, weight in overrides.items() if weight == 0}
+    for point in (ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE):
+        points[point] = tuple(name for name in points[point] if name not in off)
+    stated = score_weights(spec.plugins, multi_point, catalogue)
+    weights = {name: overrides.get(name, stated[name]) for name in points[ExtensionPoint.SCORE] if name in stated}
+    return points, weights

@@ -1,0 +1,147 @@
+"""Typed decoding that tells of every field it does not know.
+
+The API server prunes unknown fields of a custom resource before we see it; files and plugin arguments have nobody who does, and a misspelt field
+that is ignored is a setting that silently does not hold. The expected shape is read off the type (msgspec structs and dataclasses, nested),
+so a plugin's author only declares `Args`. Fields are camelCase in documents, whatever the attribute is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from functools import cache
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+from msgspec import inspect
+
+from placewright.api.bad_input import shown
+from placewright.profiles.problem import Problem, ProfileError, did_you_mean
+
+T = TypeVar("T")
+_WRONG_TYPE: Final = re.compile(r"Expected (?P<allowed>.+?)(?:, got `.+`)?$")
+_MISSING: Final = re.compile(r"Object missing required field `(.+)`")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+
+
+def decode_strict(document: Any, kind: type[T]) -> T:
+    """Turn a parsed document into `kind`; raise `ProfileError` with a problem for every unknown field, else for the first wrong value.
+
+    Null means absent, as it does everywhere in Kubernetes.
+    """
+    problems: list[Problem] = []
+    expected = _type_of(cast(Hashable, kind))
+    shaped = _shape(document, expected, "", problems)
+    if problems:
+        raise ProfileError(problems)
+    try:
+        return msgspec.convert(shaped, kind)
+    except msgspec.ValidationError as error:
+        raise ProfileError([_problem_of(str(error), shaped, expected)]) from None
+
+
+@cache
+def _type_of(kind: Hashable) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _shape(value: Any, kind: inspect.Type, path: str, problems: list[Problem]) -> Any:
+    """The value with attribute names for field names and without nulls; unknown fields go to `problems`."""
+    kind = _alternative(kind, value)
+    if isinstance(value, Mapping):
+        if isinstance(kind, (inspect.StructType, inspect.DataclassType)):
+            return _shape_object(value, kind, path, problems)
+        if isinstance(kind, inspect.DictType):
+            return {k: _shape(v, kind.value_type, _join(path, k), problems) for k, v in value.items()}
+    if isinstance(value, list) and isinstance(kind, (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)):
+        return [_shape(item, kind.item_type, f"{path}[{i}]", problems) for i, item in enumerate(value)]
+    return value
+
+
+def _shape_object(
+    value: Mapping[Any, Any], kind: inspect.StructType | inspect.DataclassType, path: str, problems: list[Problem]
+) -> dict[str, Any]:
+    fields = {wire_name(kind, field): field for field in kind.fields}
+    shaped: dict[str, Any] = {}
+    for key, item in value.items():
+        field = fields.get(key)
+        if field is None:
+            problems.append(_unknown_field(key, path, fields))
+        elif item is not None:
+            shaped[field.encode_name] = _shape(item, field.type, _join(path, key), problems)
+    return shaped
+
+
+def wire_name(kind: inspect.StructType | inspect.DataclassType, field: inspect.Field) -> str:
+    """The field's name in documents: as a struct says, and camelCase for the attributes of a dataclass."""
+    if isinstance(kind, inspect.StructType):
+        return field.encode_name
+    head, *rest = field.name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+def _unknown_field(key: Any, path: str, fields: Mapping[str, Any]) -> Problem:
+    allowed = ", ".join(fields) or "no fields"
+    return Problem(_join(path, key), "an unknown field", f"{allowed}{did_you_mean(str(key), fields)}")
+
+
+def _alternative(kind: inspect.Type, value: Any) -> inspect.Type:
+    """The member of a union that can hold a value of this sort."""
+    if isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    if not isinstance(kind, inspect.UnionType):
+        return kind
+    objects = (inspect.StructType, inspect.DataclassType, inspect.DictType)
+    lists = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)
+    wanted = objects if isinstance(value, Mapping) else lists if isinstance(value, list) else ()
+    return next((member for member in kind.types if isinstance(member, wanted)), kind)
+
+
+def _join(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _problem_of(message: str, document: Any, kind: inspect.Type) -> Problem:
+    """msgspec's message in our words, with the value where it only names a type."""
+    text, _, where = message.partition(" - at `$")
+    steps = [key or int(index) for key, index in _STEP.findall(where.rstrip("`")) if index != "..."]
+    path, inner = _locate(kind, steps)
+    found = shown(_at(document, steps))
+    if missing := _MISSING.match(text):
+        return Problem(_join(path, missing[1]), "nothing", "a value: the field is required")
+    if text.startswith("Invalid enum value"):
+        return Problem(path, found, _members(inner))
+    if wrong := _WRONG_TYPE.match(text):
+        return Problem(path, found, wrong["allowed"].replace("`", "").replace(" | ", " or "))
+    return Problem(path, found, f"something else: {text}")
+
+
+def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Type]:
+    """The path as the document spells it, and the type expected at its end."""
+    path = ""
+    for step in steps:
+        if isinstance(step, int):
+            kind = _alternative(kind, [])
+            path, kind = f"{path}[{step}]", getattr(kind, "item_type", kind)
+            continue
+        kind = _alternative(kind, {})
+        if isinstance(kind, (inspect.StructType, inspect.DataclassType)):
+            field = next(field for field in kind.fields if field.encode_name == step)
+            path, kind = _join(path, wire_name(kind, field)), field.type
+    return path, kind
+
+
+def _members(kind: inspect.Type) -> str:
+    members = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    values = [value for member in members if isinstance(member, inspect.LiteralType) for value in member.values]
+    values += [value.value for member in members if isinstance(member, inspect.EnumType) for value in member.cls]
+    return ", ".join(str(value) for value in values) or "another value"
+
+
+def _at(document: Any, steps: list[str | int]) -> Any:
+    for step in steps:
+        try:
+            document = document[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return document

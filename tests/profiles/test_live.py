@@ -1,0 +1,202 @@
+"""The live set: what is in effect after each change, who has a schedulerName, and what is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from placewright.framework.resolved import ResolvedProfile
+from placewright.profiles.live import LiveProfiles, Outcome, Swap
+from placewright.profiles.standing import Reason
+from profiles.makers import CATALOGUE, profile
+
+BAD = {"weights": {"Nonsense": 1}}
+
+
+class Runtime:
+    """Stands in for a real runtime; one is made for every build."""
+
+    def __init__(self, profile: ResolvedProfile) -> None:
+        self.profile = profile
+
+
+class Scheduler:
+    """A live set, with the swaps that its listener heard; `explode` makes the next builds fail."""
+
+    def __init__(self) -> None:
+        self.explode = False
+        self.heard: list[Swap[Runtime]] = []
+        self.live = LiveProfiles[Runtime](CATALOGUE, self._build, self.heard.append)
+
+    def _build(self, resolved: ResolvedProfile) -> Runtime:
+        if self.explode:
+            raise RuntimeError("boom")
+        return Runtime(resolved)
+
+    def apply(self, name: str, generation: int, spec: dict[str, Any] | None = None, *, age: str = "", uid: str = "") -> Outcome[Runtime]:
+        metadata = {"uid": uid or name, "generation": generation, "creationTimestamp": f"2026-01-01T00:00:00Z{age}"}
+        return self.live.apply(profile(spec, name, **metadata))
+
+    def in_effect(self) -> dict[str, tuple[str, int]]:
+        """By schedulerName: the profile's name and generation."""
+        return {key: (active.profile.name, active.profile.generation) for key, active in self.live.active.items()}
+
+
+@pytest.fixture
+def scheduler() -> Scheduler:
+    return Scheduler()
+
+
+def named(scheduler_name: str, **spec: Any) -> dict[str, Any]:
+    return {"schedulerName": scheduler_name, **spec}
+
+
+def test_a_good_profile_is_in_effect_and_the_listener_hears_of_it(scheduler: Scheduler) -> None:
+    outcome = scheduler.apply("a", 1, named("x"))
+    assert outcome.changed
+    assert outcome.standing is not None
+    assert outcome.standing.reason is Reason.ACTIVE
+    assert outcome.standing.active_generation == 1
+    active = scheduler.live.by_scheduler_name("x")
+    assert active is not None
+    assert active.runtime.profile is active.profile
+    assert scheduler.heard == [Swap("x", None, active)] == list(outcome.swaps)
+    assert scheduler.live.by_scheduler_name("y") is None
+
+
+def test_a_bad_change_leaves_the_last_good_generation_in_effect(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("x"))
+    before = scheduler.live.by_scheduler_name("x")
+    outcome = scheduler.apply("a", 2, named("x", **BAD))
+    assert scheduler.live.by_scheduler_name("x") is before
+    assert outcome.swaps == ()
+    assert outcome.standing is not None
+    assert outcome.standing.reason is Reason.INVALID_PROFILE
+    assert (outcome.standing.observed_generation, outcome.standing.active_generation) == (2, 1)
+    assert "Nonsense" in outcome.standing.message
+    assert "generation 1 stays in effect" in outcome.standing.message
+
+
+def test_a_repaired_profile_takes_effect_with_its_newest_generation(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("x"))
+    scheduler.apply("a", 2, named("x", **BAD))
+    outcome = scheduler.apply("a", 3, named("x", weights={"NodeAffinity": 9}))
+    assert scheduler.in_effect() == {"x": ("a", 3)}
+    assert outcome.standing is not None
+    assert outcome.standing.reason is Reason.ACTIVE
+
+
+def test_a_profile_that_was_never_good_places_nothing(scheduler: Scheduler) -> None:
+    outcome = scheduler.apply("a", 1, named("x", **BAD))
+    assert scheduler.in_effect() == {}
+    assert outcome.standing is not None
+    assert outcome.standing.active_generation is None
+    assert "no generation of this profile is in effect" in outcome.standing.message
+
+
+def test_a_plugin_that_breaks_while_it_is_built_leaves_the_last_good_generation(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("x"))
+    scheduler.explode = True
+    outcome = scheduler.apply("a", 2, named("x", paused=True))
+    assert scheduler.in_effect() == {"x": ("a", 1)}
+    assert outcome.standing is not None
+    assert outcome.standing.reason is Reason.BUILD_FAILED
+    assert "RuntimeError: boom" in outcome.standing.message
+
+
+def test_a_repeated_or_late_event_builds_and_swaps_nothing(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 2, named("x", paused=True))
+    heard = list(scheduler.heard)
+    assert not scheduler.apply("a", 2, named("x", paused=True)).changed
+    assert not scheduler.apply("a", 1, named("x")).changed
+    assert scheduler.heard == heard
+    assert scheduler.in_effect() == {"x": ("a", 2)}
+
+
+def test_a_set_that_was_taken_hold_of_does_not_change_under_a_cycle(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("x"))
+    held = scheduler.live.active
+    scheduler.apply("a", 2, named("x", paused=True))
+    assert held["x"].profile.generation == 1
+    assert scheduler.live.active["x"].profile.generation == 2
+
+
+def test_of_two_profiles_with_one_scheduler_name_the_older_wins(scheduler: Scheduler) -> None:
+    scheduler.apply("young", 1, named("x"), age="2")
+    outcome = scheduler.apply("old", 1, named("x"), age="1")
+    assert scheduler.in_effect() == {"x": ("old", 1)}
+    (other,) = outcome.others
+    assert (other.name, other.reason, other.active_generation) == ("young", Reason.SCHEDULER_NAME_TAKEN, None)
+    assert "'old'" in other.message
+
+
+def test_of_two_profiles_of_one_age_the_first_by_name_wins(scheduler: Scheduler) -> None:
+    scheduler.apply("b", 1, named("x"))
+    scheduler.apply("a", 1, named("x"))
+    assert scheduler.in_effect() == {"x": ("a", 1)}
+
+
+def test_the_younger_gets_the_name_when_the_older_is_removed(scheduler: Scheduler) -> None:
+    scheduler.apply("old", 1, named("x"), age="1")
+    scheduler.apply("young", 3, named("x"), age="2")
+    outcome = scheduler.live.remove("old")
+    assert scheduler.in_effect() == {"x": ("young", 3)}
+    assert [(swap.before and swap.before.profile.name, swap.after and swap.after.profile.name) for swap in outcome.swaps] == [("old", "young")]
+    assert [(other.name, other.reason) for other in outcome.others] == [("young", Reason.ACTIVE)]
+
+
+def test_moving_to_a_name_that_is_taken_leaves_the_profile_where_it_was(scheduler: Scheduler) -> None:
+    scheduler.apply("old", 1, named("x"), age="1")
+    scheduler.apply("young", 1, named("y"), age="2")
+    outcome = scheduler.apply("young", 2, named("x"), age="2")
+    assert scheduler.in_effect() == {"x": ("old", 1), "y": ("young", 1)}
+    assert outcome.standing is not None
+    assert outcome.standing.reason is Reason.SCHEDULER_NAME_TAKEN
+    assert "generation 1 stays in effect for schedulerName 'y'" in outcome.standing.message
+    scheduler.apply("old", 2, named("z"), age="1")
+    assert scheduler.in_effect() == {"z": ("old", 2), "x": ("young", 2)}
+
+
+def test_removing_a_profile_leaves_its_pods_without_one(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("x"))
+    outcome = scheduler.live.remove("a")
+    assert outcome.standing is None
+    assert [swap.after for swap in outcome.swaps] == [None]
+    assert scheduler.in_effect() == {}
+    assert scheduler.live.standings() == ()
+
+
+def test_a_late_deletion_of_an_earlier_object_removes_nothing(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("x"), uid="new")
+    assert not scheduler.live.remove("a", uid="old").changed
+    assert not scheduler.live.remove("unknown").changed
+    assert scheduler.in_effect() == {"x": ("a", 1)}
+
+
+def test_a_recreated_profile_starts_afresh_and_does_not_inherit_the_last_good_one(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 7, named("x"), uid="first")
+    scheduler.apply("a", 1, named("x", **BAD), uid="second")
+    assert scheduler.in_effect() == {}
+    scheduler.apply("a", 2, named("x"), uid="second")
+    assert scheduler.in_effect() == {"x": ("a", 2)}
+
+
+def test_a_profile_with_another_queue_sort_is_not_taken_beside_others(scheduler: Scheduler) -> None:
+    other_sort = {"plugins": {"queueSort": {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]}}}
+    scheduler.apply("a", 1, named("x"), age="2")
+    scheduler.apply("b", 1, named("y", **other_sort), age="1")
+    assert scheduler.in_effect() == {"x": ("a", 1)}
+    assert {standing.name: standing.reason for standing in scheduler.live.standings()} == {
+        "a": Reason.ACTIVE,
+        "b": Reason.QUEUE_SORT_DIFFERS,
+    }
+    scheduler.live.remove("a")
+    assert scheduler.in_effect() == {"y": ("b", 1)}
+
+
+def test_a_paused_profile_says_so(scheduler: Scheduler) -> None:
+    outcome = scheduler.apply("a", 1, named("x", paused=True))
+    assert outcome.standing is not None
+    assert outcome.standing.reason is Reason.PAUSED
+    assert scheduler.in_effect() == {"x": ("a", 1)}
