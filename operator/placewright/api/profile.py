@@ -79,8 +79,9 @@ class ProfileSpec(KubeObject, frozen=True):
 
 
 class QueueSizes(KubeObject, frozen=True):
-    """How many of the profile's pods wait where."""
+    """How many of the profile's pods wait where; `total` is their sum, for the printer column."""
 
+    total: int = 0
     active: int = 0
     backoff: int = 0
     unschedulable: int = 0
