@@ -23,7 +23,7 @@ def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
 def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Decode JSON text into `kind`; raise `DecodeError`."""
     try:
-        value: T = _decoder(kind).decode(raw)
+        value: T = _decoder(cast(Hashable, kind)).decode(raw)
     except msgspec.MsgspecError as error:
         raise DecodeError(f"{kind.__name__}: {error}") from None
     return value

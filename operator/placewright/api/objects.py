@@ -293,10 +293,18 @@ class SelectorSpec(KubeObject, frozen=True):
 
 
 class Workload(KubeObject, frozen=True):
-    """A ReplicaSet or StatefulSet: its selector spreads pods by default."""
+    """What ReplicaSets and StatefulSets share: a selector that spreads their pods by default."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: SelectorSpec = SelectorSpec()
+
+
+class ReplicaSet(Workload, frozen=True):
+    """A ReplicaSet."""
+
+
+class StatefulSet(Workload, frozen=True):
+    """A StatefulSet."""
 
 
 class MapSelectorSpec(KubeObject, frozen=True):
@@ -306,10 +314,14 @@ class MapSelectorSpec(KubeObject, frozen=True):
 
 
 class Service(KubeObject, frozen=True):
-    """A Service or ReplicationController: its selector spreads pods by default."""
+    """A Service: its selector spreads pods by default."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: MapSelectorSpec = MapSelectorSpec()
+
+
+class ReplicationController(Service, frozen=True):
+    """A ReplicationController: it selects as a Service does."""
 
 
 class DisruptionBudgetSpec(KubeObject, frozen=True):

@@ -57,7 +57,7 @@ class PodInfo:
 
     __slots__ = (
         "group", "host_ports", "key", "name", "namespace", "node_name", "pod", "priority", "requests", "scheduler_name",
-        "scoring_cpu", "scoring_memory", "signatures", "uid",
+        "scoring_cpu", "scoring_memory", "uid",
     )  # fmt: skip
 
     def __init__(self, pod: Pod) -> None:
@@ -76,8 +76,6 @@ class PodInfo:
         self.group = PodGroup(
             meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
         )
-        #: Scheduling signatures by profile runtime, filled in by the framework (see `framework.signature`).
-        self.signatures: dict[int, object] = {}
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid})"

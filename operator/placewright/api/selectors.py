@@ -61,6 +61,9 @@ class Selector:
         return all(e.matches(labels.get(e.key)) for e in self.expressions)
 
 
+EVERYTHING: Final = Selector(())
+
+
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
     """One term of a node selector: expressions over labels, and over the node's name."""

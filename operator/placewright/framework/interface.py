@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -143,8 +144,12 @@ class Handle(Protocol):
     def nominated_pods(self, node: NodeName) -> Iterable[PodInfo]:
         """Pods that preemption made room for on this node and that are not placed yet."""
 
-    def fits_with_nominated(self, pod: PodInfo, state: CycleState, row: int) -> bool:
-        """Run the profile's filters on one row, with and without the pods nominated there: both passes must succeed."""
+    def check_row(self, pod: PodInfo, row: int) -> Status:
+        """Run the profile's PreFilter and Filter on one row as the columns stand now (see `Cluster.hypothetically`).
+
+        Where pods of at least the same priority are nominated to that node, the pod must fit with and without them.
+        Returns SUCCESS, or the first rejection, with the plugin's name.
+        """
 
 
 class Binder(Protocol):
@@ -152,14 +157,6 @@ class Binder(Protocol):
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """Write the Binding; raise `BindError` when it did not happen or was refused."""
-
-
-class BindError(Exception):
-    """A Binding was not accepted. `conflict` is true for 409: somebody else bound, deleted or replaced the pod."""
-
-    def __init__(self, message: str, *, conflict: bool = False) -> None:
-        super().__init__(message)
-        self.conflict = conflict
 
 
 class Plugin:
@@ -242,17 +239,29 @@ class PreScorePlugin(Plugin, ABC):
 
     @abstractmethod
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
-        """SKIP when this plugin's Score contributes nothing for this pod; any other failure ends the cycle."""
+        """SKIP when this plugin's Score contributes nothing for this pod; any other failure ends the cycle.
+
+        Only plugins with `Reads.CLUSTER` may look at `feasible`: the others' answer is kept for all pods that look alike.
+        """
 
 
 class ScorePlugin(Plugin, ABC):
     """Ranks the feasible nodes."""
 
     reads: ClassVar[Reads] = Reads.NODE
+    #: Whether `summarise` was written; set by Python, not by authors.
+    normalised: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.normalised = cls.summarise is not ScorePlugin.summarise
 
     @abstractmethod
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """Raw scores, shape (len(rows),), int64. Without normalisation they must lie in 0..100."""
+        """Raw scores, shape (len(rows),), int64. Without normalisation they must lie in 0..100.
+
+        Rows that Filter rejected may be among them; their scores are not used.
+        """
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable | None:
         """What normalisation needs to know of all feasible raw scores (their maximum, say); None: no normalisation."""

@@ -1,0 +1,219 @@
+"""Columns shared by all pods that look alike to a profile, kept up to date row by row.
+
+For one signature: which rows pass the filters, and what the scores are, for those plugins whose columns depend only on the pod, a node and
+the pods on that node. A placement changes one row, so one row is recomputed. Plugins that read more (`Reads.CLUSTER`) keep a whole
+column here for as long as their fingerprint stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.journal import distinct
+from placewright.framework.interface import (
+    MAX_NODE_SCORE,
+    BoolColumn,
+    CycleState,
+    FilterPlugin,
+    IntColumn,
+    PreFilterResult,
+    Reads,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.status import Status
+
+
+class InvalidScoreError(Exception):
+    """A plugin returned a score outside 0..100."""
+
+
+class PodColumns:
+    """The kept columns of one signature.
+
+    Attributes:
+        data, pre_filter_results, pre_score_results: what local plugins said of the pod; the same for every pod of this signature.
+        fits: rows that hold a node and pass all local filters; shape (size,).
+        totals: sum of weighted local scores; shape (size,); meaningful where `fits`.
+    """
+
+    def __init__(self, runtime: ProfileRuntime) -> None:
+        self.data: dict[str, Any] = {}
+        self.pre_filter_results: dict[str, PreFilterResult] = {}
+        self.pre_score_results: dict[str, Status] = {}
+        self.fits: BoolColumn = np.zeros(0, np.bool_)
+        self.totals: IntColumn = np.zeros(0, np.int64)
+        self._runtime = runtime
+        self._passes: dict[str, BoolColumn] = {}
+        self._raw: dict[str, IntColumn] = {}
+        self._summaries: dict[str, Hashable | None] = {}
+        self._summaries_hold = False
+        self._fingerprints: dict[tuple[str, str], Hashable] = {}
+        self._cluster_filters: dict[str, BoolColumn] = {}
+        self._cluster_scores: dict[str, IntColumn] = {}
+        self._node_position = self._pod_position = -1
+        self._score_positions = (-1, -1)
+
+    # --- filters -----------------------------------------------------------------------------------------------------------
+
+    def refresh_filters(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
+        """Bring `fits` up to date with everything that changed since the last call."""
+        filters = [p for p in self._runtime.filter if p.reads is not Reads.CLUSTER and p.name not in state.skip_filter]
+        nodes = cluster.node_journal.since(self._node_position) if len(self.fits) == cluster.size else None
+        pods = cluster.pod_journal.since(self._pod_position)
+        if nodes is None or pods is None or self._node_position < 0:
+            self._fill_filters(filters, state, pod, cluster)
+        elif nodes or pods:
+            self._mend_filters(filters, state, pod, cluster, nodes, pods)
+        self._node_position, self._pod_position = cluster.node_journal.position, cluster.pod_journal.position
+
+    def _fill_filters(self, filters: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
+        rows = np.arange(cluster.size)
+        self.fits = cluster.present.copy()
+        for plugin in filters:
+            passes = self._passes[plugin.name] = plugin.filter(state, pod, cluster, rows)
+            self.fits &= passes
+        self._summaries_hold = False
+
+    def _mend_filters(
+        self, filters: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cluster: Cluster, nodes: Sequence[int], pods: Sequence[int]
+    ) -> None:
+        changed = distinct(nodes, pods)
+        node_rows = distinct(nodes) if nodes else None
+        fits = cluster.present[changed]
+        for plugin in filters:
+            passes = self._passes[plugin.name]
+            if plugin.reads is Reads.NODE_AND_ITS_PODS:
+                passes[changed] = plugin.filter(state, pod, cluster, changed)
+            elif node_rows is not None:
+                passes[node_rows] = plugin.filter(state, pod, cluster, node_rows)
+            fits &= passes[changed]
+        if node_rows is not None or not np.array_equal(fits, self.fits[changed]):
+            self._summaries_hold = False
+        self.fits[changed] = fits
+
+    def passes(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> BoolColumn:
+        """The column of one filter, local or not, over all rows."""
+        if plugin.reads is not Reads.CLUSTER:
+            return self._passes[plugin.name]
+        fingerprint = plugin.fingerprint(state, cluster)
+        key = ("filter", plugin.name)
+        kept = self._cluster_filters.get(plugin.name)
+        if kept is None or fingerprint is None or self._fingerprints.get(key) != fingerprint or len(kept) != cluster.size:
+            kept = self._cluster_filters[plugin.name] = plugin.filter(state, pod, cluster, np.arange(cluster.size))
+            self._fingerprints[key] = fingerprint
+        return kept
+
+    # --- scores ------------------------------------------------------------------------------------------------------------
+
+    def refresh_scores(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
+        """Bring raw scores and `totals` up to date; `refresh_filters` comes first."""
+        plugins = self._local_scores(state)
+        node_position, pod_position = self._score_positions
+        nodes = cluster.node_journal.since(node_position) if len(self.totals) == cluster.size else None
+        pods = cluster.pod_journal.since(pod_position)
+        if nodes is None or pods is None or node_position < 0:
+            self._fill_scores(plugins, state, pod, cluster)
+        else:
+            self._mend_scores(plugins, state, pod, cluster, nodes, pods)
+        self._score_positions = (cluster.node_journal.position, cluster.pod_journal.position)
+
+    def _local_scores(self, state: CycleState) -> list[ScorePlugin]:
+        return [p for p in self._runtime.score if p.reads is not Reads.CLUSTER and p.name not in state.skip_score]
+
+    def _fill_scores(self, plugins: Sequence[ScorePlugin], state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
+        rows = np.arange(cluster.size)
+        for plugin in plugins:
+            self._raw[plugin.name] = plugin.score(state, pod, cluster, rows)
+        self._summaries = self.summarise(plugins, state, self.fits)
+        self._summaries_hold = True
+        self.totals = self._weigh(plugins, state, rows, self._summaries, self.fits)
+
+    def _mend_scores(
+        self, plugins: Sequence[ScorePlugin], state: CycleState, pod: PodInfo, cluster: Cluster, nodes: Sequence[int], pods: Sequence[int]
+    ) -> None:
+        changed = distinct(nodes, pods) if nodes or pods else None
+        if changed is not None:
+            node_rows = distinct(nodes) if nodes else None
+            for plugin in plugins:
+                rows = changed if plugin.reads is Reads.NODE_AND_ITS_PODS else node_rows
+                if rows is not None:
+                    self._raw[plugin.name][rows] = plugin.score(state, pod, cluster, rows)
+        moved = any(plugin.reads is Reads.NODE_AND_ITS_PODS and self._summaries[plugin.name] is not None for plugin in plugins)
+        if not self._summaries_hold or moved:
+            summaries = self.summarise(plugins, state, self.fits)
+            self._summaries_hold = True
+            if summaries != self._summaries:
+                self._summaries = summaries
+                self.totals = self._weigh(plugins, state, np.arange(cluster.size), summaries, self.fits)
+                return
+        if changed is not None:
+            self.totals[changed] = self._weigh(plugins, state, changed, self._summaries, self.fits[changed])
+
+    def summarise(self, plugins: Sequence[ScorePlugin], state: CycleState, feasible: BoolColumn) -> dict[str, Hashable | None]:
+        """What each plugin's normalisation needs to know of the feasible rows."""
+        return {
+            plugin.name: plugin.summarise(state, self._raw[plugin.name][feasible]) if plugin.normalised else None for plugin in plugins
+        }
+
+    def totals_among(self, state: CycleState, feasible: BoolColumn) -> IntColumn:
+        """Weighted local totals when fewer rows are feasible than `fits` says: normalised over those alone; shape (size,)."""
+        plugins = self._local_scores(state)
+        summaries = self.summarise(plugins, state, feasible)
+        if summaries == self._summaries:
+            return self.totals
+        return self._weigh(plugins, state, np.arange(len(feasible)), summaries, feasible)
+
+    def _weigh(
+        self, plugins: Sequence[ScorePlugin], state: CycleState, rows: Rows, summaries: dict[str, Hashable | None], feasible: BoolColumn
+    ) -> IntColumn:
+        total = np.zeros(len(rows), np.int64)
+        for plugin in plugins:
+            total += self._runtime.weight(plugin) * self._normalised(plugin, state, rows, summaries[plugin.name], feasible)
+        return total
+
+    def _normalised(
+        self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: Hashable | None, feasible: BoolColumn
+    ) -> IntColumn:
+        raw = self._raw[plugin.name][rows]
+        scores = raw if summary is None else plugin.normalise(state, raw, summary)
+        check_range(plugin, scores[feasible])
+        return scores
+
+    def local_score(self, plugin: ScorePlugin, state: CycleState, rows: Rows, feasible: BoolColumn) -> tuple[IntColumn, IntColumn]:
+        """(raw, normalised) of one local plugin in these rows, normalised over the feasible ones; each shape (len(rows),)."""
+        raw = self._raw[plugin.name]
+        summary = plugin.summarise(state, raw[feasible])
+        return raw[rows], raw[rows] if summary is None else plugin.normalise(state, raw[rows], summary)
+
+    def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
+        """Raw scores of a plugin that reads the cluster, in the feasible rows; shape (len(feasible),)."""
+        fingerprint = plugin.fingerprint(state, cluster)
+        if fingerprint is None:
+            return plugin.score(state, pod, cluster, feasible)
+        key = ("score", plugin.name)
+        kept = self._cluster_scores.get(plugin.name)
+        if kept is None or self._fingerprints.get(key) != fingerprint or len(kept) != cluster.size:
+            kept = self._cluster_scores[plugin.name] = plugin.score(state, pod, cluster, np.arange(cluster.size))
+            self._fingerprints[key] = fingerprint
+        return kept[feasible]
+
+
+def check_range(plugin: ScorePlugin, scores: IntColumn) -> None:
+    """Raise `InvalidScoreError` for a score outside 0..100."""
+    if len(scores) == 0:
+        return
+    low, high = int(scores.min()), int(scores.max())
+    if low < 0 or high > MAX_NODE_SCORE:
+        wrong = low if low < 0 else high
+        raise InvalidScoreError(
+            f'plugin "{plugin.name}" returns an invalid score {wrong}, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing'
+        )
+
+

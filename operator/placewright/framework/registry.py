@@ -1,0 +1,61 @@
+"""Plugin classes by name: ours, and those that installed packages offer under the entry point group `placewright.plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from placewright.framework.interface import Plugin
+
+ENTRY_POINT_GROUP: Final = "placewright.plugins"
+
+
+class PluginRegistrationError(Exception):
+    """A plugin cannot be registered; `plugin` names it."""
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(f"plugin {plugin}: {problem}")
+        self.plugin = plugin
+
+
+class Registry(Mapping[str, type[Plugin]]):
+    """An immutable map from plugin name to class. Raises `PluginRegistrationError` on a name taken twice."""
+
+    def __init__(self, plugins: Iterable[type[Plugin]]) -> None:
+        self._plugins: dict[str, type[Plugin]] = {}
+        for plugin in plugins:
+            name = getattr(plugin, "name", "")
+            if not name:
+                raise PluginRegistrationError(plugin.__qualname__, "has no name")
+            if name in self._plugins:
+                raise PluginRegistrationError(name, f"is registered twice: {self._plugins[name].__module__}, {plugin.__module__}")
+            self._plugins[name] = plugin
+
+    def __getitem__(self, name: str) -> type[Plugin]:
+        return self._plugins[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plugins)
+
+    def __len__(self) -> int:
+        return len(self._plugins)
+
+    def extended(self, plugins: Iterable[type[Plugin]]) -> Registry:
+        """A registry with these plugins added."""
+        return Registry((*self._plugins.values(), *plugins))
+
+
+def installed_plugins() -> list[type[Plugin]]:
+    """Plugin classes that installed packages offer; raise `PluginRegistrationError` on one that does not load or is no plugin."""
+    return [_load(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
+
+
+def _load(entry: EntryPoint) -> type[Plugin]:
+    try:
+        loaded = entry.load()
+    except Exception as problem:
+        raise PluginRegistrationError(entry.name, f"does not load from {entry.value}: {problem}") from problem
+    if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):
+        raise PluginRegistrationError(entry.name, f"{entry.value} is not a subclass of placewright.framework.interface.Plugin")
+    return loaded

@@ -1,0 +1,170 @@
+"""One generation of one profile, ready to run: its plugins built, ordered by extension point, and called the way the contract says."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.events import Action, EventInterest, EventResource, interest
+from placewright.framework.interface import (
+    BindPlugin,
+    CycleState,
+    Diagnosis,
+    FilterPlugin,
+    Handle,
+    PermitPlugin,
+    PermitResult,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    Reads,
+    ReservePlugin,
+    ScorePlugin,
+    Seconds,
+)
+from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
+
+P = TypeVar("P", bound=Plugin)
+
+#: A Permit plugin may delay a pod for at most this long, in seconds.
+MAX_PERMIT_TIMEOUT: Seconds = 15 * 60.0
+
+
+class ProfileRuntime:
+    """The plugins of a profile, built.
+
+    Attributes:
+        profile: what this was built from; immutable.
+        pre_filter, filter, pre_score, score, ...: the plugins of each extension point, in run order.
+        interests: by plugin name, the events that could turn its rejection around (None: any event).
+    """
+
+    def __init__(self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], handle: Handle) -> None:
+        self.profile = profile
+        self._plugins = {name: registry[name](profile.args[name], handle) for name in profile.plugin_names}
+        self.pre_enqueue_plugins = self._at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
+        self.queue_sort = self._at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
+        self.pre_filter = self._at(ExtensionPoint.PRE_FILTER, PreFilterPlugin)
+        self.filter = self._at(ExtensionPoint.FILTER, FilterPlugin)
+        self.post_filter = self._at(ExtensionPoint.POST_FILTER, PostFilterPlugin)
+        self.pre_score = self._at(ExtensionPoint.PRE_SCORE, PreScorePlugin)
+        self.score = self._at(ExtensionPoint.SCORE, ScorePlugin)
+        self.reserve = self._at(ExtensionPoint.RESERVE, ReservePlugin)
+        self.permit = self._at(ExtensionPoint.PERMIT, PermitPlugin)
+        self.pre_bind = self._at(ExtensionPoint.PRE_BIND, PreBindPlugin)
+        self.bind = self._at(ExtensionPoint.BIND, BindPlugin)
+        self.post_bind = self._at(ExtensionPoint.POST_BIND, PostBindPlugin)
+        self.interests = {name: _interests(plugin) for name, plugin in self._plugins.items()}
+        self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
+
+    def _at(self, point: ExtensionPoint, base: type[P]) -> tuple[P, ...]:
+        plugins = (self._plugins[name] for name in self.profile.at(point))
+        return tuple(plugin for plugin in plugins if isinstance(plugin, base))
+
+    def weight(self, plugin: Plugin) -> int:
+        """What the plugin's score is multiplied by."""
+        return self.profile.weights[plugin.name]
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """What the profile's columns read of the pod; None when such a pod shares its columns with no other."""
+        fragments = tuple([plugin.sign(pod) for plugin in self._signers])
+        return None if None in fragments else fragments
+
+    # --- the points that are not columns -------------------------------------------------------------------------------------
+
+    def run_pre_enqueue(self, pod: PodInfo) -> Status:
+        """SUCCESS, or the first plugin's refusal to let the pod into the active queue."""
+        for plugin in self.pre_enqueue_plugins:
+            status = plugin.pre_enqueue(pod)
+            if not status.ok:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def run_post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
+        """Try to make room: the first success, hopeless case or error ends it; else what all of them said."""
+        said: list[str] = []
+        nominated: NodeName | None = None
+        for plugin in self.post_filter:
+            result = plugin.post_filter(state, pod, plugin.handle.cluster, diagnosis)
+            if result.status.code is not Code.UNSCHEDULABLE:
+                return result
+            said.extend(result.status.reasons)
+            nominated = nominated if result.nominated_node is None else result.nominated_node
+        return PostFilterResult(unschedulable(*said), nominated)
+
+    def run_reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Reserve in order; on the first failure everything is unreserved."""
+        for plugin in self.reserve:
+            status = plugin.reserve(state, pod, node)
+            if not status.ok:
+                self.run_unreserve(state, pod, node)
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def run_unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Unreserve in reverse order."""
+        for plugin in reversed(self.reserve):
+            plugin.unreserve(state, pod, node)
+
+    def run_permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> tuple[Status, dict[str, Seconds]]:
+        """SUCCESS or a rejection, and which plugins want the pod to wait, for how long at most (seconds)."""
+        waits: dict[str, Seconds] = {}
+        for plugin in self.permit:
+            result: PermitResult = plugin.permit(state, pod, node)
+            if result.status.code is Code.WAIT:
+                waits[plugin.name] = min(result.timeout, MAX_PERMIT_TIMEOUT)
+            elif not result.status.ok:
+                return result.status.by(plugin.name), {}
+        return SUCCESS, waits
+
+    async def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """PreBind in order; the first failure ends it."""
+        for plugin in self.pre_bind:
+            status = await plugin.pre_bind(state, pod, node)
+            if not status.ok and status.code is not Code.SKIP:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    async def run_bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
+        """The first Bind plugin that does not skip decides; all skipping is an error."""
+        for plugin in self.bind:
+            status = await plugin.bind(state, pod, node, annotations)
+            if status.code is not Code.SKIP:
+                return status.by(plugin.name)
+        return error("every Bind plugin skipped the pod")
+
+    def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Tell everybody who wants to know."""
+        for plugin in self.post_bind:
+            plugin.post_bind(state, pod, node)
+
+
+def reads_of(plugin: Plugin) -> Reads:
+    """What the plugin's columns depend on; a plugin without columns is asked every time."""
+    return plugin.reads if isinstance(plugin, (FilterPlugin, ScorePlugin)) else Reads.CLUSTER
+
+
+def _interests(plugin: Plugin) -> Sequence[EventInterest] | None:
+    """The plugin's events; who waits for new nodes also hears of taints that go.
+
+    A node is often added tainted and becomes usable only when the taint is removed; filters that ran after the taint filter never saw
+    it (upstream issue 109437).
+    """
+    events = plugin.events()
+    if events is None or not _wants(events, Action.ADD) or _wants(events, Action.UPDATE_NODE_TAINT):
+        return events
+    return (*events, interest(EventResource.NODE, Action.UPDATE_NODE_TAINT))
+
+
+def _wants(events: Iterable[EventInterest], action: Action) -> bool:
+    return any(e.event.resource is EventResource.NODE and e.event.action & action for e in events)
+

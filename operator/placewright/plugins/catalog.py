@@ -1,0 +1,35 @@
+"""Every plugin this package ships. kube-scheduler's order of plugins is a profile's business, not this list's."""
+
+from __future__ import annotations
+
+from placewright.framework.registry import Registry
+from placewright.plugins.defaultbinder import DefaultBinder
+from placewright.plugins.imagelocality import ImageLocality
+from placewright.plugins.nodeaffinity import NodeAffinity
+from placewright.plugins.nodename import NodeName
+from placewright.plugins.nodeports import NodePorts
+from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
+from placewright.plugins.noderesources.fit import NodeResourcesFit
+from placewright.plugins.nodeunschedulable import NodeUnschedulable
+from placewright.plugins.prioritysort import PrioritySort
+from placewright.plugins.schedulinggates import SchedulingGates
+from placewright.plugins.tainttoleration import TaintToleration
+
+
+def in_tree() -> Registry:
+    """A registry of the plugins in this package."""
+    return Registry(
+        (
+            SchedulingGates,
+            PrioritySort,
+            NodeUnschedulable,
+            NodeName,
+            TaintToleration,
+            NodeAffinity,
+            NodePorts,
+            NodeResourcesFit,
+            NodeResourcesBalancedAllocation,
+            ImageLocality,
+            DefaultBinder,
+        )
+    )

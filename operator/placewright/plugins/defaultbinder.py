@@ -1,0 +1,26 @@
+"""DefaultBinder: writes the Binding through the API server. Implements Bind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.interface import BindError, BindPlugin, CycleState
+from placewright.framework.status import SUCCESS, Status, error
+
+NAME: Final = "DefaultBinder"
+
+
+class DefaultBinder(BindPlugin):
+    """Binds by POST to the pod's binding subresource."""
+
+    name = NAME
+
+    async def bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
+        """SUCCESS, or an error with what the API server said."""
+        try:
+            await self.handle.binder.bind(pod, node, annotations)
+        except BindError as refusal:
+            return error(str(refusal))
+        return SUCCESS

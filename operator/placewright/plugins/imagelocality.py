@@ -1,0 +1,68 @@
+"""ImageLocality: prefer nodes that already have the pod's images. Implements Score.
+
+score = 100·(sum − min)/(max − min), sum = Σ ⌊size·(nodes with the image / all nodes)⌋ over the pod's containers, clamped to
+[23 MiB, 1000 MiB·containers]. Source: kube-scheduler `imagelocality`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import MAX_NODE_SCORE, CycleState, IntColumn, Reads, Rows, ScorePlugin
+
+NAME: Final = "ImageLocality"
+_MIB: Final = 1024 * 1024
+MIN_THRESHOLD: Final = 23 * _MIB
+MAX_CONTAINER_THRESHOLD: Final = 1000 * _MIB
+
+
+class ImageLocality(ScorePlugin):
+    """Scores the bytes that need not be pulled, discounted for images that few nodes have."""
+
+    name = NAME
+    reads = Reads.CLUSTER
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The images, with repetitions."""
+        return _images(pod), _container_count(pod)
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
+        """Scores move only when an image or a node comes or goes."""
+        return cluster.images.version, cluster.node_count
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """0..100 a row."""
+        total = np.zeros(cluster.size, np.int64)
+        for name in _images(pod):
+            image = cluster.images.get(name)
+            if image is not None:
+                share = len(image.rows) / cluster.node_count
+                total[np.fromiter(image.rows, np.intp, len(image.rows))] += int(image.size * share)
+        ceiling = MAX_CONTAINER_THRESHOLD * _container_count(pod)
+        clamped = np.clip(total[rows], MIN_THRESHOLD, max(ceiling, MIN_THRESHOLD))
+        return MAX_NODE_SCORE * (clamped - MIN_THRESHOLD) // max(ceiling - MIN_THRESHOLD, 1)
+
+
+def normalised_image_name(name: str) -> str:
+    """`nginx` is `nginx:latest`; a colon before the last slash is a registry's port, not a tag."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _images(pod: PodInfo) -> tuple[str, ...]:
+    spec = pod.pod.spec
+    containers = [c.image for c in (*(spec.init_containers or ()), *(spec.containers or ()))]
+    return tuple(normalised_image_name(image) for image in (*containers, *_image_volumes(spec.volumes or [])))
+
+
+def _image_volumes(volumes: list[dict[str, Any]]) -> list[str]:
+    sources = (volume.get("image") for volume in volumes)
+    return [str(source.get("reference", "")) for source in sources if isinstance(source, dict)]
+
+
+def _container_count(pod: PodInfo) -> int:
+    return len(pod.pod.spec.init_containers or ()) + len(pod.pod.spec.containers or ())

@@ -1,0 +1,40 @@
+"""NodeName: a pod that names its node goes there or nowhere. Implements Filter."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, EventInterest, EventResource, interest
+from placewright.framework.interface import BoolColumn, CycleState, Rows
+from placewright.framework.status import unresolvable
+from placewright.plugins.constantreason import ConstantReasonFilter
+
+NAME: Final = "NodeName"
+REASON: Final = "node(s) didn't match the requested node name"
+
+
+class NodeName(ConstantReasonFilter):
+    """Rejects every node but the one in `spec.nodeName`."""
+
+    name = NAME
+    rejection = unresolvable(REASON)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The requested name."""
+        return pod.node_name
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True for the requested row; for all when none is requested."""
+        if not pod.node_name:
+            return np.ones(len(rows), np.bool_)
+        row = cluster.row(pod.node_name)
+        return np.zeros(len(rows), np.bool_) if row is None else rows == row
+
+    def events(self) -> Sequence[EventInterest]:
+        """Only a new node can have the name."""
+        return (interest(EventResource.NODE, Action.ADD),)

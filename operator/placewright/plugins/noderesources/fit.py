@@ -1,0 +1,154 @@
+"""NodeResourcesFit: the node has what the pod asks for; scored by how full the node would be. Implements PreFilter, Filter, Score."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.api.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    canonical,
+    is_extended_resource,
+    is_scalar_resource,
+)
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import (
+    BoolColumn,
+    CycleState,
+    FilterPlugin,
+    IntColumn,
+    Reads,
+    Rejection,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.status import unresolvable, unschedulable
+from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec
+from placewright.plugins.noderesources.strategies import Load, strategy_score
+
+NAME: Final = "NodeResourcesFit"
+TOO_MANY_PODS: Final = "Too many pods"
+_FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class NodeResourcesFit(FilterPlugin, ScorePlugin):
+    """Rejects nodes without room; prefers emptier or fuller ones, as the profile says."""
+
+    name = NAME
+    Args = NodeResourcesFitArgs
+    reads = Reads.NODE_AND_ITS_PODS
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What the pod requests."""
+        return frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where pod count and every requested resource fit."""
+        fits = cluster.pod_count[rows] < cluster.pod_limit[rows]
+        for name, amount in self._demanded(pod):
+            column = cluster.resources.column(name)
+            fits &= column.requested[rows] <= column.allocatable[rows] - amount
+        return fits
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """Every resource that is short, in upstream's order; unresolvable where the request alone exceeds the node."""
+        reasons = [TOO_MANY_PODS]
+        short = [cluster.pod_count[rows] >= cluster.pod_limit[rows]]
+        hopeless = np.zeros(len(rows), np.bool_)
+        for name, amount in self._demanded(pod):
+            column = cluster.resources.column(name)
+            allocatable = column.allocatable[rows]
+            reasons.append(f"Insufficient {name}")
+            short.append(column.requested[rows] > allocatable - amount)
+            hopeless |= amount > allocatable
+        return _grouped(rows, reasons, [*short, hopeless])
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """0..100 by the profile's scoring strategy."""
+        strategy = self.args.scoring_strategy
+        loads = [load for spec in strategy.resources if (load := _load(spec, pod, cluster, rows)) is not None]
+        return strategy_score(strategy, loads, len(rows))
+
+    def events(self) -> Sequence[EventInterest]:
+        """Pods that leave or shrink; nodes that come or grow."""
+        return (
+            interest(EventResource.ASSIGNED_POD, Action.DELETE, _pod_left_a_node),
+            interest(EventResource.POD, Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
+            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew),
+        )
+
+    def _demanded(self, pod: PodInfo) -> Iterator[tuple[str, int]]:
+        """Resources to check: CPU, memory, ephemeral storage, then the others by name; ignored ones and zeros left out."""
+        for name in _FIRST:
+            if amount := pod.requests.get(name, 0):
+                yield name, amount
+        for name in sorted(pod.requests):
+            if name not in _FIRST and pod.requests[name] and not self._ignored(name):
+                yield name, pod.requests[name]
+
+    def _ignored(self, name: str) -> bool:
+        if not is_extended_resource(name):
+            return False
+        return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups
+
+    def _freed_something(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+        if not isinstance(new, PodInfo) or not isinstance(old, PodInfo):
+            return Hint.QUEUE
+        if new.uid == pod.uid:
+            return Hint.QUEUE
+        freed = new.node_name and any(old.requests.get(name, 0) > new.requests.get(name, 0) for name, _ in self._demanded(pod))
+        return Hint.QUEUE if freed else Hint.SKIP
+
+    def _node_grew(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+        if not isinstance(new, Node):
+            return Hint.SKIP
+        offer = canonical(new.status.allocatable or {})
+        demands = dict(self._demanded(pod))
+        if offer.get(PODS, 0) < 1 or any(offer.get(name, 0) < amount for name, amount in demands.items()):
+            return Hint.SKIP
+        return Hint.QUEUE if old is None or _grew(canonical(old.status.allocatable or {}), offer, demands) else Hint.SKIP
+
+
+def _grew(before: Mapping[str, int], after: Mapping[str, int], demands: Mapping[str, int]) -> bool:
+    return any(after.get(name, 0) > before.get(name, 0) for name in (PODS, *demands))
+
+
+def _pod_left_a_node(_pod: PodInfo, old: Any, _new: Any) -> Hint:
+    was_placed = isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node)
+    return Hint.QUEUE if was_placed else Hint.SKIP
+
+
+def _load(spec: ResourceSpec, pod: PodInfo, cluster: Cluster, rows: Rows) -> Load | None:
+    """The resource as the pod would leave it, or None when it does not count for this pod."""
+    column = cluster.resources.column(spec.name)
+    if spec.name == CPU:
+        requested = cluster.scoring_cpu[rows] + pod.scoring_cpu
+    elif spec.name == MEMORY:
+        requested = cluster.scoring_memory[rows] + pod.scoring_memory
+    else:
+        own = pod.requests.get(spec.name, 0)
+        if own == 0 and is_scalar_resource(spec.name):
+            return None
+        requested = column.requested[rows] + own
+    capacity = column.allocatable[rows]
+    return Load(requested, capacity, capacity > 0, spec.weight or 1)
+
+
+def _grouped(rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn]) -> list[Rejection]:
+    """Rows by their combination of failures; the last flag says that no preemption can help."""
+    table = np.array(flags)
+    combinations, membership = np.unique(table, axis=1, return_inverse=True)
+    rejections = []
+    for i, combination in enumerate(combinations.T):
+        texts = (reason for reason, failed in zip(reasons, combination[:-1], strict=True) if failed)
+        status = (unresolvable if combination[-1] else unschedulable)(*texts)
+        rejections.append(Rejection(status, rows[membership.reshape(-1) == i]))
+    return rejections

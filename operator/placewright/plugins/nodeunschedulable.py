@@ -1,0 +1,60 @@
+"""NodeUnschedulable: cordoned nodes take only pods that tolerate it. Implements Filter."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from placewright.api.objects import Node, Taint
+from placewright.api.pods import PodInfo
+from placewright.api.tolerations import tolerated
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import BoolColumn, CycleState, Rows
+from placewright.framework.status import unresolvable
+from placewright.plugins.constantreason import ConstantReasonFilter
+
+NAME: Final = "NodeUnschedulable"
+REASON: Final = "node(s) were unschedulable"
+#: The taint that a cordoned node stands for.
+UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class NodeUnschedulable(ConstantReasonFilter):
+    """Rejects nodes with `spec.unschedulable`."""
+
+    name = NAME
+    rejection = unresolvable(REASON)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Only whether the pod tolerates cordoned nodes matters."""
+        return _tolerates_cordon(pod)
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where the node is schedulable, or everywhere for a pod that tolerates it."""
+        if _tolerates_cordon(pod):
+            return np.ones(len(rows), np.bool_)
+        return ~cluster.unschedulable[rows]
+
+    def events(self) -> Sequence[EventInterest]:
+        """A node that is or becomes schedulable; a toleration that the pod gains."""
+        return (
+            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable),
+            interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _pod_gained_toleration),
+        )
+
+
+def _tolerates_cordon(pod: PodInfo) -> bool:
+    return tolerated(UNSCHEDULABLE_TAINT, pod.pod.spec.tolerations or ())
+
+
+def _node_became_schedulable(_pod: PodInfo, old: Node | None, new: Any) -> Hint:
+    was_schedulable = old is not None and not old.spec.unschedulable
+    return Hint.QUEUE if isinstance(new, Node) and not new.spec.unschedulable and not was_schedulable else Hint.SKIP
+
+
+def _pod_gained_toleration(pod: PodInfo, _old: Any, new: Any) -> Hint:
+    own = isinstance(new, PodInfo) and new.uid == pod.uid
+    return Hint.QUEUE if own and _tolerates_cordon(new) else Hint.SKIP

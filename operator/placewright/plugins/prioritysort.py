@@ -1,0 +1,20 @@
+"""PrioritySort: higher priority first, then who has waited longer. Implements QueueSort."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from placewright.api.pods import PodInfo
+from placewright.framework.interface import QueueSortPlugin, Seconds
+
+NAME: Final = "PrioritySort"
+
+
+class PrioritySort(QueueSortPlugin):
+    """Orders the active queue."""
+
+    name = NAME
+
+    def sort_key(self, pod: PodInfo, timestamp: Seconds) -> tuple[int, float]:
+        """Ascending: negated priority, then the time the pod entered the queue."""
+        return (-pod.priority, timestamp)

@@ -1,0 +1,34 @@
+"""SchedulingGates: a pod with `spec.schedulingGates` is not tried. Implements PreEnqueue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from placewright.api.pods import PodInfo
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import PreEnqueuePlugin
+from placewright.framework.status import SUCCESS, Status, unresolvable
+
+NAME: Final = "SchedulingGates"
+
+
+class SchedulingGates(PreEnqueuePlugin):
+    """Gates pods until all their scheduling gates are gone."""
+
+    name = NAME
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Reject while any gate is left; the reason lists them."""
+        gates = pod.pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
+
+    def events(self) -> Sequence[EventInterest]:
+        """Only the removal of the pod's own gates helps."""
+        return (interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod),)
+
+
+def _is_same_pod(pod: PodInfo, _old: Any, new: Any) -> Hint:
+    return Hint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else Hint.SKIP

@@ -1,0 +1,125 @@
+"""Topology domains: the nodes that share a label's value, and rules about which of them may hold a pod.
+
+Spread and affinity both count pods per domain and then judge nodes by their domain. Here a domain is a label's code in the cluster's column,
+so that counting is one `bincount` and judging is one gather. Code 0 stands for nodes without the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.groups import PodSelection
+from placewright.framework.interface import BoolColumn, IntColumn, Rejection, Rows
+from placewright.framework.status import Status
+
+#: Codes by row, shape (size,); intp, because numpy indexes fastest with it.
+Codes = NDArray[np.intp]
+#: Code of rows that lack the label.
+MISSING: Final = 0
+_MAX_REMEMBERED: Final = 64
+
+T = TypeVar("T")
+
+
+class Domains(NamedTuple):
+    """A label's code by row, and how many codes there are."""
+
+    codes: Codes
+    count: int
+
+
+class NodeMemory:
+    """What a plugin worked out from node objects alone; forgotten when any node changes."""
+
+    def __init__(self) -> None:
+        self._cluster: Cluster | None = None
+        self._position = -1
+        self._known: dict[Hashable, Any] = {}
+
+    def recall(self, cluster: Cluster, key: Hashable, work_out: Callable[[], T]) -> T:
+        """The value under this key, worked out now if it is not known; a key always stands for one type."""
+        position = cluster.node_journal.position
+        if position != self._position or cluster is not self._cluster or len(self._known) > _MAX_REMEMBERED:
+            self._known.clear()
+            self._position, self._cluster = position, cluster
+        value = self._known.get(key)
+        if value is None:
+            value = self._known[key] = work_out()
+        return cast(T, value)
+
+    def domains(self, cluster: Cluster, key: str) -> Domains:
+        """The domains of a label."""
+        return self.recall(cluster, key, lambda: _domains(cluster, key))
+
+
+def _domains(cluster: Cluster, key: str) -> Domains:
+    column = cluster.label(key)
+    return Domains(column.codes(np.arange(cluster.size)).astype(np.intp), len(column.values))
+
+
+def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32]:
+    """Pods that the selection picks, by row; shape (size,)."""
+    return cluster.groups.tally(selection, cluster.size).counts[: cluster.size]
+
+
+def counts_by_domain(cluster: Cluster, selection: PodSelection, domains: Domains) -> NDArray[np.float64]:
+    """Pods that the selection picks, by code; whole numbers in shape (count,). Those on nodes without the label are under `MISSING`."""
+    counts = counts_by_row(cluster, selection)
+    taken = np.flatnonzero(counts)
+    return np.bincount(domains.codes[taken], weights=counts[taken], minlength=domains.count)
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRule:
+    """Which domains of one label may hold the pod.
+
+    Attributes:
+        codes: the label's code by row, shape (size,).
+        allowed: by code.
+        denied: the verdict on nodes whose domain is not allowed.
+        missing: the verdict on nodes without the label, where that is not allowed.
+    """
+
+    codes: Codes
+    allowed: BoolColumn
+    denied: Status
+    missing: Status
+
+
+def obey(rules: Sequence[DomainRule], rows: Rows) -> BoolColumn:
+    """True for each row that all rules allow; shape (len(rows),)."""
+    passes = np.ones(len(rows), np.bool_)
+    for rule in rules:
+        passes &= rule.allowed[rule.codes[rows]]
+    return passes
+
+
+def first_broken(rules: Sequence[DomainRule], rows: Rows) -> list[Rejection]:
+    """Rows grouped by the verdict of the first rule that each breaks."""
+    groups: dict[Status, list[Rows]] = {}
+    for rule in rules:
+        codes = rule.codes[rows]
+        broken = ~rule.allowed[codes]
+        missing = broken & (codes == MISSING)
+        for verdict, where in ((rule.missing, missing), (rule.denied, broken & ~missing)):
+            if where.any():
+                groups.setdefault(verdict, []).append(rows[where])
+        rows = rows[~broken]
+    return [Rejection(verdict, np.concatenate(parts)) for verdict, parts in groups.items()]
+
+
+def fingerprint(rules: Sequence[DomainRule], keys: Sequence[str], cluster: Cluster) -> Hashable:
+    """Equal for rules that allow the same rows. `keys` are the rules' labels."""
+    return (cluster.node_journal.position, tuple(keys), tuple([rule.allowed.tobytes() for rule in rules]))
+
+
+__all__ = [
+    "MISSING", "BoolColumn", "Codes", "DomainRule", "Domains", "IntColumn", "NodeMemory",
+    "counts_by_domain", "counts_by_row", "fingerprint", "first_broken", "obey",
+]  # fmt: skip

@@ -1,0 +1,110 @@
+"""A cluster made from manifests instead of an API server: what `evaluate` and the golden vectors work on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from placewright.api.bad_input import bad_field
+from placewright.api.decode import DecodeError, convert
+from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.pods import PodInfo
+from placewright.api.quantity import QuantityError
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import KINDS
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.interface import BindError
+from placewright.framework.registry import Registry
+from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.status import Status
+from placewright.queue.nominator import Nominator
+from placewright.scheduler.cycle import SchedulingCycle
+
+_OTHER_KINDS: Final = {kind.__name__: kind for kind in KINDS}
+
+
+@dataclass(slots=True)
+class World:
+    """A cluster, and the pods in it that are on no node yet, by key."""
+
+    cluster: Cluster = field(default_factory=Cluster)
+    pending: dict[str, PodInfo] = field(default_factory=dict)
+
+    def add(self, manifest: Mapping[str, Any], where: str) -> None:
+        """Add one object; kinds that placement does not look at are passed over. Raises `InputError` naming the object and the field."""
+        kind = manifest.get("kind")
+        try:
+            if kind == "Node":
+                self.cluster.set_node(convert(manifest, Node))
+            elif kind == "Pod":
+                self._add_pod(PodInfo(convert(manifest, Pod)))
+            elif isinstance(kind, str) and kind in _OTHER_KINDS:
+                self.cluster.objects.put(convert(manifest, _OTHER_KINDS[kind]))
+        except (DecodeError, QuantityError) as problem:
+            raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
+
+    def _add_pod(self, pod: PodInfo) -> None:
+        if pod.finished:
+            return
+        if pod.node_name:
+            self.cluster.set_pod(pod)
+        else:
+            self.pending[pod.key] = pod
+
+
+def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> World:
+    """Build a world from manifests, in any order."""
+    world = World()
+    for manifest in manifests:
+        world.add(manifest, where)
+    return world
+
+
+class OfflineHandle:
+    """What plugins may ask for when there is no API server behind the cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._evaluator: Evaluator | None = None
+
+    @property
+    def cluster(self) -> Cluster:
+        """The world's cluster."""
+        return self._cluster
+
+    @property
+    def binder(self) -> OfflineHandle:
+        """Refuses to bind."""
+        return self
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        """There is nothing to bind to."""
+        raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
+
+    def nominated_pods(self, node: NodeName) -> Collection[PodInfo]:
+        """Nobody is nominated."""
+        return ()
+
+    def check_row(self, pod: PodInfo, row: int) -> Status:
+        """As the evaluator says."""
+        if self._evaluator is None:
+            raise RuntimeError("check_row was called before the profile was built")
+        return self._evaluator.check_row(pod, row)
+
+    def build(self, profile: ResolvedProfile, registry: Registry) -> Evaluator:
+        """Build a profile's plugins around this handle."""
+        self._evaluator = Evaluator(ProfileRuntime(profile, registry, self), self._cluster)
+        return self._evaluator
+
+
+def offline_cycle(cluster: Cluster, seed: int = 0) -> SchedulingCycle:
+    """The scheduler's own cycle, on this cluster, with nobody nominated."""
+    return SchedulingCycle(cluster, Nominator(), random.Random(seed))
+
+
+def _name(manifest: Mapping[str, Any]) -> str:
+    meta = manifest.get("metadata")
+    return str(meta.get("name", "?")) if isinstance(meta, Mapping) else "?"
