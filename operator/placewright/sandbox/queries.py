@@ -88,8 +88,9 @@ def is_dry_run(query: Query) -> bool:
 
 def write_options(query: Query, subresource: str, user_agent: str) -> WriteOptions:
     """How to write; the manager of fields defaults to the client's name, as it stands in its User-Agent."""
-    manager = query.get("fieldManager") or user_agent.split("/", 1)[0][:128]
-    return WriteOptions(is_dry_run(query), manager, subresource, tracked="fieldManager" in query)
+    named = query.get("fieldManager", "")
+    manager = named or user_agent.split("/", 1)[0][:128] or "unknown"
+    return WriteOptions(is_dry_run(query), manager, subresource, named=bool(named))
 
 
 def delete_options(query: Query, body: object) -> DeleteOptions:

@@ -166,7 +166,7 @@ def _reader(resource: ResourceType, field: str, extra: tuple[str, ...]) -> Calla
     known = ("metadata.name", "metadata.namespace", *_FIELDS.get(resource.key, ()), *extra)
     stored_field = _stored_field(resource, field)
     if stored_field not in known:
-        raise bad_request(f'field label "{field}" not supported for {resource.kind}: allowed are {", ".join(known)}')
+        raise bad_request(f"field label not supported: {field}: allowed for {resource.kind} are {', '.join(known)}")
     if stored_field == "source":
         return _event_source
     absent = "false" if stored_field in _FALSE_WHEN_ABSENT else ""

@@ -37,8 +37,8 @@ class Stored:
         self.namespace = namespace
         self.name = name
         self.version = version
-        self.object = content
-        self.encoded = _encode(content)
+        self.object = _with_kind_first(content)
+        self.encoded = _encode(self.object)
 
     @property
     def uid(self) -> str:
@@ -194,6 +194,13 @@ class Store:
         self.compacted = self.version
         for collection in self._collections.values():
             collection.compact(self.version)
+
+
+def _with_kind_first(content: Object) -> Object:
+    """Kind and apiVersion lead, so that lists of built-in types can leave them out by cutting bytes."""
+    if next(iter(content), "kind") == "kind":
+        return content
+    return {"kind": content.get("kind"), "apiVersion": content.get("apiVersion"), **content}
 
 
 def _version_of(change: Change) -> int:

@@ -30,6 +30,10 @@ _VERSION_REQUIRED = frozenset(
 )
 """Types that, like custom ones, are only ever replaced by somebody who says which version he read."""
 
+_BUSY = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases")})
+"""Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
+and from the first server-side apply of an object on: until then nobody reads it, and it would double the cost."""
+
 _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
 
@@ -38,14 +42,13 @@ _decode = msgspec.json.Decoder().decode
 class WriteOptions:
     """What a request says about how to write: `dry_run` checks everything and stores nothing.
 
-    `manager` is who writes. Who wrote which field is recorded when the client asked for it (`tracked`), and from the
-    first server-side apply of an object on: until then nobody reads it, and it would double the cost of a write.
+    `manager` is who writes, empty for the server itself; `named` says that the client itself gave that name.
     """
 
     dry_run: bool = False
     manager: str = ""
     subresource: str = ""
-    tracked: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +92,10 @@ class Writes:
         if self.store.get(resource.key, namespace, name) is not None:
             raise already_exists(resource, name)
         new = to_stored(resource, self.admission.on_create(resource, new, self.identity.now()))
-        if options.tracked:
+        if self._is_tracked(resource, options):
             desired = {key: value for key, value in new.items() if key != "status"}
             track_update(None, desired, field_manager=options.manager, now=self.identity.now())
+            new["metadata"] = desired["metadata"]
         if options.dry_run:
             return Stored(namespace, name, self.store.version, new)
         return self.store.put(resource.key, namespace, name, new)
@@ -132,8 +136,8 @@ class Writes:
         new = self._patched(resource, name, presented(resource, shown), request, options)
         new = meta.check_object(resource, namespace, new)
         meta.continue_from(resource, current.object, new)
-        tracked = replace(options, manager="") if applying else options
-        return self._update(resource, current, new, tracked), False
+        silent = replace(options, manager="", named=False) if applying else options
+        return self._update(resource, current, new, silent), False
 
     def delete(
         self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None
@@ -188,7 +192,7 @@ class Writes:
                 request.content,
                 request.content_type,
                 kind=resource.kind,
-                field_manager=options.manager or None,
+                field_manager=options.manager if options.named else None,
                 force=request.force,
                 now=self.identity.now(),
                 schema=self.admission.schema(resource),
@@ -213,9 +217,12 @@ class Writes:
         new = to_stored(resource, self.admission.on_update(resource, old, new, now, options.subresource))
         if resource.has_status and not options.subresource:
             new = _keep(old, new, "status")
-        if options.manager and (options.tracked or old["metadata"].get("managedFields")):
+        if self._is_tracked(resource, options) or (options.manager and "managedFields" in old["metadata"]):
             self._track(resource, old, new, options)
         return self._commit(resource, current, new, dry_run=options.dry_run)
+
+    def _is_tracked(self, resource: ResourceType, options: WriteOptions) -> bool:
+        return options.named or bool(options.manager and resource.key not in _BUSY)
 
     def _track(self, resource: ResourceType, old: Object, new: Object, options: WriteOptions) -> None:
         new["metadata"] = {**new["metadata"]}
