@@ -1,0 +1,340 @@
+"""Kubernetes events about pods, best effort: never in the way of a decision.
+
+`record` puts a note into a bounded queue and returns; a few workers write. Under overload the oldest notes go, and are counted. The same
+note about the same pod again, within a window, becomes a series on the first event instead of another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from placewright.api.pods import PodInfo
+from placewright.kube.client import ApiClient
+from placewright.kube.discovery import ServedResources
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.retry import Backoff, Sleep
+
+#: Bytes of a note; the API server refuses more.
+LONGEST_NOTE: Final = 1024
+_CUT: Final = " ..."
+#: Characters of a name; the API server refuses more.
+_LONGEST_NAME: Final = 253
+
+_log = logging.getLogger(__name__)
+
+
+class _Key(NamedTuple):
+    """What makes two records the same."""
+
+    uid: str
+    kind: str
+    reason: str
+    action: str
+    note: str
+
+
+@dataclass(slots=True)
+class _Record:
+    """One event, and how often it was repeated since it was first recorded."""
+
+    key: _Key
+    name: str
+    namespace: str
+    pod_name: str
+    pod_version: str
+    controller: str
+    first: datetime
+    last: datetime
+    last_seen: float
+    count: int = 1
+    written: int = 0
+    next_write: float = 0.0
+    queued: bool = True
+
+
+@dataclass(slots=True)
+class EventCounts:
+    """What became of events."""
+
+    recorded: int = 0
+    written: int = 0
+    repeats: int = 0
+    dropped: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EventLimits:
+    """How much recording may take.
+
+    Attributes:
+        queue: notes that may wait.
+        workers: writes under way at once.
+        window: seconds in which the same note joins a series.
+        series_interval: seconds between two updates of one series.
+        remembered: notes remembered for series.
+        attempts: tries a note gets.
+    """
+
+    queue: int = 10_000
+    workers: int = 4
+    window: float = 360.0
+    series_interval: float = 30.0
+    remembered: int = 5_000
+    attempts: int = 3
+
+
+class HttpEventRecorder:
+    """Writes events.k8s.io/v1, or core v1 where that is all there is; implements the scheduler's `EventRecorder`.
+
+    Attributes:
+        counts: what happened so far.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        instance: str,
+        *,
+        core: bool = False,
+        limits: EventLimits = EventLimits(),
+        backoff: Backoff = Backoff(initial=0.5, maximum=10.0),  # noqa: B008 - frozen
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """`instance`: who reports, such as the replica's identity. `core`: write core v1 events (see `uses_core_events`)."""
+        self.counts = EventCounts()
+        self._client = client
+        self._instance = instance[:128]
+        self._core = core
+        self._limits = limits
+        self._backoff = backoff
+        self._clock = clock
+        self._now = now
+        self._sleep = sleep
+        self._waiting: deque[_Record] = deque()
+        self._wake = asyncio.Semaphore(0)
+        self._recent: OrderedDict[_Key, _Record] = OrderedDict()
+        self._workers: list[asyncio.Task[None]] = []
+        self._busy = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._complained = False
+
+    def start(self) -> None:
+        """Start the workers; needs a running event loop. What was recorded before is written then."""
+        self._workers = [asyncio.create_task(self._work(), name=f"events {n}") for n in range(self._limits.workers)]
+
+    def record(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
+        """Queue one event; returns at once. The note is cut to 1024 bytes."""
+        self.counts.recorded += 1
+        key = _Key(pod.uid, str(kind), reason, action, cut_note(note))
+        now = self._clock()
+        known = self._recent.get(key)
+        if known is not None and now - known.last_seen < self._limits.window:
+            self._repeat(known, now)
+        else:
+            self._remember(self._new(key, pod, now))
+
+    async def close(self, deadline: float = 5.0) -> None:
+        """Write what waits, for at most `deadline` seconds; the rest is dropped and counted."""
+        if self._workers:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), deadline)
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._workers = []
+        self.counts.dropped += len(self._waiting)
+        self._waiting.clear()
+
+    # --- recording ---
+
+    def _new(self, key: _Key, pod: PodInfo, now: float) -> _Record:
+        moment = self._now()
+        stamp = f".{int(moment.timestamp() * 1_000_000):x}{self.counts.recorded & 0xFFF:03x}"
+        return _Record(
+            key,
+            pod.name[: _LONGEST_NAME - len(stamp)].rstrip("-.") + stamp,
+            pod.namespace,
+            pod.name,
+            pod.pod.metadata.resource_version,
+            pod.scheduler_name,
+            moment,
+            moment,
+            now,
+        )
+
+    def _remember(self, record: _Record) -> None:
+        self._recent[record.key] = record
+        self._recent.move_to_end(record.key)
+        while len(self._recent) > self._limits.remembered:
+            self._recent.popitem(last=False)
+        self._queue(record)
+
+    def _repeat(self, record: _Record, now: float) -> None:
+        self.counts.repeats += 1
+        record.count += 1
+        record.last_seen, record.last = now, self._now()
+        if not record.queued and now >= record.next_write:
+            record.queued = True
+            self._queue(record)
+
+    def _queue(self, record: _Record) -> None:
+        if len(self._waiting) >= self._limits.queue:
+            self._drop(self._waiting.popleft())
+        else:
+            self._wake.release()
+        self._waiting.append(record)
+        self._idle.clear()
+
+    def _drop(self, record: _Record) -> None:
+        self.counts.dropped += 1
+        record.queued = False
+        # A first event that was never written cannot be made a series.
+        if record.written == 0:
+            self._recent.pop(record.key, None)
+
+    # --- writing ---
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.acquire()
+            record = self._waiting.popleft()
+            self._busy += 1
+            try:
+                await self._write(record)
+            finally:
+                self._busy -= 1
+                if not self._waiting and not self._busy:
+                    self._idle.set()
+
+    async def _write(self, record: _Record) -> None:
+        for attempt in range(self._limits.attempts):
+            try:
+                await self._send(record)
+            except RequestError as error:
+                if isinstance(error, ApiError) and error.status == CONFLICT and attempt:
+                    # An earlier try was written and only its answer got lost.
+                    return self._done(record)
+                if isinstance(error, ApiError) and not error.temporary:
+                    return self._failed(record, error)
+                if attempt + 1 == self._limits.attempts:
+                    return self._failed(record, error)
+                await self._sleep(self._backoff.delay(attempt, error))
+            else:
+                return self._done(record)
+
+    async def _send(self, record: _Record) -> None:
+        path = self._path(record.namespace)
+        if record.written == 0:
+            await self._client.post(path, self._body(record))
+            return
+        try:
+            await self._client.patch(f"{path}/{record.name}", self._series(record))
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
+            # The server forgets events after an hour: begin a new one.
+            await self._client.post(path, self._body(record))
+
+    def _done(self, record: _Record) -> None:
+        self.counts.written += 1
+        record.written = record.count
+        record.next_write = self._clock() + (self._limits.series_interval if record.count > 1 else 0.0)
+        record.queued = False
+        self._complained = False
+
+    def _failed(self, record: _Record, error: RequestError) -> None:
+        self.counts.failed += 1
+        self._recent.pop(record.key, None)
+        if not self._complained:
+            self._complained = True
+            _log.warning("event about %s/%s not written: %s (further ones are only counted)", record.namespace, record.pod_name, error)
+
+    # --- shapes ---
+
+    def _path(self, namespace: str) -> str:
+        root = "/api/v1" if self._core else "/apis/events.k8s.io/v1"
+        return f"{root}/namespaces/{namespace}/events"
+
+    def _body(self, record: _Record) -> dict[str, Any]:
+        return self._core_body(record) if self._core else self._events_body(record)
+
+    def _events_body(self, record: _Record) -> dict[str, Any]:
+        body = self._common(record, "events.k8s.io/v1")
+        body |= {"regarding": _regarding(record), "note": record.key.note, "reportingController": record.controller}
+        if record.count > 1:
+            body |= self._series(record)
+        return body
+
+    def _core_body(self, record: _Record) -> dict[str, Any]:
+        return self._common(record, "v1") | {
+            "involvedObject": _regarding(record),
+            "message": record.key.note,
+            "reportingComponent": record.controller,
+            "source": {"component": record.controller},
+            "firstTimestamp": seconds_time(record.first),
+            "lastTimestamp": seconds_time(record.last),
+            "count": record.count,
+        }
+
+    def _common(self, record: _Record, version: str) -> dict[str, Any]:
+        return {
+            "apiVersion": version,
+            "kind": "Event",
+            "metadata": {"name": record.name, "namespace": record.namespace},
+            "eventTime": micro_time(record.first),
+            "reportingInstance": self._instance,
+            "type": record.key.kind,
+            "reason": record.key.reason,
+            "action": record.key.action,
+        }
+
+    def _series(self, record: _Record) -> dict[str, Any]:
+        if self._core:
+            return {"count": record.count, "lastTimestamp": seconds_time(record.last)}
+        return {"series": {"count": record.count, "lastObservedTime": micro_time(record.last)}}
+
+
+def _regarding(record: _Record) -> dict[str, str]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": record.namespace,
+        "name": record.pod_name,
+        "uid": record.key.uid,
+        "resourceVersion": record.pod_version,
+    }
+
+
+def uses_core_events(served: ServedResources) -> bool:
+    """True where events.k8s.io/v1 is not served."""
+    return served.best("events.k8s.io", "events", ("v1",)) is None
+
+
+def cut_note(note: str) -> str:
+    """At most 1024 bytes of UTF-8, whole characters, with ` ...` where something was cut."""
+    raw = note.encode("utf-8", "replace")
+    if len(raw) <= LONGEST_NOTE:
+        return note
+    return raw[: LONGEST_NOTE - len(_CUT)].decode("utf-8", "ignore") + _CUT
+
+
+def micro_time(moment: datetime) -> str:
+    """As MicroTime wants it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_time(moment: datetime) -> str:
+    """As Time wants it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,82 @@
+"""Preemption's victims: first the pod says why it goes, then it is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from placewright.api.errors import EvictError
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError, Unreachable
+from placewright.kube.events import seconds_time
+from placewright.kube.retry import Backoff, Sleep
+from placewright.kube.status import find_condition, patch_pod_status
+
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
+
+
+class HttpEvictor:
+    """Deletes victims with their default grace period; implements the scheduler's `Evictor`."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        may_evict: Callable[[], bool],
+        *,
+        attempts: int = 4,
+        backoff: Backoff = Backoff(initial=0.2, maximum=5.0),  # noqa: B008 - frozen
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """`may_evict`: asked before each request, as the binder asks: only the active replica may."""
+        self._client = client
+        self._may_evict = may_evict
+        self._attempts = attempts
+        self._backoff = backoff
+        self._now = now
+        self._sleep = sleep
+
+    async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
+        """Mark the victim and delete it; a victim that is gone already is fine. Raises `EvictError`."""
+        marked = self._condition(victim, preemptor)
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.uid}}
+        path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
+        # Whatever the first says of a victim that is gone or replaced, the second decides by uid.
+        await self._send(victim, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}))
+        await self._send(victim, lambda: self._client.delete(path, options))
+
+    async def _send(self, victim: PodInfo, request: Callable[[], Awaitable[object]]) -> None:
+        """Send a request, repeatedly when the server is busy; returns also when the victim is gone or replaced."""
+        for attempt in range(self._attempts):
+            if not self._may_evict():
+                raise EvictError(f"evicting {victim.key}: this replica is not the active one")
+            try:
+                await request()
+            except RequestError as error:
+                if isinstance(error, ApiError) and error.status in (NOT_FOUND, CONFLICT):
+                    return
+                final = attempt + 1 == self._attempts
+                if final or not (isinstance(error, Unreachable) or (isinstance(error, ApiError) and error.temporary)):
+                    raise EvictError(f"evicting {victim.key}: {error}") from error
+                await self._sleep(self._backoff.delay(attempt, error))
+            else:
+                return
+
+    def _condition(self, victim: PodInfo, preemptor: PodInfo) -> dict[str, object]:
+        existing = find_condition(victim.pod, DISRUPTION_TARGET)
+        since = existing.last_transition_time if existing is not None and existing.status == "True" else None
+        condition: dict[str, object] = {
+            "type": DISRUPTION_TARGET,
+            "status": "True",
+            "reason": PREEMPTION_BY_SCHEDULER,
+            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": since or seconds_time(self._now()),
+        }
+        if victim.pod.metadata.generation:
+            condition["observedGeneration"] = victim.pod.metadata.generation
+        return condition

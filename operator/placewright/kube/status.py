@@ -1,0 +1,229 @@
+"""What the scheduler writes into pods that it could not place: the condition PodScheduled, and the node that preemption made room on.
+
+Per pod only the latest matters: a pod that fails again before its last status is written overwrites what waits. Strategic merge patches
+touch one condition and leave all others alone; the pod's uid in the patch keeps it from a namesake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from placewright.api.objects import Condition, NodeName, Pod, PodKey
+from placewright.api.pods import PodInfo
+from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.events import seconds_time
+from placewright.kube.retry import Backoff, Sleep
+
+POD_SCHEDULED: Final = "PodScheduled"
+#: Characters of a condition's message; longer ones are cut.
+_LONGEST_MESSAGE: Final = 32_768
+_REMEMBERED: Final = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """The status somebody wants a pod to have; `nominated` None leaves the nomination, "" clears it."""
+
+    pod: PodInfo
+    reason: str
+    message: str
+    nominated: NodeName | None
+
+
+@dataclass(slots=True)
+class StatusCounts:
+    """What became of verdicts."""
+
+    written: int = 0
+    unchanged: int = 0
+    overtaken: int = 0
+    vanished: int = 0
+    failed: int = 0
+
+
+class HttpStatusWriter:
+    """Writes verdicts, latest wins; implements the scheduler's `StatusWriter`.
+
+    Attributes:
+        counts: what happened so far.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        workers: int = 4,
+        attempts: int = 5,
+        backoff: Backoff = Backoff(initial=0.2, maximum=10.0),  # noqa: B008 - frozen
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.counts = StatusCounts()
+        self._client = client
+        self._worker_count = workers
+        self._attempts = attempts
+        self._backoff = backoff
+        self._now = now
+        self._sleep = sleep
+        self._waiting: OrderedDict[PodKey, _Verdict] = OrderedDict()
+        self._in_flight: set[PodKey] = set()
+        self._written: OrderedDict[str, tuple[str, Condition, str | None]] = OrderedDict()
+        self._changed = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._workers: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Start the workers; needs a running event loop."""
+        self._workers = [asyncio.create_task(self._work(), name=f"status {n}") for n in range(self._worker_count)]
+
+    def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
+        """Queue PodScheduled=False; returns at once."""
+        verdict = _Verdict(pod, reason, message[:_LONGEST_MESSAGE], nominated_node)
+        overtaken = self._waiting.get(pod.key)
+        if overtaken is not None:
+            self.counts.overtaken += 1
+            if nominated_node is None and overtaken.pod.uid == pod.uid:
+                verdict = replace(verdict, nominated=overtaken.nominated)
+        self._waiting[pod.key] = verdict
+        self._idle.clear()
+        self._changed.set()
+
+    async def close(self, deadline: float = 5.0) -> None:
+        """Write what waits, for at most `deadline` seconds."""
+        if self._workers:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), deadline)
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._workers = []
+
+    async def _work(self) -> None:
+        while True:
+            verdict = await self._next()
+            try:
+                await self._write(verdict)
+            except Exception:  # noqa: BLE001
+                # One strange pod must not end a worker.
+                self.counts.failed += 1
+                _log.exception("status of %s not written", verdict.pod.key)
+            finally:
+                self._in_flight.discard(verdict.pod.key)
+                self._changed.set()
+                if not self._waiting and not self._in_flight:
+                    self._idle.set()
+
+    async def _next(self) -> _Verdict:
+        """The oldest verdict about a pod that no other worker is writing: two writes about one pod must not overtake each other."""
+        while True:
+            key = next((key for key in self._waiting if key not in self._in_flight), None)
+            if key is not None:
+                self._in_flight.add(key)
+                return self._waiting.pop(key)
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _write(self, verdict: _Verdict) -> None:
+        patch = self._patch(verdict)
+        if patch is None:
+            self.counts.unchanged += 1
+            return
+        for attempt in range(self._attempts):
+            try:
+                await patch_pod_status(self._client, verdict.pod, patch)
+            except ApiError as error:
+                if error.status in (NOT_FOUND, CONFLICT):
+                    self.counts.vanished += 1
+                    return
+                if not error.temporary or attempt + 1 == self._attempts:
+                    return self._failed(verdict, error)
+                await self._sleep(self._backoff.delay(attempt, error))
+            except RequestError as error:
+                if attempt + 1 == self._attempts:
+                    return self._failed(verdict, error)
+                await self._sleep(self._backoff.delay(attempt, error))
+            else:
+                return self._done(verdict, patch)
+
+    def _patch(self, verdict: _Verdict) -> dict[str, Any] | None:
+        """The status part of the patch, or None when the pod says all that already."""
+        condition, nominated = self._current(verdict.pod)
+        wanted = self._condition(verdict, condition)
+        changes: dict[str, Any] = {}
+        if wanted != condition:
+            changes["conditions"] = [_as_json(wanted)]
+        if verdict.nominated is not None and verdict.nominated != nominated:
+            changes["nominatedNodeName"] = verdict.nominated or None
+        return changes or None
+
+    def _current(self, info: PodInfo) -> tuple[Condition | None, str]:
+        """What the pod says, or what we last made it say when this copy of the pod is older than that."""
+        condition = find_condition(info.pod, POD_SCHEDULED)
+        nominated = info.pod.status.nominated_node_name
+        known = self._written.get(info.uid)
+        if known is not None and known[0] == info.pod.metadata.resource_version:
+            return known[1], nominated if known[2] is None else known[2]
+        return condition, nominated
+
+    def _condition(self, verdict: _Verdict, existing: Condition | None) -> Condition:
+        kept = existing.last_transition_time if existing is not None and existing.status == "False" else None
+        return Condition(
+            type=POD_SCHEDULED,
+            status="False",
+            reason=verdict.reason,
+            message=verdict.message,
+            last_transition_time=kept or seconds_time(self._now()),
+            observed_generation=verdict.pod.pod.metadata.generation or None,
+        )
+
+    def _done(self, verdict: _Verdict, patch: dict[str, Any]) -> None:
+        self.counts.written += 1
+        condition, _ = self._current(verdict.pod)
+        if "conditions" in patch:
+            condition = self._condition(verdict, condition)
+        if condition is not None:
+            version = verdict.pod.pod.metadata.resource_version
+            self._written[verdict.pod.uid] = (version, condition, verdict.nominated)
+            self._written.move_to_end(verdict.pod.uid)
+        while len(self._written) > _REMEMBERED:
+            self._written.popitem(last=False)
+
+    def _failed(self, verdict: _Verdict, error: RequestError) -> None:
+        self.counts.failed += 1
+        _log.warning("status of %s not written: %s", verdict.pod.key, error)
+
+
+def find_condition(pod: Pod, kind: str) -> Condition | None:
+    """The pod's condition of that type."""
+    return next((one for one in pod.status.conditions or () if one.type == kind), None)
+
+
+def _as_json(condition: Condition) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": condition.last_transition_time,
+    }
+    if condition.observed_generation is not None:
+        body["observedGeneration"] = condition.observed_generation
+    return body
+
+
+async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, Any]) -> None:
+    """Strategic merge patch of a pod's status; 409 when the name now belongs to another pod."""
+    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+    body = {"metadata": {"uid": pod.uid}, "status": status}
+    await client.patch(path, body, content_type=STRATEGIC_MERGE_PATCH)

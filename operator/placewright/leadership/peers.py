@@ -1,0 +1,112 @@
+"""Who among the peers is alive and outranks us: the rule, without clocks or network of its own.
+
+A peer is alive while its record keeps changing: what counts is when **we last saw it change**, on our monotonic clock. The time that the
+writer put into the record is never read; clocks of two machines differ, and Kopf's own rule trusts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+#: Seconds on our monotonic clock.
+Moment = float
+
+#: Kopf's default, for records that do not say.
+_DEFAULT_LIFETIME: Final = 60.0
+#: A record that claims to live longer than this is taken to live that long: it must not lock everybody out for good.
+_LONGEST_LIFETIME: Final = 3600.0
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One peer's record, as Kopf writes it."""
+
+    priority: int = 0
+    lifetime: float = _DEFAULT_LIFETIME
+    lastseen: str = ""
+
+
+_RECORD: Final = msgspec.json.Decoder(Record, strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """May we act.
+
+    Attributes:
+        active: the answer.
+        until: when the answer may change without any news, None for never.
+        why: half a sentence for log and health.
+    """
+
+    active: bool
+    until: Moment | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    raw: bytes
+    record: Record
+    changed: Moment
+
+    @property
+    def expires(self) -> Moment:
+        return self.changed + min(max(self.record.lifetime, 0.0), _LONGEST_LIFETIME)
+
+
+class Peers:
+    """What we have seen of the peering object, and what follows from it.
+
+    Attributes:
+        unreadable: identities whose record is no record; they count for nothing, as with Kopf.
+    """
+
+    def __init__(self, priority: int) -> None:
+        self.unreadable: frozenset[str] = frozenset()
+        self._priority = priority
+        self._seen: dict[str, _Sighting] = {}
+
+    def observe(self, status: Mapping[str, msgspec.Raw], now: Moment) -> None:
+        """Take in the object's status. Records that did not change keep the time at which they last did."""
+        seen: dict[str, _Sighting] = {}
+        unreadable: set[str] = set()
+        for identity, raw in status.items():
+            text = bytes(raw)
+            known = self._seen.get(identity)
+            if known is not None and known.raw == text:
+                seen[identity] = known
+                continue
+            try:
+                seen[identity] = _Sighting(text, _RECORD.decode(text), now)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                unreadable.add(identity)
+        self._seen = seen
+        self.unreadable = frozenset(unreadable)
+
+    def forget(self) -> None:
+        """The object is gone."""
+        self._seen = {}
+
+    def verdict(self, now: Moment) -> Verdict:
+        """Active while our own record is fresh and no live peer stands above us or beside us."""
+        above = {
+            identity: one for identity, one in self._seen.items() if one.record.priority > self._priority and one.expires > now
+        }
+        if above:
+            return Verdict(False, min(one.expires for one in above.values()), f"{_first(above)} has precedence")
+        # Ours is whatever carries our priority: nobody else has it, whatever name Kopf gave the record.
+        own = [one.expires for one in self._seen.values() if one.record.priority == self._priority]
+        confirmed = max(own, default=None)
+        if confirmed is None:
+            return Verdict(False, None, "our record is not in the peering object")
+        if confirmed <= now:
+            return Verdict(False, None, "our record was not seen to be renewed in time")
+        return Verdict(True, confirmed, "no live peer has precedence")
+
+
+def _first(above: Mapping[str, _Sighting]) -> str:
+    return max(above, key=lambda identity: above[identity].record.priority)
