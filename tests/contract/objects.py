@@ -1,0 +1,60 @@
+"""Small makers of the objects that the contract tests send."""
+
+from __future__ import annotations
+
+from contract.client import Object
+
+NOBODY = "contract-nobody"
+"""A scheduler that does not exist: pods of it stay as the test made them."""
+
+
+def config_map(name: str, data: dict[str, str] | None = None, **metadata: object) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, **metadata},
+        "data": data or {},
+    }
+
+
+def lease(name: str, holder: str = "nobody", **metadata: object) -> Object:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, **metadata},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15},
+    }
+
+
+def pod(name: str, labels: dict[str, str] | None = None, **spec: object) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {
+            "schedulerName": NOBODY,
+            "containers": [{"name": "main", "image": "registry.invalid/app:1"}],
+            **spec,
+        },
+    }
+
+
+def binding(name: str, node: str, **metadata: object) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, **metadata},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+
+
+def node(name: str, **spec: object) -> Object:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec}
+
+
+def running() -> Object:
+    """What a kubelet reports of a pod that is up."""
+    ready = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady", "Initialized")]
+    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    main = {"name": "main", "image": "app", "imageID": "", "ready": True, "restartCount": 0, "state": state}
+    return {"status": {"phase": "Running", "conditions": ready, "containerStatuses": [main]}}

@@ -1,0 +1,285 @@
+"""Custom resources: the schema of their definition prunes, fills in, and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest_asyncio
+
+from contract.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Answer, Object
+from contract.cluster import Cluster
+
+SCHEMA: Object = {
+    "type": "object",
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["size"],
+            "properties": {
+                "size": {"type": "integer", "minimum": 1, "maximum": 10},
+                "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
+                "name": {"type": "string", "pattern": "^[a-z]+$", "minLength": 2},
+                "port": {"x-kubernetes-int-or-string": True},
+                "note": {"type": "string", "nullable": True},
+                "weights": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "rules": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {
+                            "name": {"type": "string"},
+                            "value": {"type": "integer"},
+                            "on": {"type": "boolean", "default": True},
+                        },
+                    },
+                },
+                "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            },
+        },
+        "status": {"type": "object", "properties": {"ready": {"type": "boolean"}, "count": {"type": "integer"}}},
+    },
+}
+COLUMNS = [
+    {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
+    {"name": "Ready", "type": "boolean", "jsonPath": ".status.ready"},
+    {"name": "Mode", "type": "string", "jsonPath": ".spec.mode", "priority": 1},
+]
+
+
+@dataclass
+class Boxes:
+    """A custom type of the test's own: namespaced, with a status subresource."""
+
+    cluster: Cluster
+    group: str
+    definition: Object
+
+    @property
+    def path(self) -> str:
+        return self.cluster.path("boxes", group=self.group)
+
+    def box(self, name: str = "it", **spec: object) -> Object:
+        metadata = {"name": name}
+        return {"apiVersion": f"{self.group}/v1", "kind": "Box", "metadata": metadata, "spec": {"size": 3, **spec}}
+
+    async def create(self, **spec: object) -> Answer:
+        return await self.cluster.client.post(self.path, self.box(**spec))
+
+
+@pytest_asyncio.fixture
+async def boxes(cluster: Cluster) -> AsyncIterator[Boxes]:
+    group = f"{cluster.namespace}.example.com"
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"boxes.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "boxes", "singular": "box", "kind": "Box", "shortNames": ["bx"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": SCHEMA},
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": COLUMNS,
+                }
+            ],
+        },
+    }
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    (await cluster.client.post(definitions, definition)).expect(201)
+    own = f"{definitions}/boxes.{group}"
+    established = await cluster.eventually(_established, own)
+    await cluster.eventually(lambda found: "items" in found, cluster.path("boxes", group=group))
+    try:
+        yield Boxes(cluster, group, established)
+    finally:
+        await cluster.client.delete(own)
+
+
+def _established(definition: Object) -> bool:
+    conditions = {each["type"]: each["status"] for each in definition.get("status", {}).get("conditions", [])}
+    return conditions.get("Established") == "True" and conditions.get("NamesAccepted") == "True"
+
+
+def causes(answer: Answer) -> dict[str, str]:
+    """Field to message of an Invalid answer."""
+    return {cause["field"]: cause["message"] for cause in answer.expect(422)["details"]["causes"]}
+
+
+async def test_a_definition_is_established_with_its_accepted_names(boxes: Boxes) -> None:
+    status = boxes.definition["status"]
+    assert status["acceptedNames"]["plural"] == "boxes"
+    assert status["acceptedNames"]["listKind"] == "BoxList"
+    assert status["storedVersions"] == ["v1"]
+
+
+async def test_a_definition_that_is_not_sound_is_refused(cluster: Cluster) -> None:
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "wrong.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "rights", "singular": "right", "kind": "Right", "listKind": "RightList"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {}}}],
+        },
+    }
+    answer = await cluster.client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
+    found = causes(answer)
+    assert "metadata.name" in found
+    assert any("openAPIV3Schema" in field for field in found)
+
+
+async def test_unknown_fields_are_pruned(boxes: Boxes) -> None:
+    found = (await boxes.create(unknown=1, free={"any": {"thing": 1}}, weights={"Foo": 1})).expect(201)
+    assert "unknown" not in found["spec"]
+    assert found["spec"]["free"] == {"any": {"thing": 1}}
+    assert found["spec"]["weights"] == {"Foo": 1}
+
+
+async def test_unknown_fields_are_refused_where_strictness_is_asked_for(boxes: Boxes) -> None:
+    boxes.cluster.needs(27, "field validation")
+    body = boxes.box(unknown=1)
+    message = (await boxes.cluster.client.post(boxes.path, body, fieldValidation="Strict")).refused(400, "BadRequest")
+    assert 'unknown field "spec.unknown"' in message
+
+
+async def test_defaults_are_filled_in_at_every_depth(boxes: Boxes) -> None:
+    found = (await boxes.create(rules=[{"name": "a"}, {"name": "b", "on": False}])).expect(201)
+    assert found["spec"]["mode"] == "Fast"
+    assert found["spec"]["rules"] == [{"name": "a", "on": True}, {"name": "b", "on": False}]
+
+
+async def test_a_null_is_kept_only_where_it_is_allowed(boxes: Boxes) -> None:
+    found = (await boxes.create(note=None, mode=None)).expect(201)
+    assert found["spec"]["note"] is None
+    assert found["spec"]["mode"] == "Fast"
+
+
+async def test_a_value_out_of_bounds_is_refused_with_its_path(boxes: Boxes) -> None:
+    answer = await boxes.create(size=11)
+    assert causes(answer) == {
+        "spec.size": "Invalid value: 11: spec.size in body should be less than or equal to 10"
+    }
+    assert answer.body["message"].startswith(f'Box.{boxes.group} "it" is invalid: spec.size: Invalid value: 11')
+
+
+async def test_every_fault_is_named(boxes: Boxes) -> None:
+    found = causes(await boxes.create(size="big", mode="Medium", name="X", weights={"Foo": -1}))
+    assert found["spec.size"] == 'Invalid value: "string": spec.size in body must be of type integer: "string"'
+    assert found["spec.mode"] == 'Unsupported value: "Medium": supported values: "Fast", "Slow"'
+    assert found["spec.weights.Foo"].endswith("should be greater than or equal to 0")
+    assert "spec.name" in found
+
+
+async def test_a_missing_field_is_named(boxes: Boxes) -> None:
+    body = boxes.box()
+    del body["spec"]["size"]
+    answer = await boxes.cluster.client.post(boxes.path, body)
+    assert causes(answer) == {"spec.size": "Required value"}
+
+
+async def test_numbers_and_strings_fit_an_int_or_string(boxes: Boxes) -> None:
+    assert (await boxes.create(port=80)).expect(201)["spec"]["port"] == 80
+    body = boxes.box("other", port="http")
+    assert (await boxes.cluster.client.post(boxes.path, body)).expect(201)["spec"]["port"] == "http"
+    assert "spec.port" in causes(await boxes.cluster.client.post(boxes.path, boxes.box("third", port=True)))
+
+
+async def test_lists_with_keys_and_sets_have_no_duplicates(boxes: Boxes) -> None:
+    found = causes(await boxes.create(rules=[{"name": "a"}, {"name": "a"}], tags=["x", "x"]))
+    assert found["spec.rules[1]"].startswith("Duplicate value")
+    assert found["spec.tags[1]"].startswith("Duplicate value")
+
+
+async def test_a_patch_is_validated_as_a_whole(boxes: Boxes) -> None:
+    (await boxes.create()).expect(201)
+    path = f"{boxes.path}/it"
+    assert "spec.size" in causes(await boxes.cluster.client.patch(path, {"spec": {"size": 0}}, MERGE))
+    operations = [{"op": "replace", "path": "/spec/size", "value": 4}]
+    assert (await boxes.cluster.client.patch(path, operations, JSON_PATCH)).expect(200)["spec"]["size"] == 4
+
+
+async def test_a_strategic_patch_is_not_for_custom_resources(boxes: Boxes) -> None:
+    (await boxes.create()).expect(201)
+    answer = await boxes.cluster.client.patch(f"{boxes.path}/it", {"spec": {"size": 4}}, STRATEGIC)
+    answer.refused(415, "UnsupportedMediaType")
+
+
+async def test_an_update_without_a_version_is_refused(boxes: Boxes) -> None:
+    (await boxes.create()).expect(201)
+    answer = await boxes.cluster.client.put(f"{boxes.path}/it", boxes.box(mode="Slow"))
+    assert "metadata.resourceVersion" in causes(answer)
+
+
+async def test_the_generation_counts_changes_of_the_spec_only(boxes: Boxes) -> None:
+    first = (await boxes.create()).expect(201)
+    path = f"{boxes.path}/it"
+    labelled = (await boxes.cluster.client.patch(path, {"metadata": {"labels": {"a": "b"}}}, MERGE)).expect(200)
+    status = (await boxes.cluster.client.patch(f"{path}/status", {"status": {"count": 1}}, MERGE)).expect(200)
+    changed = (await boxes.cluster.client.patch(path, {"spec": {"size": 4}}, MERGE)).expect(200)
+    assert [each["metadata"]["generation"] for each in (first, labelled, status, changed)] == [1, 1, 1, 2]
+
+
+async def test_status_and_the_rest_are_written_apart(boxes: Boxes) -> None:
+    body = {**boxes.box(), "status": {"ready": True}}
+    made = (await boxes.cluster.client.post(boxes.path, body)).expect(201)
+    assert "status" not in made
+    path, both = f"{boxes.path}/it", {"spec": {"size": 7}, "status": {"ready": True, "unknown": 1}}
+    status = (await boxes.cluster.client.patch(f"{path}/status", both, MERGE)).expect(200)
+    assert (status["spec"]["size"], status["status"]) == (3, {"ready": True})
+    spec = (await boxes.cluster.client.patch(path, {"spec": {"size": 7}, "status": {"ready": False}}, MERGE)).expect(200)
+    assert (spec["spec"]["size"], spec["status"]) == (7, {"ready": True})
+    bad = await boxes.cluster.client.patch(f"{path}/status", {"status": {"count": "many"}}, MERGE)
+    assert "status.count" in causes(bad)
+
+
+async def test_applying_merges_keyed_lists_of_the_schema(boxes: Boxes) -> None:
+    path = f"{boxes.path}/it"
+    for manager, name in (("one", "a"), ("two", "b")):
+        body = boxes.box(rules=[{"name": name, "value": 1}], tags=[name])
+        (await boxes.cluster.client.apply(path, body, manager)).expect(200, 201)
+    found = (await boxes.cluster.client.get(path)).expect(200)
+    assert [each["name"] for each in found["spec"]["rules"]] == ["a", "b"]
+    assert sorted(found["spec"]["tags"]) == ["a", "b"]
+    other = boxes.box(rules=[{"name": "b", "value": 2}])
+    answer = await boxes.cluster.client.request("PATCH", path, other, APPLY, fieldManager="one")
+    assert [cause["field"] for cause in answer.expect(409)["details"]["causes"]] == ['.spec.rules[name="b"].value']
+
+
+async def test_a_table_has_the_columns_of_the_definition(boxes: Boxes) -> None:
+    (await boxes.create()).expect(201)
+    status = {"status": {"ready": True}}
+    await boxes.cluster.client.patch(f"{boxes.path}/it/status", status, MERGE)
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+    found = (await boxes.cluster.client.get(boxes.path, accept=accept)).expect(200)
+    assert [column["name"] for column in found["columnDefinitions"]] == ["Name", "Size", "Ready", "Mode"]
+    assert [column["priority"] for column in found["columnDefinitions"]] == [0, 0, 0, 1]
+    assert found["rows"][0]["cells"] == ["it", 3, True, "Fast"]
+
+
+async def test_a_watch_shows_custom_resources(boxes: Boxes) -> None:
+    version = (await boxes.cluster.client.get(boxes.path)).expect(200)["metadata"]["resourceVersion"]
+    async with boxes.cluster.client.watch(boxes.path, resourceVersion=version) as watch:
+        (await boxes.create()).expect(201)
+        event = await watch.next()
+    assert (event["type"], event["object"]["kind"], event["object"]["spec"]["size"]) == ("ADDED", "Box", 3)
+
+
+async def test_the_type_goes_with_its_definition(boxes: Boxes) -> None:
+    (await boxes.create()).expect(201)
+    definition = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boxes.{boxes.group}"
+    (await boxes.cluster.client.delete(definition)).expect(200)
+    await boxes.cluster.eventually(lambda body: True, definition, accept=(404,))
+    await boxes.cluster.eventually(lambda body: True, boxes.path, accept=(404,))

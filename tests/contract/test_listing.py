@@ -1,0 +1,147 @@
+"""Lists: pages of one consistent state, and selectors on labels and fields."""
+
+from __future__ import annotations
+
+import pytest
+
+from contract.client import Object
+from contract.cluster import Cluster
+from contract.objects import binding, config_map, lease, pod
+
+GROUP = "coordination.k8s.io"
+
+
+def names(found: Object) -> list[str]:
+    return [item["metadata"]["name"] for item in found["items"]]
+
+
+async def selected(cluster: Cluster, plural: str, **query: str) -> list[str]:
+    return sorted(names((await cluster.client.get(cluster.path(plural), **query)).expect(200)))
+
+
+async def test_pages_join_to_the_state_at_the_first_page(cluster: Cluster) -> None:
+    for number in range(5):
+        await cluster.create("leases", lease(f"lease-{number}"), group=GROUP)
+    path = cluster.path("leases", group=GROUP)
+    first = (await cluster.client.get(path, limit=2)).expect(200)
+    assert names(first) == ["lease-0", "lease-1"]
+    assert first["metadata"]["remainingItemCount"] == 3
+    await cluster.create("leases", lease("lease-00"), group=GROUP)
+    await cluster.create("leases", lease("lease-9"), group=GROUP)
+    (await cluster.client.delete(f"{path}/lease-4")).expect(200)
+    second = (await cluster.client.get(path, **{"limit": 2, "continue": first["metadata"]["continue"]})).expect(200)
+    third = (await cluster.client.get(path, **{"limit": 2, "continue": second["metadata"]["continue"]})).expect(200)
+    assert names(second) + names(third) == ["lease-2", "lease-3", "lease-4"]
+    assert not third["metadata"].get("continue")
+    assert third["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
+async def test_a_limit_as_large_as_the_list_gives_one_page(cluster: Cluster) -> None:
+    for number in range(2):
+        await cluster.create("leases", lease(f"lease-{number}"), group=GROUP)
+    found = (await cluster.client.get(cluster.path("leases", group=GROUP), limit=2)).expect(200)
+    assert not found["metadata"].get("continue")
+    assert len(found["items"]) == 2
+
+
+async def test_a_broken_continue_token_is_refused(cluster: Cluster) -> None:
+    answer = await cluster.client.get(cluster.path("configmaps"), **{"limit": 2, "continue": "no-token"})
+    answer.refused(400, "BadRequest")
+
+
+async def test_a_list_continued_after_compaction_gets_410(cluster: Cluster) -> None:
+    if cluster.compact is None:
+        pytest.skip("this server cannot be told to compact its history")
+    for number in range(3):
+        await cluster.create("leases", lease(f"lease-{number}"), group=GROUP)
+    path = cluster.path("leases", group=GROUP)
+    first = (await cluster.client.get(path, limit=1)).expect(200)
+    await cluster.create("leases", lease("more"), group=GROUP)
+    cluster.compact()
+    answer = await cluster.client.get(path, **{"limit": 1, "continue": first["metadata"]["continue"]})
+    answer.refused(410, "Expired")
+
+
+async def test_a_list_names_its_kind_and_its_items_do_not(cluster: Cluster) -> None:
+    await cluster.create("configmaps", config_map("one"))
+    found = (await cluster.client.get(cluster.path("configmaps"))).expect(200)
+    assert (found["apiVersion"], found["kind"]) == ("v1", "ConfigMapList")
+    assert all("kind" not in item and "apiVersion" not in item for item in found["items"])
+
+
+async def test_items_come_in_the_order_of_their_names(cluster: Cluster) -> None:
+    for name in ("b", "c", "a"):
+        await cluster.create("leases", lease(name), group=GROUP)
+    found = (await cluster.client.get(cluster.path("leases", group=GROUP))).expect(200)
+    assert names(found) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("app=web", ["web-1", "web-2"]),
+        ("app==web,tier=front", ["web-1"]),
+        ("app!=web", ["db", "plain"]),
+        ("app in (web, db)", ["db", "web-1", "web-2"]),
+        ("app notin (web)", ["db", "plain"]),
+        ("tier", ["web-1"]),
+        ("!app", ["plain"]),
+        ("app,!tier", ["db", "web-2"]),
+    ],
+)
+async def test_label_selectors(cluster: Cluster, selector: str, expected: list[str]) -> None:
+    labels = {
+        "web-1": {"app": "web", "tier": "front"},
+        "web-2": {"app": "web"},
+        "db": {"app": "db"},
+        "plain": {},
+    }
+    for name, its in labels.items():
+        await cluster.create("leases", lease(name, labels=its), group=GROUP)
+    found = (await cluster.client.get(cluster.path("leases", group=GROUP), labelSelector=selector)).expect(200)
+    assert sorted(names(found)) == expected
+
+
+@pytest.mark.parametrize("selector", ["app in web", "=web", "app=(", "a b", "-app=web"])
+async def test_a_label_selector_that_makes_no_sense_is_refused(cluster: Cluster, selector: str) -> None:
+    (await cluster.client.get(cluster.path("configmaps"), labelSelector=selector)).refused(400, "BadRequest")
+
+
+async def test_pods_are_selected_by_node_scheduler_phase_and_name(cluster: Cluster) -> None:
+    for name in ("free", "bound"):
+        await cluster.create("pods", pod(name))
+    await cluster.create("pods", pod("theirs", schedulerName="contract-other"))
+    (await cluster.client.post(cluster.path("pods", "bound", "binding"), binding("bound", "some-node"))).expect(201)
+    assert await selected(cluster, "pods", fieldSelector="spec.nodeName=") == ["free", "theirs"]
+    assert await selected(cluster, "pods", fieldSelector="spec.nodeName=some-node") == ["bound"]
+    assert await selected(cluster, "pods", fieldSelector="spec.nodeName!=") == ["bound"]
+    both = "spec.nodeName=,spec.schedulerName=contract-other"
+    assert await selected(cluster, "pods", fieldSelector=both) == ["theirs"]
+    assert await selected(cluster, "pods", fieldSelector="metadata.name=free") == ["free"]
+    unfinished = "status.phase!=Succeeded,status.phase!=Failed"
+    assert await selected(cluster, "pods", fieldSelector=unfinished) == ["bound", "free", "theirs"]
+    assert await selected(cluster, "pods", fieldSelector="status.phase=Running") == []
+    assert await selected(cluster, "pods", fieldSelector=f"metadata.namespace={cluster.namespace}") != []
+
+
+async def test_a_field_selector_on_a_field_that_is_not_indexed_is_refused(cluster: Cluster) -> None:
+    answer = await cluster.client.get(cluster.path("pods"), fieldSelector="spec.containers=x")
+    message = answer.refused(400, "BadRequest")
+    assert "spec.containers" in message
+    assert "not supported" in message
+
+
+async def test_a_namespaced_type_is_listed_across_namespaces(cluster: Cluster) -> None:
+    name = cluster.unique("everywhere")
+    await cluster.create("configmaps", config_map(name))
+    found = (await cluster.client.get("/api/v1/configmaps", fieldSelector=f"metadata.name={name}")).expect(200)
+    assert [item["metadata"]["namespace"] for item in found["items"]] == [cluster.namespace]
+
+
+async def test_only_metadata_is_sent_to_whoever_asks_for_only_that(cluster: Cluster) -> None:
+    await cluster.create("configmaps", config_map("one", {"a": "1"}))
+    accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    found = (await cluster.client.get(cluster.path("configmaps"), accept=accept)).expect(200)
+    assert found["kind"] == "PartialObjectMetadataList"
+    one = next(item for item in found["items"] if item["metadata"]["name"] == "one")
+    assert "data" not in one

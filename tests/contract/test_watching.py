@@ -1,0 +1,153 @@
+"""Watches: nothing is missed, nothing comes twice, and a watcher that comes too late is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from contract.client import MERGE, Object
+from contract.cluster import Cluster
+from contract.objects import config_map, pod
+
+
+def version_of(found: Object) -> str:
+    return str(found["metadata"]["resourceVersion"])
+
+
+async def list_version(cluster: Cluster, plural: str = "configmaps") -> str:
+    return version_of((await cluster.client.get(cluster.path(plural))).expect(200))
+
+
+async def test_a_watch_from_a_list_sees_every_later_change_in_order(cluster: Cluster) -> None:
+    path, start = cluster.path("configmaps"), await list_version(cluster)
+    async with cluster.client.watch(path, resourceVersion=start) as watch:
+        await cluster.create("configmaps", config_map("one"))
+        (await cluster.client.patch(f"{path}/one", {"data": {"a": "1"}}, MERGE)).expect(200)
+        (await cluster.client.delete(f"{path}/one")).expect(200)
+        events = [await watch.next() for _ in range(3)]
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED"]
+    versions = [int(version_of(event["object"])) for event in events]
+    assert versions == sorted(set(versions))
+    assert versions[0] > int(start)
+    assert events[1]["object"]["data"] == {"a": "1"}
+    assert events[0]["object"]["kind"] == "ConfigMap"
+
+
+async def test_a_watch_resumed_from_an_event_sees_only_what_came_after_it(cluster: Cluster) -> None:
+    path = cluster.path("configmaps")
+    first = await cluster.create("configmaps", config_map("first"))
+    await cluster.create("configmaps", config_map("second"))
+    (await cluster.client.delete(f"{path}/first")).expect(200)
+    async with cluster.client.watch(path, resourceVersion=version_of(first)) as watch:
+        assert await watch.names(2) == [("ADDED", "second"), ("DELETED", "first")]
+
+
+async def test_a_watch_without_a_version_begins_with_what_is_there(cluster: Cluster) -> None:
+    await cluster.create("leases", _lease("here"), group="coordination.k8s.io")
+    async with cluster.client.watch(cluster.path("leases", group="coordination.k8s.io")) as watch:
+        assert await watch.names(1) == [("ADDED", "here")]
+        await cluster.create("leases", _lease("there"), group="coordination.k8s.io")
+        assert await watch.names(1) == [("ADDED", "there")]
+
+
+def _lease(name: str) -> Object:
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
+
+
+async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watcher(cluster: Cluster) -> None:
+    path, start = cluster.path("pods"), await list_version(cluster, "pods")
+    async with cluster.client.watch(path, resourceVersion=start, fieldSelector="spec.nodeName=") as watch:
+        await cluster.create("pods", pod("p"))
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+        (await cluster.client.post(f"{path}/p/binding", body)).expect(201)
+        assert (await watch.next())["type"] == "ADDED"
+        left = await watch.until("DELETED")
+    # The event shows the object as it was when it still belonged, at the version of the change that took it out.
+    assert left["object"]["metadata"]["name"] == "p"
+    assert version_of(left["object"]) == version_of(await cluster.read("pods", "p"))
+
+
+async def test_an_object_that_enters_the_selection_is_added_for_the_watcher(cluster: Cluster) -> None:
+    path, start = cluster.path("configmaps"), await list_version(cluster)
+    async with cluster.client.watch(path, resourceVersion=start, labelSelector="app=web") as watch:
+        await cluster.create("configmaps", config_map("other"))
+        await cluster.create("configmaps", config_map("web"))
+        (await cluster.client.patch(f"{path}/web", {"metadata": {"labels": {"app": "web"}}}, MERGE)).expect(200)
+        assert await watch.names(1) == [("ADDED", "web")]
+
+
+async def test_a_watch_of_one_name_hears_of_that_name_only(cluster: Cluster) -> None:
+    path, start = cluster.path("configmaps"), await list_version(cluster)
+    async with cluster.client.watch(path, resourceVersion=start, fieldSelector="metadata.name=two") as watch:
+        await cluster.create("configmaps", config_map("one"))
+        await cluster.create("configmaps", config_map("two"))
+        assert await watch.names(1) == [("ADDED", "two")]
+
+
+async def test_bookmarks_carry_a_version_to_resume_from(cluster: Cluster) -> None:
+    path, start = cluster.path("configmaps"), await list_version(cluster)
+    # A real server sends one two seconds before the timeout, or each minute.
+    async with cluster.client.watch(path, resourceVersion=start, allowWatchBookmarks=True, timeoutSeconds=5) as watch:
+        await cluster.create("configmaps", config_map("one"))
+        added = await watch.next()
+        cluster.provoke_bookmarks()
+        bookmark = await watch.until("BOOKMARK")
+    assert int(version_of(bookmark["object"])) >= int(version_of(added["object"]))
+    assert bookmark["object"]["kind"] == "ConfigMap"
+    assert not bookmark["object"]["metadata"].get("name")
+    await cluster.create("configmaps", config_map("two"))
+    async with cluster.client.watch(path, resourceVersion=version_of(bookmark["object"])) as watch:
+        assert await watch.names(1) == [("ADDED", "two")]
+
+
+async def test_a_watch_ends_at_its_timeout_without_an_error(cluster: Cluster) -> None:
+    path, start = cluster.path("configmaps"), await list_version(cluster)
+    async with cluster.client.watch(path, resourceVersion=start, timeoutSeconds=1) as watch:
+        assert await watch.next_or_end() is None
+
+
+async def test_a_watch_list_begins_with_the_present_state_and_says_when_it_is_complete(cluster: Cluster) -> None:
+    cluster.needs(34, "sendInitialEvents by default")
+    await cluster.create("leases", _lease("here"), group="coordination.k8s.io")
+    options = {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": True}
+    async with cluster.client.watch(cluster.path("leases", group="coordination.k8s.io"), **options) as watch:
+        assert await watch.names(1) == [("ADDED", "here")]
+        complete = await watch.until("BOOKMARK")
+    assert complete["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_watch_list_without_a_version_match_is_refused(cluster: Cluster) -> None:
+    cluster.needs(34, "sendInitialEvents by default")
+    answer = await cluster.client.get(cluster.path("configmaps"), watch=True, sendInitialEvents=True)
+    assert "resourceVersionMatch" in answer.refused(422, "Invalid")
+
+
+async def test_a_watch_from_a_compacted_version_gets_410(cluster: Cluster) -> None:
+    if cluster.compact is None:
+        pytest.skip("this server cannot be told to compact its history")
+    old = await list_version(cluster)
+    await cluster.create("configmaps", config_map("one"))
+    await cluster.create("configmaps", config_map("two"))
+    cluster.compact()
+    async with cluster.client.watch(cluster.path("configmaps"), resourceVersion=old) as watch:
+        if watch.status == 200:  # either the answer itself, or the first event, says so
+            event = await watch.next()
+            assert event["type"] == "ERROR"
+            assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+        else:
+            assert watch.status == 410
+
+
+async def test_a_watch_from_a_version_that_is_no_number_is_refused(cluster: Cluster) -> None:
+    answer = await cluster.client.get(cluster.path("configmaps"), watch=True, resourceVersion="yesterday")
+    assert answer.status in (400, 422)
+
+
+async def test_a_deleted_object_is_shown_at_the_version_of_its_deletion(cluster: Cluster) -> None:
+    path = cluster.path("configmaps")
+    made = await cluster.create("configmaps", config_map("one", {"a": "1"}))
+    async with cluster.client.watch(path, resourceVersion=version_of(made)) as watch:
+        (await cluster.client.delete(f"{path}/one")).expect(200)
+        gone = await watch.next()
+    assert gone["type"] == "DELETED"
+    assert gone["object"]["data"] == {"a": "1"}
+    assert int(version_of(gone["object"])) > int(version_of(made))

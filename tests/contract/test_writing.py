@@ -1,0 +1,174 @@
+"""Creating and updating: names, dry runs, subresources, defaults and admission."""
+
+from __future__ import annotations
+
+import pytest
+
+from contract.client import MERGE, Object
+from contract.cluster import Cluster
+from contract.objects import config_map, node, pod, running
+
+
+async def test_a_name_is_generated_from_a_prefix(cluster: Cluster) -> None:
+    body = config_map("")
+    body["metadata"] = {"generateName": "made-"}
+    names = [(await cluster.create("configmaps", body))["metadata"]["name"] for _ in range(3)]
+    assert len(set(names)) == 3
+    assert all(name.startswith("made-") and len(name) == 10 for name in names)
+
+
+@pytest.mark.parametrize("name", ["Upper", "under_score", "-first", "a" * 254, "a..b"])
+async def test_a_name_that_is_not_allowed_is_refused(cluster: Cluster, name: str) -> None:
+    message = (await cluster.client.post(cluster.path("configmaps"), config_map(name))).refused(422, "Invalid")
+    assert "metadata.name: Invalid value" in message
+
+
+async def test_an_object_without_a_name_is_refused(cluster: Cluster) -> None:
+    body = config_map("")
+    del body["metadata"]["name"]
+    answer = await cluster.client.post(cluster.path("configmaps"), body)
+    assert "name or generateName is required" in answer.refused(422, "Invalid")
+
+
+async def test_a_body_for_another_namespace_is_refused(cluster: Cluster) -> None:
+    body = config_map("it", namespace="elsewhere")
+    answer = await cluster.client.post(cluster.path("configmaps"), body)
+    assert "does not match the namespace" in answer.refused(400, "BadRequest")
+
+
+async def test_a_body_of_another_kind_is_refused(cluster: Cluster) -> None:
+    answer = await cluster.client.post(cluster.path("configmaps"), {**config_map("it"), "kind": "Secret"})
+    assert answer.status == 400, answer
+
+
+async def test_a_body_that_is_no_json_is_refused(cluster: Cluster) -> None:
+    assert (await cluster.client.post(cluster.path("configmaps"), "{half")).status == 400
+
+
+async def test_nothing_is_created_in_a_namespace_that_is_not_there(cluster: Cluster) -> None:
+    path = f"/api/v1/namespaces/{cluster.unique('nowhere')}/configmaps"
+    assert "not found" in (await cluster.client.post(path, config_map("it"))).refused(404, "NotFound")
+
+
+async def test_a_dry_run_answers_and_stores_nothing(cluster: Cluster) -> None:
+    path = cluster.path("configmaps")
+    made = (await cluster.client.post(path, config_map("it"), dryRun="All")).expect(201)
+    assert made["metadata"]["uid"]
+    (await cluster.client.get(f"{path}/it")).refused(404)
+    await cluster.create("configmaps", config_map("it", {"a": "1"}))
+    changed = (await cluster.client.patch(f"{path}/it", {"data": {"a": "2"}}, MERGE, dryRun="All")).expect(200)
+    assert changed["data"] == {"a": "2"}
+    (await cluster.client.delete(f"{path}/it", dryRun="All")).expect(200)
+    assert (await cluster.read("configmaps", "it"))["data"] == {"a": "1"}
+
+
+async def test_a_dry_run_of_another_sort_is_refused(cluster: Cluster) -> None:
+    assert (await cluster.client.post(cluster.path("configmaps"), config_map("it"), dryRun="Some")).status in (400, 422)
+
+
+async def test_a_pod_begins_pending_whatever_status_is_sent(cluster: Cluster) -> None:
+    made = await cluster.create("pods", {**pod("p"), **running()})
+    assert made["status"]["phase"] == "Pending"
+    assert "containerStatuses" not in made["status"]
+
+
+async def test_status_is_written_through_its_subresource_only(cluster: Cluster) -> None:
+    await cluster.create("pods", pod("p"))
+    path = cluster.path("pods", "p")
+    (await cluster.client.patch(path, running(), MERGE)).expect(200)
+    assert (await cluster.read("pods", "p"))["status"]["phase"] == "Pending"
+    both = {**running(), "spec": {"activeDeadlineSeconds": 5}}
+    (await cluster.client.patch(f"{path}/status", both, MERGE)).expect(200)
+    found = await cluster.read("pods", "p")
+    assert found["status"]["phase"] == "Running"
+    assert "activeDeadlineSeconds" not in found["spec"]
+
+
+async def test_a_pod_gets_its_defaults(cluster: Cluster) -> None:
+    body = pod("p", containers=[{"name": "main", "image": "app:1", "resources": {"limits": {"cpu": "1"}}}])
+    del body["spec"]["schedulerName"]
+    made = (await cluster.client.post(cluster.path("pods"), body, dryRun="All")).expect(201)
+    spec = made["spec"]
+    assert (spec["schedulerName"], spec["restartPolicy"]) == ("default-scheduler", "Always")
+    assert spec["terminationGracePeriodSeconds"] == 30
+    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "1"}
+    assert spec["containers"][0]["imagePullPolicy"] == "IfNotPresent"
+    assert made["status"]["qosClass"] == "Burstable"
+
+
+async def test_a_pod_tolerates_node_problems_for_five_minutes(cluster: Cluster) -> None:
+    made = await cluster.create("pods", pod("p"))
+    tolerated = {each["key"]: each["tolerationSeconds"] for each in made["spec"]["tolerations"]}
+    assert tolerated == {"node.kubernetes.io/not-ready": 300, "node.kubernetes.io/unreachable": 300}
+
+
+async def test_the_scheduling_of_a_pod_cannot_be_changed_later(cluster: Cluster) -> None:
+    made = await cluster.create("pods", pod("p"))
+    made["spec"]["schedulerName"] = "another"
+    (await cluster.client.put(cluster.path("pods", "p"), made)).refused(422, "Invalid")
+
+
+def priority_class(name: str, value: int, **more: object) -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        **more,
+    }
+
+
+async def test_a_priority_class_becomes_a_number(cluster: Cluster) -> None:
+    name, classes = cluster.unique("urgent"), "/apis/scheduling.k8s.io/v1/priorityclasses"
+    (await cluster.client.post(classes, priority_class(name, 1234, preemptionPolicy="Never"))).expect(201)
+    try:
+
+        async def admitted() -> Object | None:
+            answer = await cluster.client.post(cluster.path("pods"), pod("p", priorityClassName=name), dryRun="All")
+            return answer.body if answer.status == 201 else None
+
+        # A real server looks classes up in a cache that follows a moment later.
+        made = await admitted()
+        for _ in range(200):
+            if made is not None:
+                break
+            await cluster.client.get(f"{classes}/{name}")
+            made = await admitted()
+        assert made is not None
+        assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (1234, "Never")
+    finally:
+        await cluster.client.delete(f"{classes}/{name}")
+
+
+async def test_a_pod_without_a_class_has_priority_0(cluster: Cluster) -> None:
+    assert (await cluster.create("pods", pod("p")))["spec"]["priority"] == 0
+
+
+async def test_a_priority_class_that_is_not_there_is_forbidden(cluster: Cluster) -> None:
+    answer = await cluster.client.post(cluster.path("pods"), pod("p", priorityClassName="no-such-class"))
+    message = answer.refused(403, "Forbidden")
+    assert message == 'pods "p" is forbidden: no PriorityClass with name no-such-class was found'
+
+
+async def test_the_system_classes_are_always_there(cluster: Cluster) -> None:
+    body = pod("p", priorityClassName="system-cluster-critical")
+    answer = await cluster.client.post(cluster.path("pods"), body, dryRun="All")
+    assert answer.expect(201)["spec"]["priority"] == 2_000_000_000
+
+
+async def test_the_status_of_a_node_can_be_set_when_it_is_registered(cluster: Cluster) -> None:
+    name = cluster.unique("node")
+    body = {**node(name), "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}}}
+    made = (await cluster.client.post("/api/v1/nodes", body)).expect(201)
+    try:
+        assert made["status"]["capacity"]["cpu"] == "4"
+        assert made["status"]["allocatable"]["cpu"] == "4"
+    finally:
+        await cluster.client.delete(f"/api/v1/nodes/{name}")
+
+
+async def test_requests_without_credentials_are_refused(cluster: Cluster) -> None:
+    async with cluster.client.session.get(
+        f"{cluster.client.server}/api/v1/namespaces", headers={"Authorization": "Bearer wrong"}
+    ) as answer:
+        assert answer.status == 401
