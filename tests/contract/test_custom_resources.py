@@ -20,7 +20,7 @@ SCHEMA: Object = {
             "properties": {
                 "size": {"type": "integer", "minimum": 1, "maximum": 10},
                 "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
-                "name": {"type": "string", "pattern": "^[a-z]+$", "minLength": 2},
+                "label": {"type": "string", "pattern": "^[a-z]+$", "minLength": 2},
                 "port": {"x-kubernetes-int-or-string": True},
                 "note": {"type": "string", "nullable": True},
                 "weights": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
@@ -176,11 +176,11 @@ async def test_a_value_out_of_bounds_is_refused_with_its_path(boxes: Boxes) -> N
 
 
 async def test_every_fault_is_named(boxes: Boxes) -> None:
-    found = causes(await boxes.create(size="big", mode="Medium", name="X", weights={"Foo": -1}))
+    found = causes(await boxes.create(size="big", mode="Medium", label="X", weights={"Foo": -1}))
     assert found["spec.size"] == 'Invalid value: "string": spec.size in body must be of type integer: "string"'
     assert found["spec.mode"] == 'Unsupported value: "Medium": supported values: "Fast", "Slow"'
     assert found["spec.weights.Foo"].endswith("should be greater than or equal to 0")
-    assert "spec.name" in found
+    assert "spec.label" in found
 
 
 async def test_a_missing_field_is_named(boxes: Boxes) -> None:

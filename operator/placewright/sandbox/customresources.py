@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .schemas import Fault, fill_defaults, prune, validate
+from .schemas import Fault, fill_defaults, prune, unknown_fields, validate
 from .shapes import Object
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -54,6 +54,11 @@ class CustomResource:
     def columns(self, version: str) -> list[Mapping[str, Any]]:
         """The additionalPrinterColumns of a version."""
         return list(self._versions[version].get("additionalPrinterColumns") or [])
+
+    def unknown_fields(self, new: Mapping[str, Any]) -> list[str]:
+        """The paths in `new` that its version's schema does not know: what strict clients want refused."""
+        schema = self.schema(str(new.get("apiVersion", "")).rpartition("/")[2])
+        return list(unknown_fields(new, schema, root=True))
 
     def admit(self, new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Object:
         """`new` as it is stored: pruned and with defaults, in a copy of its own. Raises `Invalid`.
@@ -198,11 +203,20 @@ def _faults_of_schema(schema: Any, path: str) -> Iterator[Fault]:
         shown = "Forbidden: additionalProperties and properties are mutual exclusive"
         yield Fault(f"{path}.additionalProperties", "FieldValueForbidden", shown)
     yield from _faults_of_defaults(schema, path)
+    yield from _faults_of_pattern(schema, path)
     for name, part in (schema.get("properties") or {}).items():
         yield from _faults_of_schema(part, f"{path}.properties[{name}]")
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
             yield from _faults_of_schema(schema[name], f"{path}.{name}")
+
+
+def _faults_of_pattern(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    try:
+        re.compile(schema.get("pattern", ""))
+    except (re.error, TypeError) as error:
+        shown = f"Invalid value: {schema['pattern']!r}: must be a valid regular expression, but isn't: {error}"
+        yield Fault(f"{path}.pattern", "FieldValueInvalid", shown)
 
 
 def _faults_of_defaults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:

@@ -63,6 +63,22 @@ def _prune_object(value: dict[str, Any], schema: Schema, *, kept: bool) -> None:
             del value[name]
 
 
+def unknown_fields(value: Any, schema: Schema, path: str = "", *, root: bool = False) -> Iterator[str]:
+    """The paths of what `prune` would remove."""
+    if isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from unknown_fields(item, schema.get("items", {}), f"{path}[{at}]")
+    elif isinstance(value, dict):
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for name, below in value.items():
+            if (root or schema.get(_EMBEDDED)) and name in _RESOURCE_FIELDS:
+                continue
+            if name in properties or isinstance(others, dict):
+                yield from unknown_fields(below, properties.get(name, others), _join(path, name))
+            elif not others and not schema.get(_PRESERVE):
+                yield _join(path, name)
+
+
 def fill_defaults(value: Any, schema: Schema) -> None:
     """Puts in place the defaults of missing fields; a null where none is allowed counts as missing."""
     if isinstance(value, list):
