@@ -1,0 +1,158 @@
+"""The schema of a SchedulingProfile, made from the structs that decode it, so that the two cannot part.
+
+`openapi_schema` is what the CRD carries: structural, pruned by the API server. `json_schema` is the same for editors and for tests, closed against
+unknown fields. What a type cannot say (descriptions, bounds, list keys) is in `descriptions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from msgspec import inspect
+
+from placewright.api.profile import GROUP, KIND, PLURAL, VERSION, ProfileSpec, ProfileStatus
+from placewright.profiles.descriptions import FIELDS, REQUIRED
+
+Schema = dict[str, Any]
+
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_SCALARS: Final[Mapping[type[inspect.Type], str]] = {
+    inspect.StrType: "string",
+    inspect.IntType: "integer",
+    inspect.FloatType: "number",
+    inspect.BoolType: "boolean",
+}
+_COLUMNS: Final = (
+    ("Scheduler", "string", ".spec.schedulerName", "The schedulerName whose pods this profile places."),
+    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', "Whether the newest generation is in effect."),
+    ("Active", "integer", ".status.activeGeneration", "The generation that decisions use."),
+    ("Pending", "integer", ".status.pending.total", "Pods waiting in the queue."),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since creation."),
+)
+_DETAIL_COLUMNS: Final = (
+    ("Generation", "integer", ".metadata.generation", "The newest generation."),
+    ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not."),
+)
+
+
+def openapi_schema() -> Schema:
+    """The structural schema (OpenAPI v3) of the custom resource."""
+    return {
+        "description": "How pods that name its schedulerName are placed.",
+        "type": "object",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": {"description": "What is wanted; written by people.", **_object(ProfileSpec, defaults=True)},
+            "status": {"description": "What is; written by the operator.", **_object(ProfileStatus, defaults=False)},
+        },
+        "required": ["spec"],
+    }
+
+
+def json_schema() -> Schema:
+    """JSON Schema (2020-12) of a manifest: unknown fields are errors, the two type fields are fixed."""
+    schema: Schema = _closed(openapi_schema())
+    schema["properties"]["apiVersion"] = {"const": f"{GROUP}/{VERSION}"}
+    schema["properties"]["kind"] = {"const": KIND}
+    schema["properties"]["metadata"] = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}}
+    schema["required"] = ["apiVersion", "kind", "metadata", "spec"]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": KIND, **schema}
+
+
+def custom_resource_definition() -> Schema:
+    """The CustomResourceDefinition, as the API server takes it."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{PLURAL}.{GROUP}",
+            "labels": {"app.kubernetes.io/name": "placewright", "app.kubernetes.io/part-of": "placewright"},
+        },
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": {
+                "kind": KIND,
+                "listKind": f"{KIND}List",
+                "plural": PLURAL,
+                "singular": KIND.lower(),
+                "shortNames": ["schedprof"],
+                "categories": ["placewright"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": _printer_columns(),
+                    "schema": {"openAPIV3Schema": openapi_schema()},
+                }
+            ],
+        },
+    }
+
+
+def _printer_columns() -> list[Schema]:
+    first = [_column(*column) for column in _COLUMNS]
+    detail = [{**_column(*column), "priority": 1} for column in _DETAIL_COLUMNS]
+    return [*first[:-1], *detail, first[-1]]
+
+
+def _column(name: str, kind: str, path: str, description: str) -> Schema:
+    return {"name": name, "type": kind, "jsonPath": path, "description": description}
+
+
+@cache
+def _struct_type(struct: type) -> inspect.StructType:
+    found = inspect.type_info(struct)
+    if not isinstance(found, inspect.StructType):
+        raise TypeError(f"{struct.__name__} is no struct")
+    return found
+
+
+def _object(struct: type, *, defaults: bool) -> Schema:
+    fields = _struct_type(struct).fields
+    required = [field.encode_name for field in fields if field.required or field.encode_name in REQUIRED.get(struct.__name__, ())]
+    properties = {field.encode_name: _field(struct, field, defaults=defaults) for field in fields}
+    return {"type": "object", "properties": properties} | ({"required": required} if required else {})
+
+
+def _field(struct: type, field: inspect.Field, *, defaults: bool) -> Schema:
+    facets = dict(FIELDS[struct.__name__][field.encode_name])
+    schema = {"description": facets.pop("description"), **_of(field.type, defaults=defaults), **facets}
+    if not defaults:
+        schema.pop("default", None)
+    elif isinstance(field.default, (str, bool, int, float)):
+        schema["default"] = field.default
+    return schema
+
+
+def _of(kind: inspect.Type, *, defaults: bool) -> Schema:
+    if isinstance(kind, inspect.UnionType):
+        (kind,) = (member for member in kind.types if not isinstance(member, inspect.NoneType))
+    if isinstance(kind, inspect.StructType):
+        return _object(kind.cls, defaults=defaults)
+    if isinstance(kind, inspect.ListType):
+        return {"type": "array", "items": _of(kind.item_type, defaults=defaults)}
+    if isinstance(kind, inspect.DictType):
+        if isinstance(kind.value_type, inspect.AnyType):
+            return {"type": "object", _PRESERVE: True}
+        return {"type": "object", "additionalProperties": _of(kind.value_type, defaults=defaults)}
+    return {"type": _SCALARS[type(kind)]}
+
+
+def _closed(schema: Any) -> Any:
+    """The same schema without Kubernetes' own keywords, refusing unknown properties where it names some."""
+    if isinstance(schema, list):
+        return [_closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items() if not key.startswith("x-kubernetes-")}
+    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
+        closed["additionalProperties"] = False
+    return closed
