@@ -203,6 +203,7 @@ class PodSpec(KubeObject, frozen=True):
     tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    resource_claims: list[dict[str, Any]] | None = None
     volumes: list[dict[str, Any]] | None = None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from placewright.framework.registry import Registry
 from placewright.plugins.defaultbinder import DefaultBinder
+from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
+from placewright.plugins.dynamicresources import DynamicResources
 from placewright.plugins.imagelocality import ImageLocality
 from placewright.plugins.nodeaffinity import NodeAffinity
 from placewright.plugins.nodename import NodeName
@@ -28,6 +30,8 @@ def in_tree() -> Registry:
             NodeAffinity,
             NodePorts,
             NodeResourcesFit,
+            DynamicResources,
+            DefaultPreemption,
             NodeResourcesBalancedAllocation,
             ImageLocality,
             DefaultBinder,

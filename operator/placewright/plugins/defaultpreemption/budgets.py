@@ -1,0 +1,72 @@
+"""PodDisruptionBudgets as preemption counts them: respected where possible, broken where nothing else helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.objects import PodDisruptionBudget
+from placewright.api.pods import PodInfo
+from placewright.api.selectors import Selector, SelectorError, compile_label_selector
+
+_NOBODY: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Budget:
+    selector: Selector
+    allowed: int
+    already_counted: Mapping[str, str]
+
+    def covers(self, pod: PodInfo) -> bool:
+        """True when evicting the pod would use this budget up further; the API server has counted the pods it names itself."""
+        return pod.name not in self.already_counted and self.selector.matches(pod.labels)
+
+
+class Budgets:
+    """The budgets of the cluster, compiled for one attempt."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[_Budget]] = {}
+        for budget in budgets:
+            compiled = _compile(budget)
+            if compiled is not None:
+                self._by_namespace.setdefault(budget.metadata.namespace, []).append(compiled)
+
+    def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Those whose eviction would break a budget, and the others, each in the given order.
+
+        Pods use budgets up in the given order: the most important first.
+        """
+        breaking: list[PodInfo] = []
+        others: list[PodInfo] = []
+        used: dict[_Budget, int] = {}
+        for pod in pods:
+            (breaking if self._breaks_one(pod, used) else others).append(pod)
+        return breaking, others
+
+    def _breaks_one(self, pod: PodInfo, used: dict[_Budget, int]) -> bool:
+        breaks = False
+        for budget in self._covering(pod):
+            used[budget] = used.get(budget, 0) + 1
+            breaks = breaks or used[budget] > budget.allowed
+        return breaks
+
+    def _covering(self, pod: PodInfo) -> Sequence[_Budget]:
+        if not pod.labels:  # kube-scheduler: pods without labels are under no budget, whatever the selector
+            return ()
+        return [budget for budget in self._by_namespace.get(pod.namespace, ()) if budget.covers(pod)]
+
+
+def _compile(budget: PodDisruptionBudget) -> _Budget | None:
+    """None for a budget that covers nobody: without a selector, with an empty one (until 1.37), or with one that does not parse."""
+    if budget.spec.selector is None:
+        return None
+    try:
+        selector = compile_label_selector(budget.spec.selector)
+    except SelectorError:
+        return None
+    if selector.empty:
+        return None
+    return _Budget(selector, budget.status.disruptions_allowed, budget.status.disrupted_pods or _NOBODY)

@@ -1,0 +1,56 @@
+"""May this pod preempt others at all, and where might it help?"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import Diagnosis, Rows
+from placewright.framework.status import Code
+
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+WAITING_FOR_VICTIM: Final = "not eligible due to a terminating pod on the nominated node."
+_DISRUPTION: Final = ("DisruptionTarget", "True", "PreemptionByScheduler")
+
+
+def may_evict(preemptor: PodInfo, pod: PodInfo) -> bool:
+    """Only strictly lower priorities are evicted."""
+    return pod.priority < preemptor.priority
+
+
+def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> str:
+    """Why the pod may not preempt now, or "".
+
+    A pod whose earlier victims are still leaving waits for them, unless its nominated node has become hopeless.
+    """
+    if pod.pod.spec.preemption_policy == "Never":
+        return NEVER
+    row = cluster.row(pod.nominated_node) if pod.nominated_node else None
+    if row is None or _code_of(row, diagnosis) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    leaving = any(may_evict(pod, other) and _leaves_for_preemption(other) for other in cluster.pods_on(pod.nominated_node))
+    return WAITING_FOR_VICTIM if leaving else ""
+
+
+def rows_where_it_may_help(cluster: Cluster, diagnosis: Diagnosis) -> Rows:
+    """Rows rejected as UNSCHEDULABLE, ascending; hopeless ones are left out."""
+    explicit = [rejection.rows for rejection in diagnosis.rejections]
+    helpful = [rejection.rows for rejection in diagnosis.rejections if rejection.status.code is Code.UNSCHEDULABLE]
+    if diagnosis.absent is not None and diagnosis.absent.code is Code.UNSCHEDULABLE:
+        helpful.append(np.setdiff1d(cluster.rows(), np.concatenate([np.zeros(0, np.intp), *explicit])))
+    return np.sort(np.concatenate([np.zeros(0, np.intp), *helpful]))
+
+
+def _code_of(row: int, diagnosis: Diagnosis) -> Code | None:
+    for status, rows in diagnosis.rejections:
+        if row in rows:
+            return status.code
+    return None if diagnosis.absent is None else diagnosis.absent.code
+
+
+def _leaves_for_preemption(pod: PodInfo) -> bool:
+    conditions = pod.pod.status.conditions or ()
+    return pod.terminating and any((c.type, c.status, c.reason) == _DISRUPTION for c in conditions)

@@ -1,0 +1,47 @@
+"""Which candidate to preempt: kube-scheduler's criteria, in its order, and the node's name as the last one.
+
+Upstream's last criterion is the order of a Go map; ours is the name, so that the same cluster always gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.interface import Seconds
+from placewright.plugins.defaultpreemption.importance import start_time
+
+#: Makes every priority positive, so that of two sums the one with more pods is never smaller for a negative priority.
+_PRIORITY_OFFSET: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node, and who would have to leave it.
+
+    Attributes:
+        victims: most important first, at least one.
+        violations: how many of them no disruption budget can spare.
+    """
+
+    node: NodeName
+    victims: tuple[PodInfo, ...]
+    violations: int
+
+    @property
+    def cost(self) -> tuple[int, int, int, int, Seconds]:
+        """Fewest broken budgets, then the lowest top victim, then the smallest sum of priorities, then the fewest victims, then the
+        top victims that started last. Less is better.
+        """
+        top = self.victims[0].priority
+        total = sum(pod.priority + _PRIORITY_OFFSET for pod in self.victims)
+        earliest = min(start_time(pod) for pod in self.victims if pod.priority == top)
+        return self.violations, top, total, len(self.victims), -earliest
+
+
+def pick(candidates: Iterable[Candidate]) -> Candidate:
+    """The cheapest candidate; raise `ValueError` when there is none."""
+    return min(candidates, key=lambda candidate: (candidate.cost, candidate.node))

@@ -1,0 +1,64 @@
+"""The plugin DefaultPreemption. Implements PostFilter."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import CycleState, Diagnosis, Handle, PostFilterPlugin, PostFilterResult
+from placewright.framework.status import SUCCESS, error, unschedulable
+from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
+from placewright.plugins.defaultpreemption.budgets import Budgets
+from placewright.plugins.defaultpreemption.dryrun import DryRun
+from placewright.plugins.defaultpreemption.eligibility import rows_where_it_may_help, why_not_eligible
+from placewright.plugins.defaultpreemption.pick import pick
+from placewright.plugins.defaultpreemption.search import Search
+
+NAME: Final = "DefaultPreemption"
+#: Clears an earlier nomination.
+NOWHERE: Final = NodeName("")
+
+
+class DefaultPreemption(PostFilterPlugin):
+    """Finds the node where the fewest and least important pods would have to leave.
+
+    Attributes:
+        rng: where the search for candidates begins; seeded, so that a run can be repeated.
+    """
+
+    name = NAME
+    Args = DefaultPreemptionArgs
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.rng = random.Random(0)  # noqa: S311 - spreads load, guards nothing
+
+    def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
+        """SUCCESS with a node and its victims, most important first; else UNSCHEDULABLE with why no eviction helps.
+
+        Nothing is changed: whoever called evicts the victims and keeps the nomination.
+        """
+        if reason := why_not_eligible(pod, cluster, diagnosis):
+            return PostFilterResult(unschedulable(f"preemption: {reason}"))
+        rows = rows_where_it_may_help(cluster, diagnosis)
+        search = Search(self.args.candidates_wanted(len(rows)))
+        search.run(DryRun(self.handle, pod, Budgets(cluster.objects.disruption_budgets.values())), cluster, rows, self.rng)
+        if not search.candidates and search.problem:
+            return PostFilterResult(error(f"preemption: {search.problem}"))
+        if not search.candidates:
+            return PostFilterResult(unschedulable(f"preemption: {search.summary(diagnosis.node_count)}"), NOWHERE)
+        best = pick(search.candidates)
+        return PostFilterResult(SUCCESS, best.node, best.victims)
+
+    def events(self) -> Sequence[EventInterest]:
+        """Pods that leave, but none of them brings the pod back: the scheduler activates it itself when its victims are gone."""
+        return (interest(EventResource.POD, Action.DELETE, _never),)
+
+
+def _never(_pod: PodInfo, _old: Any, _new: Any) -> Hint:
+    return Hint.SKIP
