@@ -1,0 +1,66 @@
+"""The promise that no pod is lost or doubled, as a check: for tests after every step, and for the debug dump."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from placewright.queue.lane import Lane
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import Place
+
+
+class InvariantError(AssertionError):
+    """The queue contradicts itself; the message lists every contradiction."""
+
+
+def check_invariants(queue: SchedulingQueue) -> None:
+    """Raise `InvariantError` unless every pod is in exactly one place and all indexes agree. O(pods)."""
+    found = [*_places(queue), *_names(queue), *(problem for lane in queue.lanes() for problem in _lane(lane))]
+    if queue.flights.events_kept and not len(queue.flights):
+        found.append(f"{queue.flights.events_kept} events are kept although no pod is in flight")
+    if found:
+        raise InvariantError("; ".join(found))
+
+
+def _places(queue: SchedulingQueue) -> Iterator[str]:
+    places: dict[str, list[Place]] = {}
+    for place, queued in queue.pods():
+        places.setdefault(queued.uid, []).append(place)
+    for uid in queue.uids() - places.keys():
+        yield f"pod {uid} is in no place"
+    for uid, where in places.items():
+        if uid not in queue.uids():
+            yield f"pod {uid} is in {where[0]} but unknown"
+        elif len(where) != 1:
+            yield f"pod {uid} is in {len(where)} places: {', '.join(where)}"
+        elif queue.locate(uid) is not where[0]:
+            yield f"pod {uid} is in {where[0]}, not where it is looked for ({queue.locate(uid)})"
+
+
+def _names(queue: SchedulingQueue) -> Iterator[str]:
+    keys = Counter(queued.key for _, queued in queue.pods())
+    yield from (f"{count} pods are named {key}" for key, count in keys.items() if count > 1)
+    for place, queued in queue.pods():
+        if queue.uid_of(queued.key) != queued.uid:
+            yield f"{queued.key} is indexed as {queue.uid_of(queued.key)}, but {queued.uid} is in {place}"
+
+
+def _lane(lane: Lane) -> Iterator[str]:
+    for place, queued in lane.waiting():
+        if queued.pod.scheduler_name != lane.name:
+            yield f"pod {queued.uid} of {queued.pod.scheduler_name!r} waits among those of {lane.name!r}"
+        if queued.gated != (place is Place.GATED):
+            yield f"pod {queued.uid} is in {place} with gated={queued.gated}"
+        if not lane.served and place is not Place.UNSCHEDULABLE:
+            yield f"pod {queued.uid} is in {place} although no profile claims {lane.name!r}"
+    for waiting in (lane.unschedulable, lane.gated):
+        uids = {queued.uid for queued in waiting}
+        for plugin in waiting.plugins():
+            if not waiting.held_by(plugin).keys() <= uids:
+                yield f"the index of {plugin} names pods that are not waiting"
+    for queued in lane.unschedulable if lane.served else ():
+        if any(queued.uid not in lane.unschedulable.held_by(plugin) for plugin in queued.rejecting_plugins):
+            yield f"pod {queued.uid} is not indexed under all of {sorted(queued.rejecting_plugins)}"
+        if not queued.rejecting_plugins:
+            yield f"pod {queued.uid} waits for an event that no plugin asks for"

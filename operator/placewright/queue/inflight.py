@@ -1,0 +1,110 @@
+"""Pods that were handed out, and the events that happened since: what a pod missed while it was being tried.
+
+Without this a pod that is rejected because of a node that was freed a moment later would wait for the next event.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from placewright.api.pods import PodInfo
+from placewright.framework.events import WILDCARD, ClusterEvent
+from placewright.queue.queued import QueuedPod
+
+#: Events kept at most. A pod that was handed out before the oldest of these is told "anything may have happened" instead.
+EVENT_LIMIT: Final = 10_000
+
+
+class Happening(NamedTuple):
+    """An event with the object before and after."""
+
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+_ANYTHING: Final = Happening(WILDCARD, None, None)
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """One pod's attempt.
+
+    Attributes:
+        queued: what was handed out.
+        latest: the newest version of the pod; `queued.pod` stays what the attempt began with.
+        start: number of events that had happened when the attempt began.
+        gone: the pod was deleted or replaced meanwhile; it will not come back.
+    """
+
+    queued: QueuedPod
+    latest: PodInfo
+    start: int
+    gone: bool = False
+
+
+class Flights:
+    """Attempts under way, by uid, with the events since the oldest of them began."""
+
+    __slots__ = ("_count", "_events", "_flights", "_limit")
+
+    def __init__(self, limit: int = EVENT_LIMIT) -> None:
+        self._flights: OrderedDict[str, Flight] = OrderedDict()
+        self._events: deque[Happening] = deque()
+        self._count = 0  # events ever recorded
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def __iter__(self) -> Iterator[Flight]:
+        """All attempts, oldest first; those of gone pods included."""
+        return iter(self._flights.values())
+
+    @property
+    def events_kept(self) -> int:
+        """How many events are remembered now."""
+        return len(self._events)
+
+    def get(self, uid: str) -> Flight | None:
+        """The attempt with this pod, or None."""
+        return self._flights.get(uid)
+
+    def begin(self, queued: QueuedPod) -> None:
+        """Note that a pod was handed out."""
+        self._flights[queued.uid] = Flight(queued, queued.pod, self._count)
+
+    def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Remember an event; forgotten at once when nothing is in flight."""
+        if not self._flights:
+            return
+        self._count += 1
+        self._events.append(Happening(event, old, new))
+        if len(self._events) > self._limit:
+            self._events.popleft()
+
+    def missed(self, flight: Flight) -> list[Happening]:
+        """What happened since this attempt began, oldest first."""
+        oldest = self._count - len(self._events)
+        if flight.start < oldest:
+            return [_ANYTHING, *self._events]
+        return list(islice(self._events, flight.start - oldest, None))
+
+    def end(self, uid: str) -> Flight | None:
+        """Forget an attempt, and events that nobody left in flight can have missed; None when there was none."""
+        flight = self._flights.pop(uid, None)
+        if flight is not None:
+            self._prune()
+        return flight
+
+    def _prune(self) -> None:
+        if not self._flights:
+            self._events.clear()
+            return
+        first = next(iter(self._flights.values()))
+        while self._events and self._count - len(self._events) < first.start:
+            self._events.popleft()

@@ -1,0 +1,69 @@
+"""Nominations: nodes on which preemption made room for a pod that is not placed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+
+_NONE: Final[Mapping[str, PodInfo]] = {}
+
+
+class Nominator:
+    """Which pods are nominated to which node. A pod is nominated to at most one."""
+
+    __slots__ = ("_nodes", "_pods")
+
+    def __init__(self) -> None:
+        self._pods: dict[NodeName, dict[str, PodInfo]] = {}
+        self._nodes: dict[str, NodeName] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def add(self, pod: PodInfo, node: NodeName | None = None) -> None:
+        """Nominate a pod to a node, replacing an earlier nomination.
+
+        `node` None takes what the pod's status says; "" withdraws the nomination. A pod that is on a node already is not nominated.
+        """
+        self.delete(pod.uid)
+        target = pod.nominated_node if node is None else node
+        if not target or pod.node_name:
+            return
+        self._nodes[pod.uid] = target
+        self._pods.setdefault(target, {})[pod.uid] = pod
+
+    def update(self, old: PodInfo | None, new: PodInfo) -> None:
+        """Take over a newer version of a pod.
+
+        When neither version's status speaks of a node, a nomination made here stays: its write to the API server is still under way.
+        """
+        silent = (old is None or not old.nominated_node) and not new.nominated_node
+        kept = self._nodes.get(new.uid) if silent else None
+        if old is not None:
+            self.delete(old.uid)
+        self.add(new, kept)
+
+    def delete(self, uid: str) -> None:
+        """Forget a pod's nomination, if it has one."""
+        node = self._nodes.pop(uid, None)
+        if node is None:
+            return
+        pods = self._pods[node]
+        del pods[uid]
+        if not pods:
+            del self._pods[node]
+
+    def pods_on(self, node: NodeName) -> Collection[PodInfo]:
+        """Pods nominated to this node, in order of nomination; a view: copy it before nominating while iterating."""
+        return self._pods.get(node, _NONE).values()
+
+    def node_of(self, uid: str) -> NodeName | None:
+        """The node a pod is nominated to, or None."""
+        return self._nodes.get(uid)
+
+    def nodes(self) -> Collection[NodeName]:
+        """Nodes that have nominated pods; a view."""
+        return self._pods.keys()

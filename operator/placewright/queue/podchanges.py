@@ -1,0 +1,43 @@
+"""What changed about a pod, as events: the kinds of change that plugins register for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from placewright.api.pods import PodInfo
+from placewright.framework.events import Action, ClusterEvent, EventResource
+
+_SHORT: Final = {
+    Action.UPDATE_POD_LABEL: "UpdateLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdateScaleDown",
+    Action.UPDATE_POD_GATES_ELIMINATED: "UpdateGatesEliminated",
+    Action.UPDATE_POD_TOLERATION: "UpdateToleration",
+    Action.UPDATE_OTHER: "Update",
+}
+
+
+def pod_update_events(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
+    """The events an update amounts to, at least one; about an assigned pod when the new version is on a node."""
+    resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULED_POD
+    return [ClusterEvent(resource, action, f"{resource}{_SHORT[action]}") for action in _changes(old, new)]
+
+
+def same_version(old: PodInfo, new: PodInfo) -> bool:
+    """True when both carry the same, non-empty resourceVersion: the update says nothing new."""
+    version = new.pod.metadata.resource_version
+    return bool(version) and version == old.pod.metadata.resource_version
+
+
+def _changes(old: PodInfo, new: PodInfo) -> list[Action]:
+    before, after = old.pod.spec, new.pod.spec
+    found = [
+        (old.labels != new.labels, Action.UPDATE_POD_LABEL),
+        (_scaled_down(old, new), Action.UPDATE_POD_SCALE_DOWN),
+        (bool(before.scheduling_gates) and not after.scheduling_gates, Action.UPDATE_POD_GATES_ELIMINATED),
+        ((before.tolerations or []) != (after.tolerations or []), Action.UPDATE_POD_TOLERATION),
+    ]
+    return [action for changed, action in found if changed] or [Action.UPDATE_OTHER]
+
+
+def _scaled_down(old: PodInfo, new: PodInfo) -> bool:
+    return any(new.requests.get(name, 0) < amount for name, amount in old.requests.items())

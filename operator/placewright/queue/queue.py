@@ -1,0 +1,414 @@
+"""The scheduling queue: every unscheduled pod of ours is in exactly one of active, backoff, unschedulable, gated, in flight.
+
+A pod enters with `add`, is handed out by `pop`, and leaves with `done` (placed) or `delete` (gone), or comes back with
+`return_unschedulable`. `move` tells the queue what happened in the cluster; only pods whose rejecting plugins care are looked at.
+
+Everything here runs on one thread and never blocks; `wait_for_pod` is the one coroutine. Facts: kube-scheduler's
+`backend/queue/scheduling_queue.go`, v1.36.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, NamedTuple
+
+from placewright.api.objects import NodeName, PodKey
+from placewright.api.pods import PodInfo
+from placewright.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from placewright.queue.assigned import may_help, narrows
+from placewright.queue.heap import KeyedHeap
+from placewright.queue.hints import Requeue
+from placewright.queue.inflight import Flight, Flights
+from placewright.queue.lane import Lane
+from placewright.queue.nominator import Nominator
+from placewright.queue.podchanges import pod_update_events, same_version
+from placewright.queue.policy import Policies
+from placewright.queue.queued import Place, QueuedPod
+
+#: Seconds after which a pod is tried again although no event spoke for it.
+MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
+
+#: Labels of moves that are not cluster events, as metrics name them.
+POD_ADD: Final = "UnscheduledPodAdd"
+ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
+PROFILE_UPDATE: Final = "ProfileUpdate"
+
+NO_PLUGINS: Final[AbstractSet[str]] = frozenset()
+
+
+class AlreadyQueuedError(ValueError):
+    """A pod was returned that is waiting in the queue already."""
+
+
+class Sizes(NamedTuple):
+    """How many pods are in each place."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
+
+
+class SchedulingQueue:
+    """Pods that wait for a node, of all profiles.
+
+    Args:
+        policies: the profile of a scheduler name, or None; asked when a name is first seen and in `reprioritise`.
+        clock: seconds, monotonic.
+        on_incoming: called with (queue, event label) whenever a pod enters active, backoff, unschedulable or gated.
+    """
+
+    def __init__(
+        self, policies: Policies, clock: Callable[[], float], on_incoming: Callable[[str, str], None] | None = None
+    ) -> None:
+        self.nominator = Nominator()
+        self._policies = policies
+        self._clock = clock
+        self._on_incoming = on_incoming
+        self._pods: dict[str, QueuedPod] = {}
+        self._uids: dict[PodKey, str] = {}
+        self._lanes: dict[str, Lane] = {}
+        self._flights = Flights()
+        self._ready = asyncio.Event()
+
+    # --- pods come, change and go ------------------------------------------------------------------------------------------------
+
+    def add(self, pod: PodInfo) -> None:
+        """Take a pod in. A known pod is updated; a namesake with another uid is replaced, unless it was created later."""
+        if pod.uid in self._pods:
+            self.update(pod)
+            return
+        namesake = self._uids.get(pod.key)
+        if namesake is not None:
+            if _created(self._latest(namesake)) > _created(pod):
+                return
+            self.delete(namesake)
+        flight = self._flights.get(pod.uid)
+        if flight is None:
+            queued = QueuedPod(pod, self._clock())
+            self._requeue(self._lane(pod.scheduler_name), queued, Requeue.IMMEDIATELY, POD_ADD)
+        else:  # deleted and back again while it is being tried
+            queued, flight.gone = flight.queued, False
+            self._change_in_flight(flight, pod)
+        self._register(pod, queued)
+        self.nominator.add(pod)
+
+    def update(self, pod: PodInfo) -> None:
+        """Take over a newer version of a pod, and try it again if that helps it. An unknown pod is added."""
+        queued = self._pods.get(pod.uid)
+        if queued is None:
+            self.add(pod)
+            return
+        old = self._latest(pod.uid)
+        if same_version(old, pod):
+            return
+        if (old.key, old.scheduler_name) != (pod.key, pod.scheduler_name):  # cannot happen to a real pod
+            self.delete(pod.uid)
+            self.add(pod)
+            return
+        self.nominator.update(old, pod)
+        flight = self._flights.get(pod.uid)
+        if flight is not None:
+            self._change_in_flight(flight, pod)
+        else:
+            self._change_waiting(queued, old, pod)
+
+    def delete(self, uid: str) -> PodInfo | None:
+        """Forget a pod; its last version, or None when it is unknown. If it is in flight, its attempt leads nowhere."""
+        if uid not in self._pods:
+            return None
+        pod = self._latest(uid)
+        flight = self._flights.get(uid)
+        if flight is not None:
+            flight.gone = True
+        else:
+            self._take_from_lane(uid, pod.scheduler_name)
+        self._forget(uid, pod.key)
+        return pod
+
+    def nominate(self, pod: PodInfo, node: NodeName | None = None) -> None:
+        """Nominate a pod to a node (see `Nominator.add`); ignored for a pod that has left the queue."""
+        if pod.uid in self._pods:
+            self.nominator.add(pod, node)
+
+    # --- attempts ----------------------------------------------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPod | None:
+        """Hand out the next pod, or None: the first active one, else the one whose backoff ends next; never one after an error.
+
+        The pod is in flight until `done` or `return_unschedulable`.
+        """
+        heap = self._first(lambda lane: lane.active)
+        if heap is None:
+            heap = self._first(lambda lane: lane.backoff)
+            if heap is not None:
+                self._count(Place.ACTIVE, POP_FROM_BACKOFF)
+        queued = heap.pop() if heap is not None else None
+        if queued is None:
+            return None
+        queued.attempts += 1
+        if queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = self._clock()
+        self._flights.begin(queued)
+        return queued
+
+    async def wait_for_pod(self) -> None:
+        """Return as soon as `pop` has something to hand out."""
+        while not any(lane.open and (lane.active or lane.backoff) for lane in self._lanes.values()):
+            self._ready.clear()
+            await self._ready.wait()
+
+    def done(self, uid: str) -> None:
+        """End a pod's attempt for good: it has a node. Harmless for a pod that was returned."""
+        flight = self._flights.end(uid)
+        if flight is not None and not flight.gone:
+            self._forget(uid, flight.latest.key)
+
+    def return_unschedulable(
+        self, queued: QueuedPod, unschedulable_plugins: AbstractSet[str] = NO_PLUGINS, pending_plugins: AbstractSet[str] = NO_PLUGINS
+    ) -> Place | None:
+        """End a pod's attempt without a node; where the pod waits now, or None when it was deleted or replaced meanwhile.
+
+        Without plugins the attempt failed by error. With plugins, the events that happened since `pop` are put before them, so that a
+        change in mid-attempt is not missed. Raises `AlreadyQueuedError` for a pod that is not in flight but waiting.
+        """
+        uid = queued.uid
+        flight = self._flights.get(uid)
+        if flight is None and uid in self._pods:
+            raise AlreadyQueuedError(f"Pod {queued.key} is already present in the {self.locate(uid)} queue")
+        if flight.gone if flight else queued.key in self._uids:
+            self._flights.end(uid)
+            return None
+        if flight is not None and flight.latest is not queued.pod:
+            queued.replace(flight.latest)
+        queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins)
+        lane = self._lane(queued.pod.scheduler_name)
+        missed = self._flights.missed(flight) if flight else None
+        place = self._requeue(lane, queued, lane.after_failure(queued, missed), ATTEMPT_FAILURE)
+        self._flights.end(uid)
+        self._register(queued.pod, queued)
+        return place
+
+    # --- what brings pods back ---------------------------------------------------------------------------------------------------
+
+    def move(self, event: ClusterEvent, old: Any = None, new: Any = None) -> int:
+        """Something happened in the cluster: try the pods again that it could help; the number of pods moved.
+
+        `old` and `new` are the object before and after; pods as `PodInfo`.
+        """
+        lanes = [lane for lane in self._lanes.values() if lane.served]
+        if self._flights and any(lane.hints.wanted(event) for lane in lanes):
+            self._flights.record(event, old, new)
+        assigned = new if narrows(event) and isinstance(new, PodInfo) else None
+        return sum(
+            self._move(lane, queued, event, old, new)
+            for lane in lanes
+            for queued in lane.candidates(event)
+            if assigned is None or may_help(queued.pod, queued.rejecting_plugins, queued.affinity_terms, assigned)
+        )
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        """Try these pods now, whatever they are waiting for; those in flight are tried again, those unknown are ignored."""
+        for pod in pods:
+            flight = self._flights.get(pod.uid)
+            queued = self._pods.get(pod.uid)
+            if flight is not None:
+                self._flights.record(FORCE_ACTIVATE, None, flight.latest)
+            elif queued is not None:
+                lane = self._lane(queued.pod.scheduler_name)
+                if lane.served and pod.uid not in lane.active:
+                    self._requeue(lane, queued, Requeue.IMMEDIATELY, FORCE_ACTIVATE.label)
+
+    def flush_backoff(self) -> int:
+        """Make pods active whose backoff is over; their number. To be called at every whole second of the clock."""
+        now = self._clock()
+        moved = sum(lane.end_backoff(now) for lane in self._lanes.values() if lane.served)
+        for _ in range(moved):
+            self._count(Place.ACTIVE, BACKOFF_COMPLETE)
+        if moved:
+            self._ready.set()
+        return moved
+
+    def flush_unschedulable(self, max_wait: float = MAX_UNSCHEDULABLE_SECONDS) -> int:
+        """Try pods again that have waited longer than `max_wait` seconds for an event; their number. To be called every 30 s."""
+        oldest = self._clock() - max_wait
+        moved = 0
+        for lane in self._lanes.values():
+            late = [queued for queued in lane.unschedulable if queued.timestamp < oldest] if lane.served else []
+            for queued in late:
+                queued.flushed = True
+                self._requeue(lane, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+            moved += len(late)
+        return moved
+
+    @property
+    def next_backoff_expiry(self) -> float | None:
+        """When `flush_backoff` next has something to do, in seconds of the clock; None while nothing backs off."""
+        expiries = (lane.next_backoff_expiry() for lane in self._lanes.values())
+        return min((expiry for expiry in expiries if expiry is not None), default=None)
+
+    def reprioritise(self, scheduler_name: str, *, retry_rejected: bool = False) -> None:
+        """A profile came, changed, was paused, resumed or went: take over its new order, backoff, gates and hints.
+
+        Pods keep their place, but gated ones are checked again, and those that only disabled plugins rejected are tried again after
+        their backoff; with `retry_rejected` all rejected ones are. Without a profile its pods wait as unschedulable until it is back.
+        """
+        lane = self._lanes.get(scheduler_name)
+        if lane is None:
+            return
+        returned = not lane.served
+        lane.adopt(self._policies(scheduler_name))
+        if not lane.served:
+            self._drop_if_idle(lane)
+            return
+        rejected = [q for q in lane.unschedulable if retry_rejected or returned or not lane.speaks_for(q)]
+        for queued in [*lane.gated, *rejected]:
+            self._requeue(lane, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
+        self._ready.set()
+
+    # --- looking in --------------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """The pod of this uid, wherever it is; None when unknown."""
+        return self._pods.get(uid)
+
+    def uid_of(self, key: PodKey) -> str | None:
+        """The uid of the pod of this `namespace/name`, or None."""
+        return self._uids.get(key)
+
+    def uids(self) -> AbstractSet[str]:
+        """All pods the queue answers for; a view."""
+        return self._pods.keys()
+
+    def locate(self, uid: str) -> Place | None:
+        """Where a pod is, or None when unknown."""
+        queued = self._pods.get(uid)
+        if queued is None:
+            return None
+        if self._flights.get(uid) is not None:
+            return Place.IN_FLIGHT
+        return self._lanes[queued.pod.scheduler_name].place_of(uid)
+
+    def pods(self) -> Iterator[tuple[Place, QueuedPod]]:
+        """All pods with their places, read from the places themselves."""
+        for lane in self._lanes.values():
+            yield from lane.waiting()
+        yield from ((Place.IN_FLIGHT, flight.queued) for flight in self._flights if not flight.gone)
+
+    def lanes(self) -> Iterator[Lane]:
+        """The waiting pods by scheduler name, for reading."""
+        return iter(self._lanes.values())
+
+    @property
+    def flights(self) -> Flights:
+        """The attempts under way, for reading."""
+        return self._flights
+
+    def sizes(self, scheduler_name: str | None = None) -> Sizes:
+        """How many pods are where, of one scheduler name or of all."""
+        lanes = [lane for lane in self._lanes.values() if scheduler_name in (None, lane.name)]
+        return Sizes(
+            active=sum(len(lane.active) for lane in lanes),
+            backoff=sum(len(lane.backoff) + len(lane.error_backoff) for lane in lanes),
+            unschedulable=sum(len(lane.unschedulable) for lane in lanes),
+            gated=sum(len(lane.gated) for lane in lanes),
+            in_flight=sum(not f.gone and scheduler_name in (None, f.latest.scheduler_name) for f in self._flights),
+        )
+
+    def rejections(self, scheduler_name: str) -> Counter[str]:
+        """How many unschedulable and gated pods of a scheduler name each plugin holds back."""
+        lane = self._lanes.get(scheduler_name)
+        waiting = (lane.unschedulable, lane.gated) if lane else ()
+        return Counter({plugin: len(pods.held_by(plugin)) for pods in waiting for plugin in pods.plugins()})
+
+    # --- inside ------------------------------------------------------------------------------------------------------------------
+
+    def _requeue(self, lane: Lane, queued: QueuedPod, how: Requeue, label: str) -> Place:
+        """Put a pod, wherever it was in its lane, into the place it belongs to now."""
+        still_gated = queued.gated
+        place = lane.enter(queued, how, self._clock())
+        if place is Place.GATED and still_gated:
+            return place
+        self._count(place, label)
+        if place is Place.ACTIVE or place is Place.BACKOFF:
+            self._ready.set()
+        return place
+
+    def _move(self, lane: Lane, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """True when the event took the pod out of where it was waiting."""
+        how = lane.hints.worth(queued, event, old, new)
+        return how is not Requeue.SKIP and self._requeue(lane, queued, how, event.label) is not Place.GATED
+
+    def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
+        queued.replace(new)
+        lane = self._lane(new.scheduler_name)
+        if not lane.served:
+            return
+        if lane.place_of(new.uid) in (Place.ACTIVE, Place.BACKOFF):
+            lane.resort(queued)
+            return
+        for event in pod_update_events(old, new):
+            if self._move(lane, queued, event, old, new):
+                return
+
+    def _change_in_flight(self, flight: Flight, new: PodInfo) -> None:
+        for event in pod_update_events(flight.latest, new):
+            self._flights.record(event, flight.latest, new)
+        flight.latest = new
+
+    def _first(self, heap_of: Callable[[Lane], KeyedHeap[QueuedPod]]) -> KeyedHeap[QueuedPod] | None:
+        """Among the profiles that hand out pods, the heap whose first pod comes first."""
+        best, best_key = None, None
+        for lane in self._lanes.values():
+            heap = heap_of(lane)
+            key = heap.first_key() if lane.open else None
+            if key is not None and (best_key is None or key < best_key):
+                best, best_key = heap, key
+        return best
+
+    def _latest(self, uid: str) -> PodInfo:
+        flight = self._flights.get(uid)
+        return flight.latest if flight is not None else self._pods[uid].pod
+
+    def _lane(self, scheduler_name: str) -> Lane:
+        lane = self._lanes.get(scheduler_name)
+        if lane is None:
+            lane = self._lanes[scheduler_name] = Lane(scheduler_name, self._policies(scheduler_name))
+        return lane
+
+    def _take_from_lane(self, uid: str, scheduler_name: str) -> None:
+        lane = self._lane(scheduler_name)
+        lane.take(uid)
+        self._drop_if_idle(lane)
+
+    def _drop_if_idle(self, lane: Lane) -> None:
+        """Scheduler names that no profile claims are other people's; do not keep them all."""
+        if not lane.served and not len(lane):
+            del self._lanes[lane.name]
+
+    def _register(self, pod: PodInfo, queued: QueuedPod) -> None:
+        self._pods[pod.uid] = queued
+        self._uids[pod.key] = pod.uid
+
+    def _forget(self, uid: str, key: PodKey) -> None:
+        del self._pods[uid]
+        del self._uids[key]
+        self.nominator.delete(uid)
+
+    def _count(self, place: Place, label: str) -> None:
+        if self._on_incoming is not None:
+            self._on_incoming(place.value, label)
+
+
+def _created(pod: PodInfo) -> str:
+    """Creation time; RFC 3339 in UTC sorts as text."""
+    return pod.pod.metadata.creation_timestamp or ""

@@ -1,0 +1,118 @@
+"""A pod in the queue: the pod itself, and the history of its attempts."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Final
+
+from placewright.api.objects import PodKey
+from placewright.api.pods import PodInfo
+from placewright.queue.assigned import AffinityTerm, required_affinity_terms
+from placewright.queue.policy import BackoffPolicy
+
+#: Backoff ends at whole seconds of the clock, so that pods that failed together come back together and in order of priority.
+WINDOW_SECONDS: Final = 1
+
+
+class Place(enum.StrEnum):
+    """Where an unscheduled pod is; it is in exactly one of these. The values are the queue's names in metrics.
+
+    ACTIVE: will be tried as soon as its turn comes.
+    BACKOFF: failed a while ago and waits a little, so that it cannot crowd out others.
+    UNSCHEDULABLE: waits for an event that could help it, or for its profile to come back.
+    GATED: a PreEnqueue plugin keeps it from being tried.
+    IN_FLIGHT: handed out by `pop`, and neither returned nor done yet.
+    """
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    IN_FLIGHT = "in-flight"
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod with its history. Only the queue changes it.
+
+    Attributes:
+        pod: the latest version known when the pod was last handed out or updated.
+        timestamp: when the pod entered the queue or last came back after a failed attempt, seconds on the queue's clock.
+        initial_attempt_timestamp: when it first became active; None for a pod that was gated ever since.
+        attempts: how often it was handed out.
+        unschedulable_count: how often plugins rejected it.
+        consecutive_errors: how often in a row it came back without any plugin having rejected it.
+        unschedulable_plugins, pending_plugins: who rejected it last; pending ones bring it back without backoff.
+        gating_plugin: who keeps it gated; meaningful only in `Place.GATED`.
+        gated: True while it is in `Place.GATED`.
+        flushed: True when only the long timeout brought it back: no event did, which hints at a missing queueing hint.
+    """
+
+    pod: PodInfo
+    timestamp: float
+    initial_attempt_timestamp: float | None = None
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    unschedulable_plugins: AbstractSet[str] = frozenset()
+    pending_plugins: AbstractSet[str] = frozenset()
+    gating_plugin: str = ""
+    gated: bool = False
+    flushed: bool = False
+    _affinity_terms: tuple[AffinityTerm, ...] | None = field(default=None, repr=False)
+
+    @property
+    def uid(self) -> str:
+        """The pod's uid: its identity in every structure of the queue."""
+        return self.pod.uid
+
+    @property
+    def key(self) -> PodKey:
+        """`namespace/name`."""
+        return self.pod.key
+
+    @property
+    def rejecting_plugins(self) -> AbstractSet[str]:
+        """Everybody who has to be asked whether an event helps; empty after an error."""
+        return self.unschedulable_plugins | self.pending_plugins
+
+    @property
+    def affinity_terms(self) -> tuple[AffinityTerm, ...]:
+        """The pod's required pod-affinity terms, compiled on first use."""
+        if self._affinity_terms is None:
+            self._affinity_terms = required_affinity_terms(self.pod)
+        return self._affinity_terms
+
+    def replace(self, pod: PodInfo) -> None:
+        """Take over a newer version of the pod; history stays."""
+        self.pod = pod
+        self._affinity_terms = None
+
+    def record_failure(self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str]) -> None:
+        """Note a failed attempt: a rejection when plugins are named, otherwise an error."""
+        self.timestamp = now
+        self.flushed = False
+        self.unschedulable_plugins, self.pending_plugins = frozenset(unschedulable), frozenset(pending)
+        if unschedulable or pending:
+            self.unschedulable_count += 1
+            self.consecutive_errors = 0
+        else:
+            self.consecutive_errors += 1
+
+    def backoff_window(self, policy: BackoffPolicy) -> int | None:
+        """The window (whole seconds of the clock) in which backoff ends; None when there is nothing to wait for."""
+        duration = policy.duration(self.consecutive_errors or self.unschedulable_count)
+        return window_of(self.timestamp + duration) if duration else None
+
+    def backing_off(self, policy: BackoffPolicy, now: float) -> bool:
+        """True until the window in which backoff ends is over."""
+        window = self.backoff_window(policy)
+        return window is not None and window >= window_of(now)
+
+
+def window_of(seconds: float) -> int:
+    """The ordering window that a time falls into."""
+    return math.floor(seconds / WINDOW_SECONDS)

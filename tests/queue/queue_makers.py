@@ -1,0 +1,191 @@
+"""Makers for the queue's tests: pods, a profile as the queue sees it, and a queue that checks its promise after every call."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from placewright.api.objects import (
+    Affinity,
+    Container,
+    LabelSelector,
+    ObjectMeta,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+    SchedulingGate,
+    Toleration,
+)
+from placewright.api.pods import PodInfo
+from placewright.framework.events import EventInterest
+from placewright.framework.status import SUCCESS, Status, unschedulable
+from placewright.queue.check import check_invariants
+from placewright.queue.policy import BackoffPolicy, SortKey
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import Place, QueuedPod
+
+_versions = itertools.count(1)
+
+
+class PodMaker:
+    """Builds a `PodInfo` step by step; every step gives a new maker, so that versions of one pod are easy to make."""
+
+    def __init__(self, pod: Pod) -> None:
+        self._pod = pod
+
+    def _meta(self, **changes: Any) -> PodMaker:
+        return PodMaker(msgspec.structs.replace(self._pod, metadata=msgspec.structs.replace(self._pod.metadata, **changes)))
+
+    def _spec(self, **changes: Any) -> PodMaker:
+        return PodMaker(msgspec.structs.replace(self._pod, spec=msgspec.structs.replace(self._pod.spec, **changes)))
+
+    def uid(self, uid: str) -> PodMaker:
+        return self._meta(uid=uid)
+
+    def namespace(self, namespace: str) -> PodMaker:
+        return self._meta(namespace=namespace)
+
+    def created(self, when: str) -> PodMaker:
+        return self._meta(creation_timestamp=when)
+
+    def version(self, version: str) -> PodMaker:
+        return self._meta(resource_version=version)
+
+    def labels(self, **labels: str) -> PodMaker:
+        return self._meta(labels=labels)
+
+    def annotated(self, **annotations: str) -> PodMaker:
+        return self._meta(annotations=annotations)
+
+    def priority(self, priority: int) -> PodMaker:
+        return self._spec(priority=priority)
+
+    def scheduler(self, name: str) -> PodMaker:
+        return self._spec(scheduler_name=name)
+
+    def gates(self, *names: str) -> PodMaker:
+        return self._spec(scheduling_gates=[SchedulingGate(name) for name in names] or None)
+
+    def tolerates(self, key: str) -> PodMaker:
+        return self._spec(tolerations=[Toleration(key=key, operator="Exists")])
+
+    def requests(self, **amounts: str) -> PodMaker:
+        return self._spec(containers=[Container(name="c", resources=ResourceRequirements(requests=dict(amounts)))])
+
+    def on(self, node: str) -> PodMaker:
+        return self._spec(node_name=node)
+
+    def near(self, *terms: PodAffinityTerm) -> PodMaker:
+        return self._spec(
+            affinity=Affinity(pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=list(terms)))
+        )
+
+    def nominated(self, node: str) -> PodMaker:
+        return PodMaker(msgspec.structs.replace(self._pod, status=PodStatus(nominated_node_name=node)))
+
+    def info(self) -> PodInfo:
+        """The finished pod; each call is another version unless one was set."""
+        maker = self if self._pod.metadata.resource_version else self.version(f"v{next(_versions)}")
+        return PodInfo(maker._pod)
+
+
+def pod(name: str) -> PodMaker:
+    """A pod of the default scheduler in namespace `default`; its uid is `uid-NAME`."""
+    return PodMaker(Pod(metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}"), spec=PodSpec()))
+
+
+def affinity_term(**labels: str) -> PodAffinityTerm:
+    """A required affinity term for pods with these labels, in the pod's own namespace."""
+    return PodAffinityTerm(topology_key="zone", label_selector=LabelSelector(match_labels=labels))
+
+
+@dataclass
+class FakePolicy:
+    """A profile: PrioritySort, gates by scheduling gate, and the interests a test names.
+
+    `closed` holds uids that the plugin `Door` gates.
+    """
+
+    interests: Mapping[str, Sequence[EventInterest] | None] = field(default_factory=dict)
+    backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
+    paused: bool = False
+    closed: set[str] = field(default_factory=set)
+    descending: bool = True
+    gate_checks: int = 0
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        self.gate_checks += 1
+        if pod.pod.spec.scheduling_gates:
+            return unschedulable("waiting for scheduling gates").by("SchedulingGates")
+        return unschedulable("the door is closed").by("Door") if pod.uid in self.closed else SUCCESS
+
+    def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
+        return (-pod.priority if self.descending else pod.priority, timestamp)
+
+
+class CheckedQueue(SchedulingQueue):
+    """The queue under test: every call that changes it is followed by a check of its invariants."""
+
+
+def _checked(name: str) -> Callable[..., Any]:
+    def call(self: CheckedQueue, *args: Any, **kwargs: Any) -> Any:
+        result = getattr(SchedulingQueue, name)(self, *args, **kwargs)
+        check_invariants(self)
+        return result
+
+    return call
+
+
+for _name in (
+    "add", "update", "delete", "pop", "done", "return_unschedulable", "move", "activate", "flush_backoff", "flush_unschedulable",
+    "reprioritise",
+):  # fmt: skip
+    setattr(CheckedQueue, _name, _checked(_name))
+
+
+class World:
+    """A queue with a clock that stands still until told, and profiles by scheduler name."""
+
+    def __init__(self, policy: FakePolicy | None = None) -> None:
+        self.now = 100.0
+        self.policy = policy or FakePolicy()
+        self.policies: dict[str, FakePolicy] = {"default-scheduler": self.policy}
+        self.incoming: list[tuple[str, str]] = []
+        self.queue = CheckedQueue(self.policies.get, lambda: self.now, lambda queue, event: self.incoming.append((queue, event)))
+
+    def add(self, *makers: PodMaker) -> None:
+        """Add pods at the present time."""
+        for maker in makers:
+            self.queue.add(maker.info())
+
+    def pop(self) -> QueuedPod:
+        """Pop a pod that must be there."""
+        queued = self.queue.pop()
+        assert queued is not None
+        return queued
+
+    def popped_names(self) -> list[str]:
+        """The names of all pods that can be popped now, in order."""
+        names = []
+        while (queued := self.queue.pop()) is not None:
+            names.append(queued.pod.name)
+        return names
+
+    def rejected(self, maker: PodMaker, *plugins: str, pending: Iterable[str] = ()) -> QueuedPod:
+        """A pod that was added, tried and rejected by these plugins at the present time; no plugins: an error."""
+        self.add(maker)
+        queued = self.pop()
+        assert queued.uid == maker.info().uid, "another pod was first"
+        self.queue.return_unschedulable(queued, set(plugins), set(pending))
+        return queued
+
+    def place(self, name: str) -> Place | None:
+        """Where the pod of this name is."""
+        return self.queue.locate(f"uid-{name}")
