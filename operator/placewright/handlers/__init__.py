@@ -1,0 +1,1 @@
+"""Kopf handlers: thin, each a few lines that call a room."""
