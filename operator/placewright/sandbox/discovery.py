@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .openapi import document_v2, document_v3, index_v3
-from .openapi_proto import PROTOBUF_V2, encode_document
+from .openapi_proto import ANSWERED_AS, ASKED_AS, encode_document
 from .resources import ResourceRegistry, ResourceType
 from .shapes import Object
 
@@ -111,8 +111,8 @@ class Discovery:
         document = self.document(path, accept)
         if document is None:
             return None
-        if path == "/openapi/v2" and PROTOBUF_V2 in accept:
-            return Answer(encode_document(document), PROTOBUF_V2)
+        if path == "/openapi/v2" and any(form in accept for form in ASKED_AS):
+            return Answer(encode_document(document), ANSWERED_AS)
         aggregated = document.get("kind") == _AGGREGATED_KIND
         return Answer(json.dumps(document).encode(), AGGREGATED if aggregated else "application/json")
 

@@ -9,7 +9,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+ASKED_AS = (
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+)
+"""How clients name the format in `Accept`."""
+
+ANSWERED_AS = ASKED_AS[1]
+"""How it is named in an answer: clients that know the first form only still cannot parse its at sign there."""
 
 _VARINT, _BYTES = 0, 2
 _Encoder = Callable[[Any], bytes]
