@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import importlib.util
 import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,18 +37,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _run(options, parsed.exit_with_stdin)
     except (OSError, ValueError) as error:
-        print(f"sandbox: {error}", file=sys.stderr)
+        sys.stderr.write(f"sandbox: {error}\n")
         return 2
     return 0
 
 
 def _run(options: SandboxOptions, exit_with_stdin: bool) -> None:
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(_serve(options, exit_with_stdin))
-    else:
-        uvloop.run(_serve(options, exit_with_stdin))
+    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+        runner.run(_serve(options, exit_with_stdin))
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Uvloop's loop where it is installed; None for the standard one."""
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
+    return factory
 
 
 async def _serve(options: SandboxOptions, exit_with_stdin: bool) -> None:
@@ -59,7 +64,8 @@ async def _serve(options: SandboxOptions, exit_with_stdin: bool) -> None:
         _end_with_input(loop, ended)
     async with Sandbox(options) as sandbox:
         gc.freeze()
-        print(json.dumps({"server": sandbox.server, "kubeconfig": str(sandbox.kubeconfig)}), flush=True)
+        sys.stdout.write(json.dumps({"server": sandbox.server, "kubeconfig": str(sandbox.kubeconfig)}) + "\n")
+        sys.stdout.flush()
         await ended.wait()
 
 

@@ -6,7 +6,7 @@ Nothing is kept: each start makes new ones, and only the kubeconfig (mode 0600) 
 from __future__ import annotations
 
 import base64
-import datetime
+import datetime as dt
 import ipaddress
 import os
 import secrets
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_VALID = datetime.timedelta(days=30)
+_VALID = dt.timedelta(days=30)
 
 
 def _new_token() -> str:
@@ -93,14 +93,14 @@ def _named(name: str) -> x509.Name:
 
 
 def _builder(subject: str, issuer: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(_named(subject))
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + _VALID)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )

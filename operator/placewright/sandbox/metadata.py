@@ -55,7 +55,7 @@ def check_object(resource: ResourceType, namespace: str, sent: object) -> Object
         if sent.get(part) is not None and not isinstance(sent[part], dict):
             raise bad_request(f"{resource.kind}: {part} must be an object, found {type(sent[part]).__name__}")
     for each in ("labels", "annotations"):
-        _check_string_map(resource, metadata, each)
+        check_string_map(resource.kind, metadata, each)
     _check_lists(resource, metadata)
     _check_namespace(resource, namespace, metadata)
     return sent
@@ -68,13 +68,14 @@ def _check_kind(resource: ResourceType, sent: Object) -> None:
             raise bad_request(f"{key} in the body is {found!r}, the request is for {wanted!r}")
 
 
-def _check_string_map(resource: ResourceType, metadata: Object, name: str) -> None:
+def check_string_map(kind: str, metadata: Object, name: str) -> None:
+    """Raises ApiError 400 unless `metadata[name]` maps strings to strings; null is taken away."""
     found = metadata.get(name)
     if found is None:
         metadata.pop(name, None)
         return
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise bad_request(f"{resource.kind}: metadata.{name} must map strings to strings, found {found!r:.200}")
+        raise bad_request(f"{kind}: metadata.{name} must map strings to strings, found {found!r:.200}")
 
 
 def _check_lists(resource: ResourceType, metadata: Object) -> None:

@@ -95,12 +95,11 @@ class ObjectRequests:
         return self._shown(resource, self.writes.create(resource, found.scope, sent, options), 201)
 
     def _pod_operation(self, found: Route, query: Query, sent: object) -> Answer:
-        dry_run = queries.is_dry_run(query)
         if found.subresource == "eviction":
-            self.pods.evict(found.scope, found.name, sent, dry_run=dry_run)
+            self.pods.evict(found.scope, found.name, queries.eviction_options(query, sent))
         else:
             name = found.name or _name_of(sent)
-            self.pods.bind(found.scope, name, sent, dry_run=dry_run)
+            self.pods.bind(found.scope, name, sent, dry_run=queries.is_dry_run(query))
         return Reply(_encode(status.success(201)), 201)
 
     def _put(self, found: Route, query: Query, sent: object, agent: str) -> Answer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .disruptions import Disruptions
-from .metadata import check_preconditions
+from .metadata import check_preconditions, check_string_map
 from .resources import ResourceType
 from .status import ApiError, Object, bad_request, conflict, invalid, too_many_requests
 from .store import Stored
@@ -40,19 +40,13 @@ class PodOperations:
         bound = _bound(current.object, node, metadata.get("annotations") or {}, self._writes.identity.now())
         self._writes.store.put(self._pods.key, namespace, name, bound)
 
-    def evict(self, namespace: str, name: str, eviction: object, *, dry_run: bool = False) -> None:
+    def evict(self, namespace: str, name: str, options: DeleteOptions) -> None:
         """Deletes a pod unless a disruption budget forbids it. Raises ApiError 404, 409 and 429."""
-        if not isinstance(eviction, dict):
-            raise bad_request("Eviction: the body must be an object")
-        options = eviction.get("deleteOptions") or {}
-        preconditions = options.get("preconditions") or {}
         current = self._writes.current(self._pods, namespace, name)
-        check_preconditions(self._pods, current.object, preconditions.get("uid"), preconditions.get("resourceVersion"))
+        check_preconditions(self._pods, current.object, options.uid, options.version)
         if _counts_for_budgets(current.object):
             self._refuse_over_budget(namespace, current)
-        dry_run = dry_run or bool(options.get("dryRun"))
-        wanted = DeleteOptions(grace=options.get("gracePeriodSeconds"), dry_run=dry_run)
-        self._writes.delete(self._pods, namespace, name, wanted)
+        self._writes.delete(self._pods, namespace, name, options)
 
     def _check_binding(self, name: str, binding: object) -> tuple[str, Object]:
         if not isinstance(binding, dict):
@@ -60,6 +54,7 @@ class PodOperations:
         metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
         if not isinstance(metadata, dict) or not isinstance(target, dict):
             raise bad_request("Binding: metadata and target must be objects")
+        check_string_map("Binding", metadata, "annotations")
         found = metadata.get("name")
         if found and found != name:
             message = "the name in the binding does not match the name on the URL"

@@ -21,6 +21,7 @@ _PATCHES = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
+_YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _decode = msgspec.json.Decoder().decode
 
 
@@ -95,15 +96,19 @@ def write_options(query: Query, subresource: str, user_agent: str) -> WriteOptio
 
 def delete_options(query: Query, body: object) -> DeleteOptions:
     """The options of a deletion, from the body, then the query."""
-    sent: Object = body if isinstance(body, dict) else {}
+    if body is not None and not isinstance(body, dict):
+        raise bad_request(f"DeleteOptions: the body must be an object, found {type(body).__name__}")
+    sent: Object = body or {}
     preconditions = sent.get("preconditions") or {}
+    if not isinstance(preconditions, dict):
+        raise bad_request("DeleteOptions: preconditions must be an object")
     policy = sent.get("propagationPolicy") or query.get("propagationPolicy") or ""
     if policy not in ("", "Background", "Foreground", "Orphan"):
         raise bad_request(f"propagationPolicy={policy!r}: allowed are Background, Foreground and Orphan")
     grace = sent.get("gracePeriodSeconds")
     if grace is None:
         grace = number(query, "gracePeriodSeconds")
-    if grace is not None and (not isinstance(grace, int) or grace < 0):
+    if grace is not None and (type(grace) is not int or grace < 0):
         raise bad_request(f"gracePeriodSeconds={grace!r}: must be a whole number, 0 or more")
     return DeleteOptions(
         grace=grace,
@@ -114,6 +119,13 @@ def delete_options(query: Query, body: object) -> DeleteOptions:
     )
 
 
+def eviction_options(query: Query, body: object) -> DeleteOptions:
+    """How an eviction deletes."""
+    if not isinstance(body, dict):
+        raise bad_request("Eviction: the body must be an object")
+    return delete_options(query, body.get("deleteOptions"))
+
+
 def decode(body: bytes, content_type: str) -> Any:
     """The content of a body, JSON or YAML; None for an empty one. Raises ApiError 400 and 415."""
     if not body:
@@ -121,7 +133,7 @@ def decode(body: bytes, content_type: str) -> Any:
     kind = content_type.split(";", 1)[0].strip().lower()
     try:
         if kind in _YAML:
-            return yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            return yaml.load(body, Loader=_YAML_LOADER)  # noqa: S506  both are safe loaders
         if kind in ("", JSON, *_PATCHES):
             return _decode(body)
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeError, RecursionError, ValueError) as error:

@@ -84,7 +84,7 @@ def parse_labels(text: str) -> LabelTest:
 def label_selector(selector: Object | None) -> LabelTest:
     """The test of a LabelSelector object (`matchLabels`, `matchExpressions`); None selects nothing, {} everything."""
     if selector is None:
-        return lambda labels: False
+        return lambda _labels: False
     tests = [_equals(key, value) for key, value in (selector.get("matchLabels") or {}).items()]
     tests += [_expression(each) for each in selector.get("matchExpressions") or []]
     return lambda labels: all(test(labels) for test in tests)

@@ -49,8 +49,12 @@ _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 @dataclass(frozen=True)
 class SandboxOptions:
-    """`port` 0 takes a free one; `kubeconfig` None writes to a folder that goes with the sandbox; `nodes` are made at
-    the start; `crds` are folders of YAML definitions; `history` is how many changes a type remembers at least."""
+    """How to start.
+
+    `port` 0 takes a free one; `kubeconfig` None writes to a folder that goes with the sandbox; `nodes` are made at the
+    start; `crds` are folders of YAML definitions; `history` is how many changes a type remembers at least; `seed` fixes
+    uids, generated names and the choice of faults.
+    """
 
     port: int = 0
     kubeconfig: Path | None = None

@@ -1,0 +1,82 @@
+"""Small makers for the sandbox's tests: objects, and a server core without HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from placewright.sandbox.admission import Admission
+from placewright.sandbox.definitions import Definitions
+from placewright.sandbox.metadata import Identity
+from placewright.sandbox.reads import Reads
+from placewright.sandbox.resources import ResourceRegistry, ResourceType
+from placewright.sandbox.store import Store
+from placewright.sandbox.watches import Watches
+from placewright.sandbox.writes import Writes
+
+Object = dict[str, Any]
+START = 1_700_000_000.0
+
+
+@dataclass
+class Clock:
+    """Seconds since the epoch that move only when told."""
+
+    now: float = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Core:
+    """Store, rules and reading of one server, with the namespace `default`."""
+
+    history: int = 1000
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.store = Store(self.history)
+        self.registry = ResourceRegistry()
+        self.definitions = Definitions(self.store, self.registry)
+        identity = Identity(Random(1), self.clock)
+        self.writes = Writes(self.store, self.registry, identity, Admission(self.store, self.definitions))
+        self.watches = Watches(self.store)
+        self.reads = Reads(self.store, self.registry, self.watches)
+        self.create("namespaces", {"metadata": {"name": "default"}})
+
+    def type(self, plural: str) -> ResourceType:
+        """A built-in or custom type by its plural."""
+        return next(each for each in self.registry if each.plural == plural)
+
+    def create(self, plural: str, content: Object, namespace: str = "default") -> Object:
+        """Creates an object; answers it as stored."""
+        resource = self.type(plural)
+        return self.writes.create(resource, namespace if resource.namespaced else "", content).object
+
+    def get(self, plural: str, name: str, namespace: str = "default") -> Object | None:
+        """An object as stored, or None."""
+        resource = self.type(plural)
+        found = self.store.get(resource.key, namespace if resource.namespaced else "", name)
+        return found.object if found else None
+
+
+def config_map(name: str, **data: str) -> Object:
+    """A ConfigMap."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def pod(name: str, *, node: str = "", labels: dict[str, str] | None = None, gates: tuple[str, ...] = ()) -> Object:
+    """A pod with one container."""
+    spec: Object = {"containers": [{"name": "main", "image": "example.test/main"}]}
+    if node:
+        spec["nodeName"] = node
+    if gates:
+        spec["schedulingGates"] = [{"name": gate} for gate in gates]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels or {}}, "spec": spec}
+
+
+def binding(name: str, node: str = "node-a", **metadata: Any) -> Object:
+    """A Binding of the pod `name`."""
+    return {"metadata": {"name": name, **metadata}, "target": {"kind": "Node", "name": node}}
