@@ -97,10 +97,10 @@ def _flatten(value: object, where: str) -> Iterator[Item]:
         raise bad_field(f"{where}", type(value).__name__, "a Kubernetes object: a mapping with apiVersion, kind and metadata")
     kind = value.get("kind")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(value.get("items"), list):
+        # The items of a typed list (PodList) need not say what they are.
+        known = {} if kind == "List" else {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
         for number, item in enumerate(value["items"], 1):
-            if isinstance(item, dict) and kind != "List":
-                item = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
-            yield from _flatten(item, f"{where}, item {number}")
+            yield from _flatten({**known, **item} if isinstance(item, dict) else item, f"{where}, item {number}")
         return
     meta = value.get("metadata")
     name = meta.get("name", meta.get("generateName")) if isinstance(meta, dict) else None

@@ -1,0 +1,157 @@
+"""One demo on a running cluster: objects in, pods in, the change half-way, until every pod is settled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from placewright.api.decode import convert
+from placewright.api.objects import Node, Pod, PodKey
+from placewright.api.profile import SchedulingProfile
+from placewright.cli.display import Progress, show_notes
+from placewright.cli.feed import Feed, background, pod_key
+from placewright.cli.live import PROFILES_PATH, Profiles, watch_run
+from placewright.cli.operator_process import OperatorProcess
+from placewright.cli.scenario import Scenario
+from placewright.cli.summary import Summary, summarise
+from placewright.cli.tracker import Snapshot, Tracker
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+
+#: How often the run is looked at, seconds.
+_LOOK_SECONDS = 0.1
+
+
+class DemoFailed(Exception):
+    """The run cannot go on: the operator ended, or never became ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How fast pods are created (a second; None: as fast as accepted), and when to give up (seconds)."""
+
+    rate: float | None = None
+    ready_seconds: float = 30.0
+    run_seconds: float = 90.0
+
+
+class DemoRun:
+    """The run of one scenario against one API server with one operator.
+
+    Attributes:
+        change_note: what the change half-way was and when it took effect; empty before.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        client: ApiClient,
+        operator: OperatorProcess,
+        progress: Progress,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._scenario = scenario
+        self._client = client
+        self._operator = operator
+        self._progress = progress
+        self._limits = limits
+        self._clock = clock
+        self._feed = Feed(client)
+        self._pods = {pod_key(pod): pod for pod in scenario.pods}
+        self._tracker = Tracker(self._pods)
+        self._profiles = Profiles()
+        self.change_note = ""
+
+    async def run(self) -> Summary:
+        """Run to the end; raise `DemoFailed` when the operator fails."""
+        refused = await self._feed.create_objects(self._scenario.objects)
+        show_notes(self._progress.say, refused, "refused by the API server")
+        watching = watch_run(self._client, self._tracker, self._profiles, self._clock)
+        watching.start()
+        try:
+            await self._operator_ready()
+            async with background(self._create_pods(), "create pods") as creating:
+                await self._until_settled(creating)
+        finally:
+            await watching.stop()
+        nodes = [convert(node, Node) for node in self._scenario.nodes]
+        return summarise(self._tracker, nodes, {key: convert(pod, Pod) for key, pod in self._pods.items()})
+
+    async def _operator_ready(self) -> None:
+        deadline = self._clock() + self._limits.ready_seconds
+        waiting = asyncio.ensure_future(self._profiles.wait_active(self._scenario.profile, 1))
+        try:
+            while not waiting.done():
+                self._check_operator()
+                if self._clock() > deadline:
+                    raise DemoFailed(
+                        f"the operator did not take up the profile {self._scenario.profile!r} within "
+                        f"{self._limits.ready_seconds:.0f} s: {self._operator.last_words()}"
+                    )
+                await asyncio.wait([waiting], timeout=_LOOK_SECONDS)
+        finally:
+            waiting.cancel()
+
+    async def _create_pods(self) -> None:
+        def created(key: PodKey) -> None:
+            self._tracker.created(key, self._clock())
+
+        def refused(key: PodKey, message: str) -> None:
+            self._tracker.refused(key, message, self._clock())
+
+        await self._feed.create_pods(self._scenario.pods, created, refused, self._limits.rate)
+
+    async def _until_settled(self, creating: asyncio.Task[None]) -> None:
+        start = self._clock()
+        shown = 0.0
+        change: asyncio.Task[None] | None = None
+        try:
+            while not self._tracker.finished(now := self._clock()):
+                snapshot = self._tracker.snapshot(now)
+                if now - shown >= self._progress.interval:
+                    shown = now
+                    self._progress.update(snapshot)
+                if change is None and self._half_way(snapshot):
+                    change = asyncio.create_task(self._change())
+                if now - start > self._limits.run_seconds:
+                    self._progress.say(f"giving up after {self._limits.run_seconds:.0f} s")
+                    break
+                self._check_operator()
+                for task in (creating, change):
+                    if task is not None and task.done():
+                        task.result()
+                await asyncio.sleep(_LOOK_SECONDS)
+        finally:
+            if change is not None:
+                change.cancel()
+                await asyncio.gather(change, return_exceptions=True)
+        self._progress.update(self._tracker.snapshot(self._clock()))
+
+    def _half_way(self, snapshot: Snapshot) -> bool:
+        return snapshot.total > 1 and snapshot.settled * 2 >= snapshot.total
+
+    async def _change(self) -> None:
+        before, placed = self._clock(), self._tracker.snapshot(self._clock()).placed
+        path = f"{PROFILES_PATH}/{self._scenario.profile}"
+        try:
+            answer = await self._client.patch(path, self._scenario.change)
+        except RequestError as error:
+            self._progress.say(f"the profile could not be changed: {error}")
+            return
+        generation = msgspec.json.decode(answer, type=SchedulingProfile).metadata.generation
+        self.change_note = f"after {placed} placements: {self._scenario.change_command}"
+        self._progress.say(self.change_note)
+        await self._profiles.wait_active(self._scenario.profile, generation)
+        effect = f"generation {generation} decides, {1000 * (self._clock() - before):.0f} ms after the change was sent"
+        self.change_note += f"\n{effect}"
+        self._progress.say(effect)
+
+    def _check_operator(self) -> None:
+        code = self._operator.exit_code
+        if code is not None:
+            raise DemoFailed(f"the operator ended with code {code}: {self._operator.last_words()}")

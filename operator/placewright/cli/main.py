@@ -1,0 +1,68 @@
+"""`placewright`: finds the subcommand and turns what went wrong into one line and an exit code.
+
+Exit codes: 0 done, 1 done but not as wished (a run that did not finish, for example), 2 wrong input, 130 interrupted.
+A subcommand is a module here with `register(subparsers)` and `main(args) -> int`; it is imported only when it is named or when help is
+asked for, so that `placewright version` need not load what a scheduler needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+from placewright.api.bad_input import InputError, printable
+from placewright.api.decode import DecodeError
+from placewright.kube.errors import ConfigError
+
+COMMANDS: Final = ("run", "sandbox", "demo", "evaluate", "bench", "version")
+#: What people wrote and we cannot use; everything else that is raised is a defect and keeps its traceback.
+_INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong options are bad input too: one line, the same words."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise InputError(f"{message}; see {self.prog} --help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; returns the exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        parsed = _parser(words).parse_args(words)
+        code: int = parsed.main(parsed)
+        sys.stdout.flush()
+    except _INPUT_ERRORS as error:
+        sys.stderr.write(f"placewright: error: {printable(str(error))}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output left; the interpreter must not complain when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = _Parser(prog="placewright", description="A Kubernetes scheduler whose profiles are custom resources.")
+    subparsers = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
+    named = next((word for word in words if word in COMMANDS), None)
+    for command in COMMANDS if named is None else (named,):
+        try:
+            module = import_module(f"placewright.cli.{command}")
+        except ModuleNotFoundError as error:
+            if error.name != f"placewright.cli.{command}":
+                raise
+            continue
+        module.register(subparsers)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""What became of each pod of a run, as told by the API server, and whether the run is over. Pure: time comes in with every call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from placewright.api.annotations import Decision, read_decision
+from placewright.api.objects import NodeName, Pod, PodKey
+
+#: With pods that found no place, the run is over when nothing was placed for that long, seconds. Retries happen every ten seconds at the
+#: latest, so a cluster that is full is seen as full well before the limit.
+QUIET_SECONDS: Final = 4.0
+
+
+_NOWHERE: Final = NodeName("")
+
+
+class State(StrEnum):
+    """Where a pod stands."""
+
+    WAITING = "waiting"
+    PLACED = "placed"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    REFUSED = "refused"
+    GONE = "gone"
+
+
+@dataclass(slots=True)
+class Fate:
+    """One pod's way: when it was created and bound (seconds), where, by whose decision, or why not."""
+
+    created: float | None = None
+    bound: float | None = None
+    node: NodeName = _NOWHERE
+    decision: Decision | None = None
+    state: State = State.WAITING
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The run at one moment, for a progress display.
+
+    Attributes:
+        elapsed: seconds since the first pod was created.
+        total, created: pods wanted, pods the API server has.
+        states: pods by state.
+        generations: placements by generation of the deciding profile; 0 where a pod carries no decision.
+        rate: placements a second since the first pod was created.
+    """
+
+    elapsed: float
+    total: int
+    created: int
+    states: Mapping[State, int]
+    generations: Mapping[int, int]
+    rate: float
+
+    @property
+    def placed(self) -> int:
+        """Pods on nodes."""
+        return self.states.get(State.PLACED, 0)
+
+    @property
+    def settled(self) -> int:
+        """Pods about which the last word, so far, is said."""
+        return self.total - self.states.get(State.WAITING, 0)
+
+
+@dataclass
+class Tracker:
+    """Follows the pods of one run, `keys`; other pods of the cluster are none of its business."""
+
+    keys: Iterable[PodKey]
+    quiet_seconds: float = QUIET_SECONDS
+    fates: dict[PodKey, Fate] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fates = {key: Fate() for key in self.keys}
+        self._states: Counter[State] = Counter({State.WAITING: len(self.fates)})
+        self._generations: Counter[int] = Counter()
+        self._created = 0
+        self._first: float | None = None
+        self._last_placed = 0.0
+        self._last_change = 0.0
+
+    def created(self, key: PodKey, now: float) -> None:
+        """The API server accepted the pod."""
+        fate = self.fates[key]
+        if fate.created is None:
+            fate.created = now
+            self._created += 1
+            self._first = now if self._first is None else min(now, self._first)
+
+    def refused(self, key: PodKey, message: str, now: float) -> None:
+        """The API server did not accept the pod."""
+        self._move(self.fates[key], State.REFUSED, message, now)
+
+    def seen(self, pod: Pod, now: float) -> None:
+        """The API server showed the pod as it is now."""
+        fate = self.fates.get(PodKey(f"{pod.metadata.namespace}/{pod.metadata.name}"))
+        if fate is None or fate.state is State.REFUSED:
+            return
+        if pod.spec.node_name:
+            self._placed(fate, pod, now)
+        elif fate.state is not State.PLACED:
+            self._move(fate, *_unplaced(pod), now)
+
+    def gone(self, pod: Pod, now: float) -> None:
+        """The pod was deleted. One that ran keeps its place in the count: it was placed."""
+        fate = self.fates.get(PodKey(f"{pod.metadata.namespace}/{pod.metadata.name}"))
+        if fate is not None and fate.state is not State.PLACED:
+            self._move(fate, State.GONE, "deleted before it was placed", now)
+
+    def finished(self, now: float) -> bool:
+        """True when every pod is placed, refused or gone; or when the rest found no place and nothing has been placed for a while."""
+        if self._states[State.WAITING]:
+            return False
+        if not self._states[State.UNSCHEDULABLE] and not self._states[State.GATED]:
+            return True
+        return now - max(self._last_placed, self._last_change) >= self.quiet_seconds
+
+    def snapshot(self, now: float) -> Snapshot:
+        """The counts at this moment."""
+        elapsed = 0.0 if self._first is None else now - self._first
+        placed = self._states[State.PLACED]
+        rate = placed / elapsed if elapsed > 0 else 0.0
+        states = {state: count for state, count in self._states.items() if count}
+        return Snapshot(elapsed, len(self.fates), self._created, states, dict(self._generations), rate)
+
+    def _placed(self, fate: Fate, pod: Pod, now: float) -> None:
+        if fate.state is State.PLACED:
+            return
+        fate.bound, fate.node = now, NodeName(pod.spec.node_name)
+        fate.decision = read_decision(pod.metadata.annotations)
+        self._generations[fate.decision.generation if fate.decision else 0] += 1
+        self._last_placed = now
+        self._move(fate, State.PLACED, "", now)
+
+    def _move(self, fate: Fate, state: State, message: str, now: float) -> None:
+        if fate.state is not state:
+            self._states[fate.state] -= 1
+            self._states[state] += 1
+            self._last_change = now
+        fate.state, fate.message = state, message
+
+
+def _unplaced(pod: Pod) -> tuple[State, str]:
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            if condition.reason == "SchedulingGated":
+                return State.GATED, condition.message
+            if condition.reason == "Unschedulable":
+                return State.UNSCHEDULABLE, condition.message
+    return State.WAITING, ""
