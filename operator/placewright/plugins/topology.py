@@ -1,61 +1,40 @@
 """Topology domains: the nodes that share a label's value, and rules about which of them may hold a pod.
 
-Spread and affinity both count pods per domain and then judge nodes by their domain. Here a domain is a label's code in the cluster's column,
-so that counting is one `bincount` and judging is one gather. Code 0 stands for nodes without the label.
+Spread and affinity both count pods per domain and then judge nodes by their domain. Here a domain is a label's code in the cluster's
+column, so that counting is one `bincount` and judging is one gather. Code 0 stands for nodes without the label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
-from placewright.framework.interface import BoolColumn, IntColumn, Rejection, Rows
+from placewright.framework.interface import BoolColumn, Rejection, Rows
 from placewright.framework.status import Status
+from placewright.plugins.memory import NodeMemory
 
 #: Codes by row, shape (size,); intp, because numpy indexes fastest with it.
 Codes = NDArray[np.intp]
 #: Code of rows that lack the label.
 MISSING: Final = 0
-_MAX_REMEMBERED: Final = 64
-
-T = TypeVar("T")
 
 
 class Domains(NamedTuple):
     """A label's code by row, and how many codes there are."""
 
     codes: Codes
-    count: int
+    distinct: int
 
 
-class NodeMemory:
-    """What a plugin worked out from node objects alone; forgotten when any node changes."""
-
-    def __init__(self) -> None:
-        self._cluster: Cluster | None = None
-        self._position = -1
-        self._known: dict[Hashable, Any] = {}
-
-    def recall(self, cluster: Cluster, key: Hashable, work_out: Callable[[], T]) -> T:
-        """The value under this key, worked out now if it is not known; a key always stands for one type."""
-        position = cluster.node_journal.position
-        if position != self._position or cluster is not self._cluster or len(self._known) > _MAX_REMEMBERED:
-            self._known.clear()
-            self._position, self._cluster = position, cluster
-        value = self._known.get(key)
-        if value is None:
-            value = self._known[key] = work_out()
-        return cast(T, value)
-
-    def domains(self, cluster: Cluster, key: str) -> Domains:
-        """The domains of a label."""
-        return self.recall(cluster, key, lambda: _domains(cluster, key))
+def domains(memory: NodeMemory, cluster: Cluster, key: str) -> Domains:
+    """The domains of a label."""
+    return memory.recall(cluster, key, lambda: _domains(cluster, key))
 
 
 def _domains(cluster: Cluster, key: str) -> Domains:
@@ -68,11 +47,11 @@ def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32
     return cluster.groups.tally(selection, cluster.size).counts[: cluster.size]
 
 
-def counts_by_domain(cluster: Cluster, selection: PodSelection, domains: Domains) -> NDArray[np.float64]:
-    """Pods that the selection picks, by code; whole numbers in shape (count,). Those on nodes without the label are under `MISSING`."""
+def counts_by_domain(cluster: Cluster, selection: PodSelection, place: Domains) -> NDArray[np.float64]:
+    """Pods that the selection picks, by code; whole numbers in shape (distinct,). Those on nodes without the label are under `MISSING`."""
     counts = counts_by_row(cluster, selection)
     taken = np.flatnonzero(counts)
-    return np.bincount(domains.codes[taken], weights=counts[taken], minlength=domains.count)
+    return np.bincount(place.codes[taken], weights=counts[taken], minlength=place.distinct).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +97,3 @@ def fingerprint(rules: Sequence[DomainRule], keys: Sequence[str], cluster: Clust
     """Equal for rules that allow the same rows. `keys` are the rules' labels."""
     return (cluster.node_journal.position, tuple(keys), tuple([rule.allowed.tobytes() for rule in rules]))
 
-
-__all__ = [
-    "MISSING", "BoolColumn", "Codes", "DomainRule", "Domains", "IntColumn", "NodeMemory",
-    "counts_by_domain", "counts_by_row", "fingerprint", "first_broken", "obey",
-]  # fmt: skip

@@ -1,0 +1,71 @@
+"""Queueing hints of InterPodAffinity: which changes could turn a rejection around."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from placewright.api.objects import Node
+from placewright.api.pods import NO_LABELS, PodInfo
+from placewright.cluster.groups import PodSelection
+from placewright.cluster.objects import ClusterObjects
+from placewright.framework.events import Hint
+from placewright.plugins.interpodaffinity.matching import FacingTerms, OwnTerms
+from placewright.plugins.interpodaffinity.terms import compile_leniently
+
+
+def after_pod_change(own: OwnTerms, pod: PodInfo, old: Any, new: Any, objects: ClusterObjects) -> Hint:
+    """A wanted pod came, an unwanted one went, or the rejected pod itself got other labels."""
+    if isinstance(new, PodInfo) and new.uid == pod.uid:
+        return _hint(True)
+    if any(isinstance(other, PodInfo) and not (other.node_name or other.nominated_node) for other in (old, new)):
+        return Hint.SKIP
+    if isinstance(old, PodInfo) and isinstance(new, PodInfo):
+        return _hint((_wanted(own, new) and not _wanted(own, old)) or _unwanted(own, old, new))
+    if isinstance(new, PodInfo):
+        return _hint(_wanted(own, new))
+    return _hint(_unwanted(own, old, None) or _bans(old, pod, objects))
+
+
+def after_node_change(own: OwnTerms, facing: FacingTerms, old: Any, new: Any) -> Hint:
+    """A node came into reach: it is new, has the labels that affinity needs, or is no longer where anti-affinity forbids."""
+    if not isinstance(new, Node):
+        return Hint.SKIP
+    barring = {ban.key for ban in (*own.bans, *facing.bans)}
+    labels = _labels(new)
+    if not isinstance(old, Node):
+        return _hint(bool(barring) or not own.keys or any(key in labels for key in own.keys))
+    before = _labels(old)
+    gained = any(key in labels and labels[key] != before.get(key) for key in own.keys)
+    return _hint(gained or any(key in before and labels.get(key) != before[key] for key in barring))
+
+
+def _hint(worth_it: bool) -> Hint:
+    return Hint.QUEUE if worth_it else Hint.SKIP
+
+
+def _picks(pods: PodSelection | None, pod: PodInfo) -> bool:
+    return pods is not None and pods.selects(pod.group, pod.labels)
+
+
+def _wanted(own: OwnTerms, pod: PodInfo) -> bool:
+    return _picks(own.wanted, pod)
+
+
+def _unwanted(own: OwnTerms, before: PodInfo, after: PodInfo | None) -> bool:
+    """True when the pod was barred by a term, and is gone or barred no more."""
+    return any(_picks(ban.pods, before) and not (after is not None and _picks(ban.pods, after)) for ban in own.bans)
+
+
+def _bans(other: PodInfo, pod: PodInfo, objects: ClusterObjects) -> bool:
+    """True when the other pod's own required anti-affinity means this pod."""
+    affinity = other.pod.spec.affinity
+    if affinity is None or not other.group.affinity:
+        return False
+    namespace_labels = objects.namespace_labels(pod.namespace)
+    terms = compile_leniently(affinity, other.namespace).anti_affinity
+    return any(term.matches(pod.namespace, pod.labels, namespace_labels) for term in terms)
+
+
+def _labels(node: Node) -> Mapping[str, str]:
+    return node.metadata.labels or NO_LABELS

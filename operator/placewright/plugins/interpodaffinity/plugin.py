@@ -1,0 +1,229 @@
+"""InterPodAffinity: pods that want to be, or must not be, near other pods. Implements PreFilter, Filter, PreScore, Score.
+
+Both sides speak: the incoming pod's terms about the pods already placed, and their terms about the incoming pod (required anti-affinity in
+Filter; required and preferred affinity in Score).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.groups import PodSelection
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import (
+    MAX_NODE_SCORE,
+    BoolColumn,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    IntColumn,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    Rejection,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from placewright.plugins.interpodaffinity import hints
+from placewright.plugins.interpodaffinity.args import InterPodAffinityArgs
+from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
+from placewright.plugins.interpodaffinity.terms import TermsError
+from placewright.plugins.memory import NodeMemory
+from placewright.plugins.topology import (
+    MISSING,
+    Codes,
+    DomainRule,
+    counts_by_domain,
+    domains,
+    fingerprint,
+    first_broken,
+    obey,
+)
+
+NAME: Final = "InterPodAffinity"
+REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+_UNMATCHED: Final = unresolvable(REASON_AFFINITY)
+_UNWANTED: Final = unschedulable(REASON_ANTI_AFFINITY)
+_BANNED: Final = unschedulable(REASON_EXISTING)
+_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What required terms allow, by domain."""
+
+    rules: tuple[DomainRule, ...]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pulls:
+    """What all scoring terms add up to: by label, codes by row and points by code."""
+
+    fields: dict[str, tuple[Codes, IntColumn]]
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Attracts and repels pods by the labels of other pods."""
+
+    name = NAME
+    Args = InterPodAffinityArgs
+    default_weight = 2
+    reads = Reads.CLUSTER
+
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._ignore_preferences = args.ignore_preferred_terms_of_existing_pods
+        self._matcher = Matcher(args.hard_pod_affinity_weight)
+        self._memory = NodeMemory()
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Nothing: the fingerprint holds everything a kept column depends on, so pods of all labels may share the other columns."""
+        return ()
+
+    # --- required terms ------------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """Work out which domains are wanted and which are barred; skip pods that no required term concerns."""
+        if not pod.group.affinity and not cluster.groups.carriers:
+            return _NOTHING_TO_CHECK
+        try:
+            own = self._matcher.own(pod, cluster)
+        except TermsError as problem:
+            return PreFilterResult(unresolvable(f"parsing pod: {problem}"))
+        bans = self._matcher.facing(pod, cluster).bans
+        if not own.requires and not bans:
+            return _NOTHING_TO_CHECK
+        existing = [(key, rule) for key, rule in self._barred(bans, _BANNED, cluster) if not rule.allowed.all()]
+        if not own.requires and not existing:
+            return _NOTHING_TO_CHECK
+        rules = [*self._wanted(own, cluster), *self._barred(own.bans, _UNWANTED, cluster), *existing]
+        state.write(NAME, _Rules(tuple([rule for _, rule in rules]), tuple([key for key, _ in rules])))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where the pod is near all it needs and near nothing that excludes it or that it excludes."""
+        return obey(state.read(NAME, _Rules).rules, rows)
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """The pod's affinity is looked at first, then its anti-affinity, then that of existing pods."""
+        return first_broken(state.read(NAME, _Rules).rules, rows)
+
+    def _wanted(self, own: OwnTerms, cluster: Cluster) -> list[tuple[str, DomainRule]]:
+        """A rule for each required affinity term.
+
+        Where no pod in the cluster is wanted, a pod that wants its like may be the first of them, on any node with all the labels.
+        """
+        found = [self._occupied(key, own.wanted, cluster) for key in own.keys]
+        first = own.wants_itself and not any(occupied.any() for _, occupied in found)
+        rules = []
+        for key, (codes, occupied) in zip(own.keys, found, strict=True):
+            allowed = np.arange(len(occupied)) != MISSING if first else occupied
+            rules.append((key, DomainRule(codes, allowed, _UNMATCHED, _UNMATCHED)))
+        return rules
+
+    def _barred(self, bans: Iterable[Ban], verdict: Status, cluster: Cluster) -> list[tuple[str, DomainRule]]:
+        rules = []
+        for key, pods in bans:
+            codes, occupied = self._occupied(key, pods, cluster)
+            rules.append((key, DomainRule(codes, ~occupied, verdict, verdict)))
+        return rules
+
+    def _occupied(self, key: str, pods: PodSelection | None, cluster: Cluster) -> tuple[Codes, BoolColumn]:
+        """Codes of a label by row, and, by code, whether any of these pods stands there; False for `MISSING`."""
+        place = domains(self._memory, cluster, key)
+        if pods is None:
+            return place.codes, np.zeros(place.distinct, np.bool_)
+        occupied: BoolColumn = counts_by_domain(cluster, pods, place) > 0
+        occupied[MISSING] = False
+        return place.codes, occupied
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable | None:
+        """The allowed domains and, once scores are prepared, the points of each domain."""
+        rules = state.data.get(NAME)
+        pulls = state.data.get(f"{NAME}/pulls")
+        required = fingerprint(rules.rules, rules.keys, cluster) if rules else None
+        points = tuple([(key, by_code.tobytes()) for key, (_, by_code) in pulls.fields.items()]) if pulls else None
+        return (cluster.node_journal.position, required, points)
+
+    # --- scoring -------------------------------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
+        """Add up what preferred terms, and existing pods' required affinity, give to each domain; skip when that is nothing."""
+        if not pod.group.affinity and not cluster.groups.carriers:
+            return SKIP
+        try:
+            own = self._matcher.own(pod, cluster)
+        except TermsError as problem:
+            return error(f"failed to parse pod: {problem}")
+        if self._ignore_preferences and not own.prefers:
+            return SKIP
+        fields: dict[str, tuple[Codes, IntColumn]] = {}
+        for pull in (*own.pulls, *self._matcher.facing(pod, cluster).pulls):
+            self._add(fields, pull, cluster)
+        if not fields:
+            return SKIP
+        state.write(f"{NAME}/pulls", _Pulls(fields))
+        return SUCCESS
+
+    def _add(self, fields: dict[str, tuple[Codes, IntColumn]], pull: Pull, cluster: Cluster) -> None:
+        place = domains(self._memory, cluster, pull.key)
+        counts = counts_by_domain(cluster, pull.pods, place)
+        counts[MISSING] = 0
+        if not counts.any():
+            return
+        points: IntColumn = (pull.weight * counts).astype(np.int64)
+        known = fields.get(pull.key)
+        fields[pull.key] = (place.codes, points if known is None else known[1] + points)
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """The sum of the points of the node's domains; may be negative."""
+        total = np.zeros(len(rows), np.int64)
+        for codes, points in state.read(f"{NAME}/pulls", _Pulls).fields.values():
+            total += points[codes[rows]]
+        return total
+
+    def summarise(self, state: CycleState, raw: IntColumn) -> Hashable:
+        """Lowest and highest score."""
+        return (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
+
+    def normalise(self, state: CycleState, raw: IntColumn, summary: tuple[int, int]) -> IntColumn:
+        """100·((raw−min)/(max−min)), in floats and then cut off, as upstream; 0 where all nodes score alike."""
+        low, high = summary
+        if high == low:
+            return np.zeros_like(raw)
+        share: NDArray[np.float64] = (raw - low) / (high - low)
+        return (MAX_NODE_SCORE * share).astype(np.int64)
+
+    # --- events --------------------------------------------------------------------------------------------------------------
+
+    def events(self) -> Sequence[EventInterest]:
+        """Pods that the terms on either side concern, and nodes that gain, lose or change a label of these terms."""
+        pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
+        nodes = Action.ADD | Action.UPDATE_NODE_LABEL
+        return (interest(EventResource.POD, pods, self._pod_changed), interest(EventResource.NODE, nodes, self._node_changed))
+
+    def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+        return hints.after_pod_change(self._own_or_none(pod), pod, old, new, self.handle.cluster.objects)
+
+    def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+        facing = self._matcher.facing(pod, self.handle.cluster)
+        return hints.after_node_change(self._own_or_none(pod), facing, old, new)
+
+    def _own_or_none(self, pod: PodInfo) -> OwnTerms:
+        try:
+            return self._matcher.own(pod, self.handle.cluster)
+        except TermsError:  # the pod itself must change
+            return NO_OWN_TERMS

@@ -1,0 +1,130 @@
+"""Pod affinity terms, compiled: which pods a term means, and over which label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.objects import Affinity, LabelSelector, Namespace, PodAffinity, PodAffinityTerm
+from placewright.api.pods import NO_LABELS
+from placewright.api.selectors import Expression, Selector, SelectorError, compile_label_selector
+from placewright.cluster.groups import PodSelection
+
+
+class TermsError(ValueError):
+    """Terms of a pod that do not parse; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term. A selector that is None matches nothing.
+
+    Attributes:
+        key: the node label whose values are the domains.
+        namespaces: the namespaces named, or the pod's own where the term says nothing about namespaces.
+    """
+
+    key: str
+    namespaces: frozenset[str]
+    namespace_selector: Selector | None
+    selector: Selector | None
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """True when the term means a pod with these labels, in that namespace."""
+        if self.selector is None or not self._covers(namespace, namespace_labels):
+            return False
+        return self.selector.matches(labels)
+
+    def _covers(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
+        if namespace in self.namespaces:
+            return True
+        return self.namespace_selector is not None and self.namespace_selector.matches(namespace_labels)
+
+    def reach(self, namespaces: Mapping[str, Namespace]) -> frozenset[str] | None:
+        """The namespaces that an incoming pod's term looks into; None means all.
+
+        kube-scheduler lists the namespaces that the selector matches, and then also asks the selector about empty labels. So a selector
+        that matches these (`NotIn`, `DoesNotExist`, an empty one) reaches every namespace.
+        """
+        selector = self.namespace_selector
+        if selector is None:
+            return self.namespaces
+        if selector.matches(NO_LABELS):
+            return None
+        return self.namespaces.union(name for name, ns in namespaces.items() if selector.matches(ns.metadata.labels or NO_LABELS))
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerms:
+    """All terms of a pod; a preferred term goes with its weight, negative for anti-affinity."""
+
+    affinity: tuple[Term, ...] = ()
+    anti_affinity: tuple[Term, ...] = ()
+    preferred: tuple[tuple[int, Term], ...] = ()
+
+
+NO_TERMS: Final = PodTerms()
+
+
+def compile_strictly(affinity: Affinity, namespace: str) -> PodTerms:
+    """The terms of an incoming pod; raise `TermsError` when any does not parse."""
+    terms, problems = _compile(affinity, namespace)
+    if problems:
+        raise TermsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+    return terms
+
+
+def compile_leniently(affinity: Affinity, namespace: str) -> PodTerms:
+    """The terms of an existing pod: a kind of terms of which one does not parse counts as absent."""
+    return _compile(affinity, namespace)[0]
+
+
+def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> PodSelection | None:
+    """The pods that all of an incoming pod's terms mean; None when they can mean none."""
+    expressions: list[Expression] = []
+    reach: frozenset[str] | None = None
+    for term in terms:
+        if term.selector is None:
+            return None
+        expressions.extend(term.selector.expressions)
+        own = term.reach(namespaces)
+        reach = own if reach is None else reach if own is None else reach & own
+    return PodSelection(reach, Selector(tuple(expressions)))
+
+
+def _compile(affinity: Affinity, namespace: str) -> tuple[PodTerms, list[str]]:
+    problems: list[str] = []
+
+    def parse(kind: str, terms: Iterable[tuple[int, PodAffinityTerm]]) -> tuple[tuple[int, Term], ...]:
+        try:
+            return tuple([(weight, _compile_term(term, namespace)) for weight, term in terms])
+        except SelectorError as problem:
+            problems.append(f"{kind}: {problem}")
+            return ()
+
+    attracted = parse("requiredAffinityTerms", _required(affinity.pod_affinity))
+    repelled = parse("requiredAntiAffinityTerms", _required(affinity.pod_anti_affinity))
+    liked = parse("preferredAffinityTerms", _preferred(affinity.pod_affinity, 1))
+    disliked = parse("preferredAntiAffinityTerms", _preferred(affinity.pod_anti_affinity, -1))
+    return PodTerms(tuple([t for _, t in attracted]), tuple([t for _, t in repelled]), liked + disliked), problems
+
+
+def _required(side: PodAffinity | None) -> Iterator[tuple[int, PodAffinityTerm]]:
+    return ((1, term) for term in (side.required_during_scheduling_ignored_during_execution if side else None) or ())
+
+
+def _preferred(side: PodAffinity | None, sign: int) -> Iterator[tuple[int, PodAffinityTerm]]:
+    terms = (side.preferred_during_scheduling_ignored_during_execution if side else None) or ()
+    return ((sign * weighted.weight, weighted.pod_affinity_term) for weighted in terms)
+
+
+def _compile_term(term: PodAffinityTerm, namespace: str) -> Term:
+    named = frozenset(term.namespaces or ())
+    if not named and term.namespace_selector is None:
+        named = frozenset((namespace,))
+    return Term(term.topology_key, named, _selector(term.namespace_selector), _selector(term.label_selector))
+
+
+def _selector(selector: LabelSelector | None) -> Selector | None:
+    return None if selector is None else compile_label_selector(selector)

@@ -1,0 +1,6 @@
+"""PodTopologySpread: pods of a kind are kept evenly spread over the domains of a node label."""
+
+from placewright.plugins.podtopologyspread.args import PodTopologySpreadArgs
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
+
+__all__ = ["PodTopologySpread", "PodTopologySpreadArgs"]

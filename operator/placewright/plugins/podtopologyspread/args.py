@@ -1,0 +1,69 @@
+"""Arguments of PodTopologySpread, as in KubeSchedulerConfiguration v1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from placewright.api.objects import TopologySpreadConstraint
+
+#: (path inside args, what was found, what is allowed)
+Problem = tuple[str, str, str]
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+
+#: What `defaultingType: System` means.
+SYSTEM_DEFAULTS: Final = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SOFT),
+)
+
+
+class PodTopologySpreadArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Constraints for pods that bring none: the system's, or a list."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: Literal["System", "List"] = "System"
+
+    @property
+    def system(self) -> bool:
+        """True when the system's own defaults apply."""
+        return self.defaulting_type == "System"
+
+    @property
+    def defaults(self) -> tuple[TopologySpreadConstraint, ...]:
+        """The constraints of pods that bring none."""
+        return SYSTEM_DEFAULTS if self.system else self.default_constraints
+
+    def validate(self) -> list[Problem]:
+        """What a schema cannot say."""
+        if self.system and self.default_constraints:
+            found = f"{len(self.default_constraints)} constraints"
+            return [("defaultConstraints", found, "none, unless defaultingType is List")]
+        problems: list[Problem] = []
+        seen: set[tuple[str, str]] = set()
+        for i, constraint in enumerate(self.default_constraints):
+            problems.extend(_problems(f"defaultConstraints[{i}]", constraint))
+            pair = (constraint.topology_key, constraint.when_unsatisfiable)
+            if pair in seen:
+                found = f"{pair[0]!r} with {pair[1]} again"
+                problems.append((f"defaultConstraints[{i}]", found, "each topologyKey once per whenUnsatisfiable"))
+            seen.add(pair)
+        return problems
+
+
+def _problems(path: str, constraint: TopologySpreadConstraint) -> Iterator[Problem]:
+    if constraint.max_skew <= 0:
+        yield f"{path}.maxSkew", str(constraint.max_skew), "1 or more"
+    if not constraint.topology_key:
+        yield f"{path}.topologyKey", "nothing", "the key of a node label"
+    if constraint.when_unsatisfiable not in (HARD, SOFT):
+        yield f"{path}.whenUnsatisfiable", repr(constraint.when_unsatisfiable), f"{HARD} or {SOFT}"
+    if constraint.label_selector is not None:
+        yield f"{path}.labelSelector", "a selector", "none: it follows from the pod's Services and owner"
+    if constraint.min_domains is not None and (constraint.min_domains <= 0 or constraint.when_unsatisfiable != HARD):
+        yield f"{path}.minDomains", str(constraint.min_domains), f"1 or more, with {HARD}"

@@ -1,0 +1,77 @@
+"""Spread constraints, compiled: what to count, where, and how uneven it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.objects import TopologySpreadConstraint
+from placewright.api.pods import PodInfo
+from placewright.api.selectors import Selector, compile_label_selector, selector_from_pairs
+from placewright.cluster.groups import PodSelection
+
+_HONOR: Final = "Honor"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint, for one pod.
+
+    Attributes:
+        key: the node label whose values are the domains.
+        counted: the pods to count; None when the selector picks none.
+        counts_itself: 1 when the pod would count in its own domain, else 0.
+        honor_affinity, honor_taints: whether nodes that the pod's node affinity excludes, or its tolerations, are left out of the count.
+    """
+
+    key: str
+    max_skew: int
+    min_domains: int
+    counted: PodSelection | None
+    counts_itself: int
+    selector: Selector | None
+    honor_affinity: bool
+    honor_taints: bool
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """True when the constraint's selector (None: it picks nothing) matches these labels."""
+        return self.selector is not None and self.selector.matches(labels)
+
+
+def compile_own(constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo) -> tuple[Constraint, ...]:
+    """The pod's own constraints with this `whenUnsatisfiable`; raise `SelectorError` on a selector that does not parse."""
+    return tuple(_compile(c, _selector(c, pod.labels), pod) for c in constraints if c.when_unsatisfiable == action)
+
+
+def compile_default(
+    constraints: Iterable[TopologySpreadConstraint], action: str, pod: PodInfo, selector: Selector
+) -> tuple[Constraint, ...]:
+    """Default constraints with this `whenUnsatisfiable`; all use the one selector that follows from Services and owner."""
+    if selector.empty:
+        return ()
+    return tuple(_compile(c, selector, pod) for c in constraints if c.when_unsatisfiable == action)
+
+
+def _selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
+    """`labelSelector` and, for those of `matchLabelKeys` that the pod has, its own values. None picks nothing."""
+    written = None if constraint.label_selector is None else compile_label_selector(constraint.label_selector)
+    own = {key: labels[key] for key in constraint.match_label_keys or () if key in labels}
+    if not own:
+        return written
+    return Selector((*selector_from_pairs(own).expressions, *(written.expressions if written else ())))
+
+
+def _compile(constraint: TopologySpreadConstraint, selector: Selector | None, pod: PodInfo) -> Constraint:
+    # kube-scheduler counts nothing for an empty selector, although it takes it to match the pod itself.
+    counts = selector is not None and not selector.empty
+    return Constraint(
+        key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+        counted=PodSelection(frozenset((pod.namespace,)), selector, terminating=False) if counts and selector else None,
+        counts_itself=int(selector is not None and selector.matches(pod.labels)),
+        selector=selector,
+        honor_affinity=constraint.node_affinity_policy in (None, _HONOR),
+        honor_taints=constraint.node_taints_policy == _HONOR,
+    )

@@ -1,0 +1,66 @@
+"""Queueing hints of PodTopologySpread: which changes could make a rejected pod's constraints hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from placewright.api.objects import Node
+from placewright.api.pods import NO_LABELS, PodInfo
+from placewright.framework.events import Hint
+from placewright.plugins.podtopologyspread.constraints import Constraint
+
+
+def involved(pod: PodInfo, old: Any, new: Any) -> bool:
+    """True when the changed pod is the rejected pod itself, or stands (or is nominated to stand) among its peers."""
+    return all(
+        changed.uid == pod.uid or (changed.namespace == pod.namespace and bool(changed.node_name or changed.nominated_node))
+        for changed in (old, new)
+        if isinstance(changed, PodInfo)
+    )
+
+
+def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: Any, new: Any) -> Hint:
+    """A matching pod came or went, a pod began or ceased to match, or the pod gained a toleration that its constraints honour."""
+    if isinstance(old, PodInfo) and isinstance(new, PodInfo):
+        return _hint(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
+    changed = new if isinstance(new, PodInfo) else old
+    return _hint(any(c.matches(changed.labels) for c in constraints))
+
+
+def after_node_change(constraints: Sequence[Constraint], old: Any, new: Any) -> Hint:
+    """A node joined or left the domains, moved between them, or changed its taints."""
+    before = isinstance(old, Node) and _has_all(constraints, old)
+    after = isinstance(new, Node) and _has_all(constraints, new)
+    if isinstance(old, Node) and isinstance(new, Node):
+        return _hint(before != after or (after and _differ(constraints, old, new)))
+    return _hint(before or after)
+
+
+def _hint(worth_it: bool) -> Hint:
+    return Hint.QUEUE if worth_it else Hint.SKIP
+
+
+def _own_tolerations_matter(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+    if new.uid != pod.uid or (old.pod.spec.tolerations or []) == (new.pod.spec.tolerations or []):
+        return False
+    return any(c.honor_taints for c in constraints)
+
+
+def _match_changed(constraints: Sequence[Constraint], old: PodInfo, new: PodInfo) -> bool:
+    return old.labels != new.labels and any(c.matches(old.labels) != c.matches(new.labels) for c in constraints)
+
+
+def _labels(node: Node) -> dict[str, str]:
+    return dict(node.metadata.labels or NO_LABELS)
+
+
+def _has_all(constraints: Sequence[Constraint], node: Node) -> bool:
+    labels = _labels(node)
+    return all(c.key in labels for c in constraints)
+
+
+def _differ(constraints: Sequence[Constraint], old: Node, new: Node) -> bool:
+    one, other = _labels(old), _labels(new)
+    moved = any(one.get(c.key) != other.get(c.key) for c in constraints)
+    return moved or (old.spec.taints or []) != (new.spec.taints or [])

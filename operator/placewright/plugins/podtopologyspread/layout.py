@@ -1,0 +1,112 @@
+"""Where the domains of a pod's constraints lie, and which nodes count in them. Depends on node objects and the pod, not on other pods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from placewright.api.objects import Toleration
+from placewright.api.pods import NO_LABELS, PodInfo
+from placewright.api.selectors import compile_node_selector, selector_from_pairs
+from placewright.api.tolerations import first_untolerated
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import BoolColumn, Rows
+from placewright.plugins.memory import NodeMemory
+from placewright.plugins.nodeaffinity import Demand
+from placewright.plugins.podtopologyspread.constraints import Constraint
+from placewright.plugins.topology import MISSING, Codes, Domains, domains
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One constraint's domains.
+
+    Attributes:
+        codes: the label's code by row, `MISSING` without it; shape (size,).
+        counting: the same for rows that count, `count` for all others; shape (size,).
+        count: number of codes.
+        recorded: codes that at least one counting row has.
+        same_as_missing: the code of the label value "" where it is one domain with the rows that lack the label, else None.
+    """
+
+    codes: Codes
+    counting: Codes
+    count: int
+    recorded: Rows
+    same_as_missing: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The domains of all constraints considered together; `complete` marks rows that have every label, shape (size,)."""
+
+    fields: tuple[Field, ...]
+    complete: BoolColumn
+
+
+def placement_wishes(pod: PodInfo) -> bytes:
+    """What of the pod decides whether a node counts, as text that can key a cache."""
+    spec = pod.pod.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    if not (spec.node_selector or affinity or spec.tolerations):
+        return b""
+    return msgspec.json.encode((spec.node_selector, affinity, spec.tolerations))
+
+
+class Layouts:
+    """Layouts, worked out once and kept while no node changes."""
+
+    def __init__(self) -> None:
+        self._memory = NodeMemory()
+
+    def of(self, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, wishes: bytes, cluster: Cluster) -> Layout:
+        """The layout for these constraints; `require_all`: nodes that lack any of the labels count nowhere."""
+        policies = tuple([(c.key, c.honor_affinity, c.honor_taints) for c in constraints])
+        return self._memory.recall(
+            cluster, (policies, require_all, wishes), lambda: _lay_out(self._memory, constraints, require_all, pod, cluster)
+        )
+
+
+def _lay_out(
+    memory: NodeMemory, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, cluster: Cluster
+) -> Layout:
+    places = [domains(memory, cluster, c.key) for c in constraints]
+    complete = cluster.present.copy()
+    for place in places:
+        complete &= place.codes != MISSING
+    base = complete if require_all else cluster.present
+    fields = [
+        _field(cluster, c.key, place, base & _included(c, pod, cluster), require_all)
+        for c, place in zip(constraints, places, strict=True)
+    ]
+    return Layout(tuple(fields), complete)
+
+
+def _field(cluster: Cluster, key: str, place: Domains, counts: BoolColumn, require_all: bool) -> Field:
+    codes, count = place
+    # kube-scheduler reads a missing label as "" where it does not require all labels.
+    same_as_missing = None if require_all else cluster.label(key).code("")
+    merged = codes if same_as_missing is None else np.where(codes == same_as_missing, MISSING, codes)
+    return Field(codes, np.where(counts, merged, count), count, np.unique(merged[counts]), same_as_missing)
+
+
+def _included(constraint: Constraint, pod: PodInfo, cluster: Cluster) -> BoolColumn:
+    """Rows that the constraint's inclusion policies let count; shape (size,)."""
+    rows = np.arange(cluster.size)
+    included = np.ones(cluster.size, np.bool_)
+    if constraint.honor_affinity:
+        included &= _demand(pod).column(cluster, rows)
+    if constraint.honor_taints:
+        tolerations: Sequence[Toleration] = pod.pod.spec.tolerations or ()
+        included &= cluster.taints.where(rows, lambda taints: first_untolerated(taints, tolerations) is None)
+    return included
+
+
+def _demand(pod: PodInfo) -> Demand:
+    spec = pod.pod.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    return Demand(selector_from_pairs(spec.node_selector or NO_LABELS), None if required is None else compile_node_selector(required))
