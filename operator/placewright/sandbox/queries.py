@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import yaml
 
+from .protobuf import PROTOBUF, ProtobufError, decode_protobuf
 from .reads import ListOptions
 from .status import ApiError, Object, bad_request, unsupported_media_type
 from .writes import DeleteOptions, WriteOptions
@@ -136,6 +137,10 @@ def decode(body: bytes, content_type: str) -> Any:
             return yaml.load(body, Loader=_YAML_LOADER)  # noqa: S506  both are safe loaders
         if kind in ("", JSON, *_PATCHES):
             return _decode(body)
+        if kind == PROTOBUF:
+            return decode_protobuf(body)
+    except ProtobufError as error:
+        raise unsupported_media_type(f"{kind} ({error})", (JSON, *_YAML)) from error
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeError, RecursionError, ValueError) as error:
         raise bad_request(f"the body is not valid {'YAML' if kind in _YAML else 'JSON'}: {error}") from error
     raise unsupported_media_type(kind, (JSON, "application/yaml"))

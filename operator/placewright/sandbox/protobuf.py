@@ -1,0 +1,215 @@
+"""Bodies in Kubernetes' protobuf form, as typed Go clients (kubectl since 1.32) send them for built-in kinds.
+
+Only what kubectl itself sends this way is known: namespaces, evictions, deletions, access reviews, and the small kinds
+of `kubectl create`. Answers stay JSON, which the same clients accept. Field numbers are those of the published
+`generated.proto` files.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_MAGIC = b"k8s\x00"
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+
+class ProtobufError(ValueError):
+    """The body is not of this form, or of a kind that is not known here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One field: `type` is text, int, bool, map, time, bytes or the name of a message."""
+
+    name: str
+    type: str = "text"
+    many: bool = False
+
+
+_Message = Mapping[int, _Field]
+
+
+def decode_protobuf(body: bytes) -> dict[str, Any]:
+    """The object in an encoded body, as its JSON would give it. Raises `ProtobufError`."""
+    if not body.startswith(_MAGIC):
+        raise ProtobufError("the body does not begin as protobuf of Kubernetes does")
+    try:
+        envelope = _decode(body[len(_MAGIC) :], _ENVELOPE)
+        kind = envelope.get("typeMeta", {})
+        name = str(kind.get("kind", ""))
+        if name not in _KINDS:
+            raise ProtobufError(f"kind {name!r} is not read as protobuf here: send JSON")
+        return {**kind, **_decode(base64.b64decode(envelope.get("raw", "")), _MESSAGES[name])}
+    except (IndexError, UnicodeDecodeError) as error:
+        raise ProtobufError(f"the protobuf ends in the middle or is not sound: {error}") from error
+
+
+def _decode(data: bytes, message: _Message) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for number, value in _fields(data):
+        field = message.get(number)
+        if field is None:
+            continue
+        decoded = _value(value, field.type)
+        if field.type == "map":
+            result.setdefault(field.name, {}).update(decoded)
+        elif field.many:
+            result.setdefault(field.name, []).append(decoded)
+        elif decoded not in ("", None) or field.type != "text":
+            result[field.name] = decoded
+    return result
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        wire = tag & 7
+        if wire == _VARINT:
+            number, at = _varint(data, at)
+            yield tag >> 3, number
+            continue
+        if wire not in (_BYTES, _FIXED64, _FIXED32):
+            raise ProtobufError(f"wire type {wire} is not known")
+        size = {_FIXED64: 8, _FIXED32: 4}.get(wire, 0)
+        if wire == _BYTES:
+            size, at = _varint(data, at)
+        if at + size > len(data):
+            raise IndexError(f"{size} bytes are announced, {len(data) - at} are there")
+        yield tag >> 3, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if not byte & 0x80:
+            return value, at
+        if shift > 63:
+            raise IndexError("a number has too many bytes")
+
+
+def _value(value: int | bytes, kind: str) -> Any:
+    if (kind in ("int", "bool")) != isinstance(value, int):
+        raise IndexError(f"a field of type {kind} is written as another")
+    if isinstance(value, int):
+        return bool(value) if kind == "bool" else value - (1 << 64) if value >= 1 << 63 else value
+    return _SCALARS[kind](value) if kind in _SCALARS else _decode(value, _MESSAGES[kind])
+
+
+def _entry(value: bytes) -> dict[str, str]:
+    entry = _decode(value, _ENTRY)
+    return {entry.get("key", ""): entry.get("value", "")}
+
+
+def _moment(value: bytes) -> str | None:
+    seconds = _decode(value, _TIME).get("seconds")
+    return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _int_or_string(value: bytes) -> int | str:
+    found = _decode(value, _INT_OR_STRING)
+    either: int | str = found.get("text", "") if found.get("type") else found.get("number", 0)
+    return either
+
+
+_SCALARS: Mapping[str, Callable[[bytes], Any]] = MappingProxyType(
+    {
+        "text": bytes.decode,
+        "bytes": lambda value: base64.b64encode(value).decode(),
+        "map": _entry,
+        "time": _moment,
+        "intOrString": _int_or_string,
+    }
+)
+
+
+def _message(**fields: tuple[int, str] | int) -> _Message:
+    """Fields by name: a number alone is text, `type[]` is repeated."""
+    result = {}
+    for name, described in fields.items():
+        number, kind = (described, "text") if isinstance(described, int) else described
+        result[number] = _Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
+    return MappingProxyType(result)
+
+
+_ENTRY = _message(key=1, value=2)
+_TIME = _message(seconds=(1, "int"))
+_INT_OR_STRING = _message(type=(1, "int"), number=(2, "int"), text=3)
+_ENVELOPE = _message(typeMeta=(1, "typeMeta"), raw=(2, "bytes"))
+_KINDS = frozenset(
+    {
+        "Namespace",
+        "Eviction",
+        "DeleteOptions",
+        "Binding",
+        "SelfSubjectAccessReview",
+        "ConfigMap",
+        "ServiceAccount",
+        "PriorityClass",
+        "PodDisruptionBudget",
+    }
+)
+_META = (1, "objectMeta")
+_MESSAGES: Mapping[str, _Message] = MappingProxyType(
+    {
+        "typeMeta": _message(apiVersion=1, kind=2),
+        "objectMeta": _message(
+            name=1,
+            generateName=2,
+            namespace=3,
+            uid=5,
+            resourceVersion=6,
+            generation=(7, "int"),
+            creationTimestamp=(8, "time"),
+            deletionTimestamp=(9, "time"),
+            deletionGracePeriodSeconds=(10, "int"),
+            labels=(11, "map"),
+            annotations=(12, "map"),
+            ownerReferences=(13, "ownerReference[]"),
+            finalizers=(14, "text[]"),
+        ),
+        "ownerReference": _message(
+            kind=1, name=3, uid=4, apiVersion=5, controller=(6, "bool"), blockOwnerDeletion=(7, "bool")
+        ),
+        "Namespace": _message(metadata=_META, spec=(2, "namespaceSpec")),
+        "namespaceSpec": _message(finalizers=(1, "text[]")),
+        "Eviction": _message(metadata=_META, deleteOptions=(2, "DeleteOptions")),
+        "DeleteOptions": _message(
+            gracePeriodSeconds=(1, "int"),
+            preconditions=(2, "preconditions"),
+            orphanDependents=(3, "bool"),
+            propagationPolicy=4,
+            dryRun=(5, "text[]"),
+        ),
+        "preconditions": _message(uid=1, resourceVersion=2),
+        "Binding": _message(metadata=_META, target=(2, "objectReference")),
+        "objectReference": _message(kind=1, namespace=2, name=3, uid=4, apiVersion=5, resourceVersion=6, fieldPath=7),
+        "SelfSubjectAccessReview": _message(metadata=_META, spec=(2, "accessReviewSpec")),
+        "accessReviewSpec": _message(
+            resourceAttributes=(1, "resourceAttributes"), nonResourceAttributes=(2, "nonResourceAttributes")
+        ),
+        "resourceAttributes": _message(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7),
+        "nonResourceAttributes": _message(path=1, verb=2),
+        "ConfigMap": _message(metadata=_META, data=(2, "map"), immutable=(4, "bool")),
+        "ServiceAccount": _message(metadata=_META, automountServiceAccountToken=(4, "bool")),
+        "PriorityClass": _message(
+            metadata=_META, value=(2, "int"), globalDefault=(3, "bool"), description=4, preemptionPolicy=5
+        ),
+        "PodDisruptionBudget": _message(metadata=_META, spec=(2, "budgetSpec")),
+        "budgetSpec": _message(
+            minAvailable=(1, "intOrString"), selector=(2, "labelSelector"), maxUnavailable=(3, "intOrString")
+        ),
+        "labelSelector": _message(matchLabels=(1, "map"), matchExpressions=(2, "requirement[]")),
+        "requirement": _message(key=1, operator=2, values=(3, "text[]")),
+    }
+)

@@ -1,0 +1,1 @@
+"""The sandbox as a user of kubectl meets it."""
