@@ -230,6 +230,39 @@ class Evaluator:
             return plugin.explain(state, pod, self._cluster, rows)[0].status.by(plugin.name)
         return SUCCESS
 
+    def check_rows(self, pod: PodInfo, rows: Rows) -> list[Rejection] | None:
+        """`Handle.check_rows`: as `check_row`, for many rows that do not influence each other; None when they might."""
+        state = CycleState()
+        refusal, candidates, narrowed_by = self._pre_filter(state, pod, PodColumns(self.runtime))
+        filters = [plugin for plugin in self.runtime.filter if plugin.name not in state.skip_filter]
+        if refusal is not None or any(plugin.reads is Reads.CLUSTER for plugin in filters):
+            return None
+        rejections: list[Rejection] = []
+        remaining = rows
+        if candidates is not None:
+            inside = self._rows_named(candidates)[rows]
+            rejections.append(Rejection(_outside(narrowed_by), rows[~inside]))
+            remaining = rows[inside]
+        remaining = self._without_crowded(pod, remaining, rejections)
+        for plugin in filters:
+            passes = plugin.filter(state, pod, self._cluster, remaining)
+            if not passes.all():
+                explained = plugin.explain(state, pod, self._cluster, remaining[~passes])
+                rejections.extend(Rejection(status.by(plugin.name), rejected) for status, rejected in explained)
+                remaining = remaining[passes]
+        return rejections
+
+    def _without_crowded(self, pod: PodInfo, rows: Rows, rejections: list[Rejection]) -> Rows:
+        """The rows that can hold the pod beside the pods nominated there; the others are added to the rejections."""
+        nominated = {row for name in self._nominations.nodes() if (row := self._cluster.row(name)) is not None}
+        crowded: set[int] = set()
+        for row in nominated.intersection(rows.tolist()) if nominated else ():
+            status = self._check_beside_nominated(pod, row)
+            if status is not None and not status.ok:
+                rejections.append(Rejection(status, np.array([row], np.intp)))
+                crowded.add(row)
+        return rows[~np.isin(rows, list(crowded))] if crowded else rows
+
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
     def score(self, evaluation: Evaluation) -> IntColumn:

@@ -151,6 +151,13 @@ class Handle(Protocol):
         Returns SUCCESS, or the first rejection, with the plugin's name.
         """
 
+    def check_rows(self, pod: PodInfo, rows: Rows) -> list[Rejection] | None:
+        """`check_row` for many rows at once: the rows that cannot hold the pod, grouped by status, every row at most once.
+
+        None when that cannot be told together, because a filter reads more than a row and the pods on it (`Reads.CLUSTER`): then rows
+        that were changed hypothetically at the same time would see each other.
+        """
+
 
 class Binder(Protocol):
     """The port through which a decision becomes a Binding."""

@@ -1,25 +1,31 @@
-"""What would have to leave one node so that the pod fits there: tried on the columns, and undone."""
+"""Who would have to leave a node so that the pod fits there: tried on the columns, and undone.
+
+On every node all evictable pods are taken away; where the pod then fits, they come back one by one, as long as it still does. Nodes that do
+not influence each other (see `Handle.check_rows`) are tried in step, one look at the columns for all of them; others one after another. The
+outcomes are the same.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import Final
+
+import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import CycleError
 from placewright.framework.interface import Handle
-from placewright.framework.status import Status, error, unresolvable
+from placewright.framework.status import Status, error
 from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.eligibility import may_evict
-from placewright.plugins.defaultpreemption.importance import importance
-from placewright.plugins.defaultpreemption.pick import Candidate
+from placewright.plugins.defaultpreemption.trial import NO_VICTIMS, Outcome, Trial
 
-NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
+_NO_ROWS = np.zeros(0, np.intp)
 
 
 class DryRun:
-    """One attempt's question, asked of one node after the other."""
+    """One attempt's question to many nodes."""
 
     def __init__(self, handle: Handle, pod: PodInfo, budgets: Budgets) -> None:
         self._handle = handle
@@ -27,32 +33,95 @@ class DryRun:
         self._pod = pod
         self._budgets = budgets
 
-    def on(self, row: int, node: NodeName) -> Candidate | Status:
-        """The node with the fewest victims that will do, or why evicting does not help there."""
-        evictable = [other for other in self._cluster.pods_on(node) if may_evict(self._pod, other)]
-        if not evictable:
-            return NO_VICTIMS
+    def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
+        """The outcome on each of these rows, in the given order."""
+        trials = [Trial(row, node, self._evictable(node)) for row, node in nodes]
+        outcomes = self._in_step([trial for trial in trials if trial.evictable])
+        for trial in trials:
+            if not trial.evictable:
+                yield NO_VICTIMS
+            elif outcomes is not None:
+                yield outcomes[trial.row]
+            else:
+                yield self._alone(trial)
+
+    def _evictable(self, node: NodeName) -> list[PodInfo]:
+        preemptor = self._pod
+        return [pod for pod in self._cluster.pods_on(node) if may_evict(preemptor, pod)]
+
+    # --- one node ------------------------------------------------------------------------------------------------------------
+
+    def _alone(self, trial: Trial) -> Outcome:
         try:
-            with self._cluster.hypothetically(remove=evictable, row=row):
-                status = self._handle.check_row(self._pod, row)
-                return self._reprieve(evictable, row, node) if status.ok else status
+            with ExitStack() as taken_away:
+                taken_away.enter_context(self._cluster.hypothetically(remove=trial.evictable, row=trial.row))
+                status = self._handle.check_row(self._pod, trial.row)
+                return self._reprieve(trial, taken_away) if status.ok else status
         except CycleError as problem:
             return error(str(problem))
 
-    def _reprieve(self, evictable: list[PodInfo], row: int, node: NodeName) -> Candidate | Status:
-        """Let stay whom the pod can live with: first those that a budget protects, then the others, the most important first."""
-        breaking, others = self._budgets.split(sorted(evictable, key=importance))
-        with ExitStack() as stays:
-            violations = [pod for pod in breaking if not self._stays(pod, row, stays)]
-            victims = violations + [pod for pod in others if not self._stays(pod, row, stays)]
-        if not victims:
-            return error(f'expected at least one victim pod on node "{node}"')
-        return Candidate(node, tuple(sorted(victims, key=importance)), len(violations))
+    def _reprieve(self, trial: Trial, back: ExitStack) -> Outcome:
+        trial.rank(self._budgets)
+        for turn in range(len(trial.evictable)):
+            with ExitStack() as attempt:
+                self._return(trial, turn, attempt)
+                if self._handle.check_row(self._pod, trial.row).ok:
+                    back.push(attempt.pop_all())
+                else:
+                    trial.condemn(turn)
+        return trial.outcome()
 
-    def _stays(self, pod: PodInfo, row: int, stays: ExitStack) -> bool:
-        with ExitStack() as trial:
-            trial.enter_context(self._cluster.hypothetically(add=(pod,), row=row))
-            if not self._handle.check_row(self._pod, row).ok:
-                return False
-            stays.push(trial.pop_all())
-            return True
+    def _return(self, trial: Trial, turn: int, attempt: ExitStack) -> bool:
+        """Put the pod whose turn it is back on its node for as long as `attempt` lasts; False when there is none."""
+        pod = trial.to_reprieve(turn)
+        if pod is None:
+            return False
+        attempt.enter_context(self._cluster.hypothetically(add=(pod,), row=trial.row))
+        return True
+
+    # --- many nodes in step --------------------------------------------------------------------------------------------------
+
+    def _in_step(self, trials: list[Trial]) -> dict[int, Outcome] | None:
+        """Outcome by row, or None when the nodes must be tried one after another."""
+        try:
+            if self._handle.check_rows(self._pod, _NO_ROWS) is None:
+                return None
+            with ExitStack() as changes:
+                for trial in trials:
+                    changes.enter_context(self._cluster.hypothetically(remove=trial.evictable, row=trial.row))
+                hopeless = self._rejected(trials)
+                hopeful = [trial for trial in trials if trial.row not in hopeless]
+                self._reprieve_in_step(hopeful, changes)
+            return {**hopeless, **{trial.row: trial.outcome() for trial in hopeful}}
+        except _NotTogether:
+            return None
+        except CycleError as problem:
+            return {trial.row: error(str(problem)) for trial in trials}
+
+    def _reprieve_in_step(self, trials: list[Trial], back: ExitStack) -> None:
+        for trial in trials:
+            trial.rank(self._budgets)
+        for turn in range(max((len(trial.evictable) for trial in trials), default=0)):
+            with ExitStack() as attempts:
+                running = {}
+                for trial in trials:
+                    attempt = attempts.enter_context(ExitStack())
+                    if self._return(trial, turn, attempt):
+                        running[trial.row] = (trial, attempt)
+                for row in self._rejected([trial for trial, _ in running.values()]):
+                    trial, attempt = running[row]
+                    trial.condemn(turn)
+                    attempt.close()
+                back.push(attempts.pop_all())
+
+    def _rejected(self, trials: list[Trial]) -> dict[int, Status]:
+        """Why the pod does not fit, by row, for those rows where it does not."""
+        rows = np.fromiter((trial.row for trial in trials), np.intp, len(trials))
+        rejections = self._handle.check_rows(self._pod, rows)
+        if rejections is None:
+            raise _NotTogether
+        return {row: status for status, rejected in rejections for row in rejected.tolist()}
+
+
+class _NotTogether(Exception):
+    """With some pods away, a filter that reads the whole cluster has something to say after all."""

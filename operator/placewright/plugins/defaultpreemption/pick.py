@@ -33,8 +33,10 @@ class Candidate:
 
     @property
     def cost(self) -> tuple[int, int, int, int, Seconds]:
-        """Fewest broken budgets, then the lowest top victim, then the smallest sum of priorities, then the fewest victims, then the
-        top victims that started last. Less is better.
+        """How bad it would be; less is better.
+
+        Broken budgets first, then the priority of the top victim, the sum of priorities, the number of victims, and how long the top
+        victims have run.
         """
         top = self.victims[0].priority
         total = sum(pod.priority + _PRIORITY_OFFSET for pod in self.victims)

@@ -36,11 +36,12 @@ class DefaultPreemption(PostFilterPlugin):
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.rng = random.Random(0)  # noqa: S311 - spreads load, guards nothing
+        self.rng = random.Random(0)
 
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
         """SUCCESS with a node and its victims, most important first; else UNSCHEDULABLE with why no eviction helps.
 
+        Victims that are being deleted already count when nodes are compared, but nobody need evict them: they are left out of the result.
         Nothing is changed: whoever called evicts the victims and keeps the nomination.
         """
         if reason := why_not_eligible(pod, cluster, diagnosis):
@@ -53,7 +54,7 @@ class DefaultPreemption(PostFilterPlugin):
         if not search.candidates:
             return PostFilterResult(unschedulable(f"preemption: {search.summary(diagnosis.node_count)}"), NOWHERE)
         best = pick(search.candidates)
-        return PostFilterResult(SUCCESS, best.node, best.victims)
+        return PostFilterResult(SUCCESS, best.node, tuple(victim for victim in best.victims if not victim.terminating))
 
     def events(self) -> Sequence[EventInterest]:
         """Pods that leave, but none of them brings the pod back: the scheduler activates it itself when its victims are gone."""

@@ -1,0 +1,62 @@
+"""What plugins may ask of the scheduler around them, and how a profile's plugins are built around it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluator, Nominations
+from placewright.framework.interface import Binder, Plugin, Rejection, Rows
+from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.status import Status
+
+
+class ProfileHandle:
+    """The `Handle` of one profile's plugins."""
+
+    def __init__(self, cluster: Cluster, binder: Binder, nominations: Nominations) -> None:
+        self._cluster = cluster
+        self._binder = binder
+        self._nominations = nominations
+        self._evaluator: Evaluator | None = None
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster as columns."""
+        return self._cluster
+
+    @property
+    def binder(self) -> Binder:
+        """Where bindings go."""
+        return self._binder
+
+    def nominated_pods(self, node: NodeName) -> Collection[PodInfo]:
+        """Pods that preemption made room for on this node and that are not placed yet."""
+        return self._nominations.pods_on(node)
+
+    def check_row(self, pod: PodInfo, row: int) -> Status:
+        """`Handle.check_row`; raise `RuntimeError` when a plugin asks in its constructor."""
+        if self._evaluator is None:
+            raise RuntimeError("check_row was called before the profile was built")
+        return self._evaluator.check_row(pod, row)
+
+    def check_rows(self, pod: PodInfo, rows: Rows) -> list[Rejection] | None:
+        """`Handle.check_rows`; raise `RuntimeError` when a plugin asks in its constructor."""
+        if self._evaluator is None:
+            raise RuntimeError("check_rows was called before the profile was built")
+        return self._evaluator.check_rows(pod, rows)
+
+    def evaluator(self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]]) -> Evaluator:
+        """Build the profile's plugins around this handle; exceptions of their constructors pass through."""
+        self._evaluator = Evaluator(ProfileRuntime(profile, registry, self), self._cluster, self._nominations)
+        return self._evaluator
+
+
+def build_evaluator(
+    profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], cluster: Cluster, binder: Binder, nominations: Nominations
+) -> Evaluator:
+    """One profile generation, ready to evaluate pods."""
+    return ProfileHandle(cluster, binder, nominations).evaluator(profile, registry)
