@@ -98,7 +98,6 @@ def test_the_flush_does_not_ask_the_gates_again() -> None:
 
 def test_the_next_backoff_expiry_is_when_the_flush_has_something_to_do() -> None:
     world = World()
-    assert world.queue.next_backoff_expiry is None
     world.now = 100.7
     world.rejected(pod("web"))
     assert world.queue.next_backoff_expiry == 102.0
@@ -106,6 +105,12 @@ def test_the_next_backoff_expiry_is_when_the_flush_has_something_to_do() -> None
     assert world.queue.flush_backoff() == 0
     world.now = 102.0
     assert world.queue.flush_backoff() == 1
+
+
+def test_there_is_no_next_backoff_expiry_while_nothing_backs_off() -> None:
+    world = World()
+    world.rejected(pod("web"))
+    world.queue.delete("uid-web")
     assert world.queue.next_backoff_expiry is None
 
 

@@ -38,7 +38,9 @@ def narrows(event: ClusterEvent) -> bool:
     return not event.action & Action.UPDATE_POD_SCALE_DOWN
 
 
-def may_help(rejected: PodInfo, rejected_by: AbstractSet[str], terms: tuple[AffinityTerm, ...], assigned: PodInfo) -> bool:
+def may_help(
+    rejected: PodInfo, rejected_by: AbstractSet[str], terms: tuple[AffinityTerm, ...], assigned: PodInfo
+) -> bool:
     """True when a pod that appeared or changed on a node is worth asking the rejected pod's hints about."""
     if POD_TOPOLOGY_SPREAD in rejected_by and rejected.namespace == assigned.namespace:
         return True
@@ -48,7 +50,8 @@ def may_help(rejected: PodInfo, rejected_by: AbstractSet[str], terms: tuple[Affi
 def required_affinity_terms(pod: PodInfo) -> tuple[AffinityTerm, ...]:
     """The required pod-affinity terms of a pod; terms that do not parse select nothing and are left out."""
     affinity = pod.pod.spec.affinity
-    terms = affinity and affinity.pod_affinity and affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+    attraction = affinity.pod_affinity if affinity else None
+    terms = attraction.required_during_scheduling_ignored_during_execution if attraction else None
     compiled = (_compile(term, pod.namespace) for term in terms or ())
     return tuple(term for term in compiled if term is not None)
 

@@ -16,7 +16,7 @@ class InvariantError(AssertionError):
 
 def check_invariants(queue: SchedulingQueue) -> None:
     """Raise `InvariantError` unless every pod is in exactly one place and all indexes agree. O(pods)."""
-    found = [*_places(queue), *_names(queue), *(problem for lane in queue.lanes() for problem in _lane(lane))]
+    found = [*_places(queue), *_names(queue), *(problem for lane in queue.lanes() for problem in (*_lane(lane), *_index(lane)))]
     if queue.flights.events_kept and not len(queue.flights):
         found.append(f"{queue.flights.events_kept} events are kept although no pod is in flight")
     if found:
@@ -54,6 +54,9 @@ def _lane(lane: Lane) -> Iterator[str]:
             yield f"pod {queued.uid} is in {place} with gated={queued.gated}"
         if not lane.served and place is not Place.UNSCHEDULABLE:
             yield f"pod {queued.uid} is in {place} although no profile claims {lane.name!r}"
+
+
+def _index(lane: Lane) -> Iterator[str]:
     for waiting in (lane.unschedulable, lane.gated):
         uids = {queued.uid for queued in waiting}
         for plugin in waiting.plugins():

@@ -90,5 +90,7 @@ def _answer(plugin: str, hint: HintFunction, queued: QueuedPod, old: Any, new: A
     try:
         return hint(queued.pod, old, new) is Hint.QUEUE
     except Exception:  # noqa: BLE001 - out-of-tree code: one bad hint must not keep other pods from being moved
-        _log.warning("Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True)
+        _log.warning(
+            "Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True
+        )
         return True

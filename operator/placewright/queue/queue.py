@@ -171,7 +171,10 @@ class SchedulingQueue:
             self._forget(uid, flight.latest.key)
 
     def return_unschedulable(
-        self, queued: QueuedPod, unschedulable_plugins: AbstractSet[str] = NO_PLUGINS, pending_plugins: AbstractSet[str] = NO_PLUGINS
+        self,
+        queued: QueuedPod,
+        unschedulable_plugins: AbstractSet[str] = NO_PLUGINS,
+        pending_plugins: AbstractSet[str] = NO_PLUGINS,
     ) -> Place | None:
         """End a pod's attempt without a node; where the pod waits now, or None when it was deleted or replaced meanwhile.
 

@@ -1,0 +1,308 @@
+"""Which waiting pods an event brings back."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+import pytest
+from queue_makers import FakePolicy, World, affinity_term, pod
+
+from placewright.api.objects import LabelSelector, PodAffinityTerm, Requirement
+from placewright.api.pods import PodInfo
+from placewright.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    FORCE_ACTIVATE,
+    NODE_ADD,
+    NODE_DELETE,
+    WILDCARD,
+    Action,
+    ClusterEvent,
+    EventResource,
+    Hint,
+    always,
+    interest,
+)
+from placewright.queue.queued import Place
+
+ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
+ON_ANY_POD = interest(EventResource.POD, Action.ALL)
+SCALED_DOWN = ClusterEvent(EventResource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, "AssignedPodUpdate")
+RELABELLED = ClusterEvent(EventResource.ASSIGNED_POD, Action.UPDATE_POD_LABEL, "AssignedPodUpdate")
+
+
+class Asked:
+    """A hint that remembers whom it was asked about."""
+
+    def __init__(self, answer: Hint = Hint.QUEUE) -> None:
+        self.pods: list[str] = []
+        self.answer = answer
+
+    def __call__(self, rejected: PodInfo, old: object, new: object) -> Hint:
+        self.pods.append(rejected.name)
+        return self.answer
+
+
+def test_only_pods_whose_rejecting_plugins_care_are_asked_about() -> None:
+    hint = Asked()
+    world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.ADD, hint)], "Ports": []}))
+    world.rejected(pod("ports"), "Ports")
+    world.rejected(pod("fit"), "Fit")
+    assert world.queue.move(NODE_ADD) == 1
+    assert hint.pods == ["fit"]
+    assert (world.place("fit"), world.place("ports")) == (Place.BACKOFF, Place.UNSCHEDULABLE)
+    assert world.incoming[-1] == ("backoff", "NodeAdd")
+
+
+def test_a_hint_that_says_skip_leaves_the_pod_where_it_is() -> None:
+    world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.ADD, Asked(Hint.SKIP))]}))
+    world.rejected(pod("web"), "Fit")
+    assert world.queue.move(NODE_ADD) == 0
+    assert world.place("web") is Place.UNSCHEDULABLE
+
+
+def test_one_of_several_rejecting_plugins_is_enough() -> None:
+    world = World(FakePolicy(interests={"Fit": [ON_NODE_ADD], "Ports": []}))
+    world.rejected(pod("web"), "Fit", "Ports")
+    assert world.queue.move(NODE_ADD) == 1
+
+
+def test_a_hint_is_not_asked_about_another_action_on_the_same_resource() -> None:
+    world = World(FakePolicy(interests={"Fit": [ON_NODE_ADD]}))
+    world.rejected(pod("web"), "Fit")
+    assert world.queue.move(NODE_DELETE) == 0
+
+
+def test_the_hint_sees_the_object_before_and_after() -> None:
+    seen = []
+
+    def hint(rejected: PodInfo, old: object, new: object) -> Hint:
+        seen.append((rejected.name, old, new))
+        return Hint.SKIP
+
+    world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.UPDATE, hint)]}))
+    world.rejected(pod("web"), "Fit")
+    world.queue.move(ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_LABEL), "before", "after")
+    assert seen == [("web", "before", "after")]
+
+
+def test_a_pod_whose_backoff_is_over_goes_straight_to_active() -> None:
+    world = World(FakePolicy(interests={"Fit": [ON_NODE_ADD]}))
+    world.rejected(pod("web"), "Fit")
+    world.now += 2
+    world.queue.move(NODE_ADD)
+    assert world.place("web") is Place.ACTIVE
+
+
+def test_a_pod_waiting_for_backoff_is_not_made_active_when_a_node_is_added() -> None:
+    world = World(FakePolicy(interests={"Fit": [ON_NODE_ADD]}))
+    world.rejected(pod("web"), "Fit")
+    world.queue.move(NODE_ADD)
+    assert world.queue.move(NODE_ADD) == 0
+    assert world.place("web") is Place.BACKOFF
+
+
+def test_a_pending_plugins_hint_skips_backoff() -> None:
+    world = World(FakePolicy(interests={"Gang": [ON_NODE_ADD], "Fit": [ON_NODE_ADD]}))
+    world.rejected(pod("web"), "Fit", pending=["Gang"])
+    world.queue.move(NODE_ADD)
+    assert world.place("web") is Place.ACTIVE
+
+
+def test_another_plugins_hint_keeps_backoff_although_a_plugin_is_pending() -> None:
+    world = World(FakePolicy(interests={"Gang": [], "Fit": [ON_NODE_ADD]}))
+    world.rejected(pod("web"), "Fit", pending=["Gang"])
+    world.queue.move(NODE_ADD)
+    assert world.place("web") is Place.BACKOFF
+
+
+def test_a_hint_that_raises_counts_as_worth_trying_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(rejected: PodInfo, old: object, new: object) -> Hint:
+        raise RuntimeError("no such attribute")
+
+    world = World(FakePolicy(interests={"Theirs": [interest(EventResource.NODE, Action.ADD, broken)]}))
+    world.rejected(pod("web"), "Theirs")
+    with caplog.at_level(logging.WARNING):
+        assert world.queue.move(NODE_ADD) == 1
+    assert "hint of Theirs failed for pod default/web" in caplog.text
+
+
+def test_a_plugin_without_a_table_of_events_is_helped_by_any() -> None:
+    world = World(FakePolicy(interests={"Theirs": None}))
+    world.rejected(pod("web"), "Theirs")
+    assert world.queue.move(NODE_DELETE) == 1
+
+
+def test_the_wildcard_event_moves_every_rejected_pod() -> None:
+    world = World(FakePolicy(interests={"Fit": [], "Ports": []}))
+    world.rejected(pod("a"), "Fit")
+    world.rejected(pod("b"), "Ports")
+    assert world.queue.move(WILDCARD) == 2
+
+
+def test_a_wildcard_event_about_one_pod_moves_no_other() -> None:
+    world = World(FakePolicy(interests={"Fit": []}))
+    a = world.rejected(pod("a"), "Fit")
+    world.rejected(pod("b"), "Fit")
+    assert world.queue.move(FORCE_ACTIVATE, None, a.pod) == 1
+    assert (world.place("a"), world.place("b")) == (Place.BACKOFF, Place.UNSCHEDULABLE)
+
+
+def test_a_registration_for_pods_hears_of_assigned_and_unscheduled_ones() -> None:
+    for resource in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD):
+        world = World(FakePolicy(interests={"Fit": [ON_ANY_POD]}))
+        world.rejected(pod("web"), "Fit")
+        assert world.queue.move(ClusterEvent(resource, Action.DELETE), pod("gone").info()) == 1
+
+
+# --- gated pods --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_gated_pod_hears_only_of_events_that_its_gating_plugin_registered() -> None:
+    asked = Asked()
+    world = World(FakePolicy(interests={"Door": [ON_NODE_ADD], "Fit": [interest(EventResource.NODE, Action.DELETE, asked)]}))
+    world.policy.closed.add("uid-web")
+    world.add(pod("web"))
+    assert world.place("web") is Place.GATED
+    world.policy.closed.clear()
+    assert world.queue.move(NODE_DELETE) == 0
+    assert asked.pods == []
+    assert world.queue.move(NODE_ADD) == 1
+    assert world.place("web") is Place.ACTIVE
+
+
+def test_a_wildcard_event_does_not_touch_a_gated_pod_whose_plugin_named_its_events() -> None:
+    world = World(FakePolicy(interests={"Door": [ON_NODE_ADD]}))
+    world.policy.closed.add("uid-web")
+    world.add(pod("web"))
+    world.policy.closed.clear()
+    assert world.queue.move(WILDCARD) == 0
+    assert world.place("web") is Place.GATED
+
+
+def test_a_gated_pod_whose_plugin_names_no_events_is_checked_at_every_event() -> None:
+    world = World(FakePolicy(interests={"Door": None}))
+    world.policy.closed.add("uid-web")
+    world.add(pod("web"))
+    assert world.queue.move(NODE_ADD) == 0
+    world.policy.closed.clear()
+    assert world.queue.move(NODE_ADD) == 1
+
+
+def test_a_gated_pod_is_not_let_in_by_the_plugin_that_rejected_it_before() -> None:
+    not_yet = interest(EventResource.NODE, Action.ADD, Asked(Hint.SKIP))
+    world = World(FakePolicy(interests={"Door": [not_yet], "Fit": [ON_NODE_ADD]}))
+    queued = world.rejected(pod("web"), "Fit")
+    world.policy.closed.add("uid-web")
+    world.queue.activate([queued.pod])
+    assert world.place("web") is Place.GATED
+    world.policy.closed.clear()
+    assert world.queue.move(NODE_ADD) == 0
+
+
+# --- pods that appear or change on nodes -----------------------------------------------------------------------------------------------
+
+
+def cluster_of_rejected(hint: Asked) -> World:
+    """Pods rejected by plugins that all register every pod event with this hint."""
+    wants_all = [interest(EventResource.POD, Action.ALL, hint)]
+    world = World(FakePolicy(interests={"PodTopologySpread": wants_all, "InterPodAffinity": wants_all, "Fit": wants_all}))
+    world.rejected(pod("fit"), "Fit")
+    world.rejected(pod("spread-here"), "PodTopologySpread")
+    world.rejected(pod("spread-elsewhere").namespace("other"), "PodTopologySpread")
+    world.rejected(pod("near-db").near(affinity_term(app="db")), "InterPodAffinity")
+    world.rejected(pod("near-web").near(affinity_term(app="web")), "InterPodAffinity")
+    return world
+
+
+@pytest.mark.parametrize("event", [ASSIGNED_POD_ADD, RELABELLED])
+def test_a_pod_on_a_node_helps_only_spread_in_its_namespace_and_affinity_that_it_matches(event: ClusterEvent) -> None:
+    hint = Asked()
+    world = cluster_of_rejected(hint)
+    assert world.queue.move(event, None, pod("db-0").labels(app="db").on("n1").info()) == 2
+    assert sorted(hint.pods) == ["near-db", "spread-here"]
+
+
+@pytest.mark.parametrize("event", [ASSIGNED_POD_DELETE, SCALED_DOWN])
+def test_a_pod_that_frees_resources_may_help_everybody(event: ClusterEvent) -> None:
+    hint = Asked()
+    world = cluster_of_rejected(hint)
+    db = pod("db-0").labels(app="db").on("n1").info()
+    assert world.queue.move(event, db, db) == 5
+
+
+@pytest.mark.parametrize(
+    ("term", "helped"),
+    [
+        ({"label_selector": {"app": "db"}, "namespaces": ["data"]}, True),
+        ({"label_selector": {"app": "db"}, "namespaces": ["else"]}, False),
+        ({"label_selector": {"app": "db"}}, False),
+        ({"label_selector": {"app": "db"}, "namespace_selector": LabelSelector()}, True),
+        ({"label_selector": {}, "namespaces": ["data"]}, True),
+        ({"namespaces": ["data"]}, False),
+    ],
+)
+def test_affinity_terms_look_at_namespaces_as_the_filter_does(term: dict[str, object], helped: bool) -> None:
+    labels = term.pop("label_selector", None)
+    selector = None if labels is None else LabelSelector(match_labels=labels)  # type: ignore[arg-type]
+    wanted = PodAffinityTerm(topology_key="zone", label_selector=selector, **term)  # type: ignore[arg-type]
+    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.POD, Action.ALL, always)]}))
+    world.rejected(pod("web").near(wanted), "InterPodAffinity")
+    db = pod("db-0").namespace("data").labels(app="db").on("n1").info()
+    assert world.queue.move(ASSIGNED_POD_ADD, None, db) == int(helped)
+
+
+def test_an_affinity_term_that_does_not_parse_matches_nothing() -> None:
+    bad = LabelSelector(match_expressions=[Requirement(key="app", operator="Near")])
+    world = World(FakePolicy(interests={"InterPodAffinity": None}))
+    world.rejected(pod("web").near(msgspec.structs.replace(affinity_term(app="db"), label_selector=bad)), "InterPodAffinity")
+    assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").info()) == 0
+
+
+def test_affinity_is_read_from_the_newest_version_of_a_pod() -> None:
+    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.ASSIGNED_POD, Action.ADD)]}))
+    world.rejected(pod("web").near(affinity_term(app="db")), "InterPodAffinity")
+    db, cache = (pod(name).labels(app=name).on("n1").info() for name in ("db", "cache"))
+    assert world.queue.move(ASSIGNED_POD_ADD, None, cache) == 0
+    world.queue.update(pod("web").near(affinity_term(app="cache")).info())
+    assert world.queue.move(ASSIGNED_POD_ADD, None, db) == 0
+    assert world.queue.move(ASSIGNED_POD_ADD, None, cache) == 1
+
+
+# --- activation ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_activation_skips_backoff_and_waiting() -> None:
+    world = World(FakePolicy(interests={"Fit": []}))
+    backing_off = world.rejected(pod("broken"))
+    waiting = world.rejected(pod("refused"), "Fit")
+    world.queue.activate([backing_off.pod, waiting.pod, pod("unknown").info()])
+    assert world.queue.sizes() == (2, 0, 0, 0, 0)
+    assert world.incoming[-2:] == [("active", "ForceActivate")] * 2
+
+
+def test_activation_of_an_active_pod_changes_nothing() -> None:
+    world = World()
+    world.add(pod("a"), pod("b"))
+    before = list(world.incoming)
+    world.queue.activate([pod("b").info()])
+    assert world.incoming == before
+    assert world.popped_names() == ["a", "b"]
+
+
+def test_activation_does_not_open_a_gate() -> None:
+    world = World()
+    world.add(pod("web").gates("quota"))
+    world.queue.activate([pod("web").info()])
+    assert world.place("web") is Place.GATED
+
+
+def test_a_pod_activated_during_its_attempt_is_tried_again_and_no_other_is() -> None:
+    world = World(FakePolicy(interests={"Fit": []}))
+    world.add(pod("a"), pod("b"))
+    a, b = world.pop(), world.pop()
+    world.queue.activate([a.pod])
+    world.queue.return_unschedulable(a, {"Fit"})
+    world.queue.return_unschedulable(b, {"Fit"})
+    assert (world.place("a"), world.place("b")) == (Place.BACKOFF, Place.UNSCHEDULABLE)
