@@ -1,0 +1,1 @@
+"""Tests of what is shipped beside the package."""

@@ -1,0 +1,154 @@
+"""The manifests: every one parses, they fit together, and the profiles among them are good."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from placewright.api.profile import GROUP, KIND, PLURAL
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import read_profiles
+from placewright.profiles.resolve import resolve
+from placewright.profiles.schema import json_schema
+
+ROOT = Path(__file__).parents[2]
+BASE = ROOT / "manifests" / "base"
+SAMPLES = sorted((ROOT / "manifests" / "samples").glob("*.yaml"))
+Manifest = dict[str, Any]
+
+
+def resources(folder: Path) -> list[Manifest]:
+    """All manifests that a kustomization names, those of other folders included."""
+    found: list[Manifest] = []
+    for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
+        path = (folder / name).resolve()
+        found += resources(path) if path.is_dir() else [each for each in yaml.safe_load_all(path.read_text()) if each]
+    return found
+
+
+@pytest.fixture(scope="module")
+def manifests() -> dict[tuple[str, str], Manifest]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in resources(BASE)}
+
+
+def one(manifests: dict[tuple[str, str], Manifest], kind: str) -> Manifest:
+    (found,) = (each for (its_kind, _), each in manifests.items() if its_kind == kind)
+    return found
+
+
+def test_every_file_of_the_base_is_part_of_it() -> None:
+    named = set(yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"])
+    assert {file.name for file in BASE.glob("*.yaml")} - {"kustomization.yaml"} == {name for name in named if name.endswith(".yaml")}
+
+
+def test_every_manifest_has_what_any_object_needs(manifests: dict[tuple[str, str], Manifest]) -> None:
+    for each in manifests.values():
+        assert {"apiVersion", "kind", "metadata"} <= set(each)
+    assert len(manifests) == len(resources(BASE)), "two manifests have one name"
+
+
+def test_namespaced_objects_live_in_our_namespace_and_others_in_none(manifests: dict[tuple[str, str], Manifest]) -> None:
+    namespace = one(manifests, "Namespace")["metadata"]["name"]
+    namespaced = {"ServiceAccount", "Role", "RoleBinding", "Deployment"}
+    for (kind, name), each in manifests.items():
+        assert each["metadata"].get("namespace") == (namespace if kind in namespaced else None), (kind, name)
+
+
+def test_the_bindings_give_the_roles_to_the_account_that_the_pods_run_as(manifests: dict[tuple[str, str], Manifest]) -> None:
+    account = one(manifests, "ServiceAccount")["metadata"]
+    assert one(manifests, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        binding = one(manifests, kind)
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in manifests
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}]
+
+
+def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manifests: dict[tuple[str, str], Manifest]) -> None:
+    rules = [*one(manifests, "ClusterRole")["rules"], *one(manifests, "Role")["rules"]]
+    rights = {(group, resource, verb) for r in rules for group in r["apiGroups"] for resource in r["resources"] for verb in r["verbs"]}
+    assert not [right for right in rights if "*" in right]
+    assert not [right for right in rights if right[1] in ("secrets", "configmaps", "roles", "clusterroles")]
+    written = {(resource, verb) for _, resource, verb in rights if verb not in ("get", "list", "watch")}
+    assert written == {
+        ("pods/binding", "create"),
+        ("pods/status", "patch"),
+        ("pods", "delete"),
+        ("events", "create"),
+        ("events", "patch"),
+        (f"{PLURAL}/status", "patch"),
+        ("clusterkopfpeerings", "patch"),
+        ("leases", "create"),
+        ("leases", "update"),
+    }
+
+
+def test_only_our_own_peering_may_be_written(manifests: dict[tuple[str, str], Manifest]) -> None:
+    rules = one(manifests, "ClusterRole")["rules"]
+    (rule,) = (rule for rule in rules if "clusterkopfpeerings" in rule["resources"] and "patch" in rule["verbs"])
+    assert rule["resourceNames"] == [one(manifests, "ClusterKopfPeering")["metadata"]["name"]] == ["placewright"]
+
+
+def test_custom_objects_come_with_their_definitions(manifests: dict[tuple[str, str], Manifest]) -> None:
+    definitions = [each["spec"] for (kind, _), each in manifests.items() if kind == "CustomResourceDefinition"]
+    defined = {(f"{spec['group']}/{version['name']}", spec["names"]["kind"]) for spec in definitions for version in spec["versions"]}
+    for each in manifests.values():
+        if "placewright.dev" in each["apiVersion"] or "kopf.dev" in each["apiVersion"]:
+            assert (each["apiVersion"], each["kind"]) in defined
+    assert any(spec["group"] == GROUP and spec["names"]["kind"] == KIND for spec in definitions)
+
+
+def test_the_scheduler_s_pods_are_hardened(manifests: dict[tuple[str, str], Manifest]) -> None:
+    pod = one(manifests, "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        context = container["securityContext"]
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["readOnlyRootFilesystem"] is True
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert container["resources"]["limits"]["memory"]
+        mounted = {mount["name"] for mount in container["volumeMounts"]}
+        assert mounted <= {volume["name"] for volume in pod["volumes"]}
+
+
+def test_the_scheduler_does_not_wait_for_itself(manifests: dict[tuple[str, str], Manifest]) -> None:
+    deployment = one(manifests, "Deployment")
+    profile = one(manifests, KIND)
+    scheduler = deployment["spec"]["template"]["spec"]["schedulerName"]
+    assert scheduler == "default-scheduler" != profile["spec"]["schedulerName"]
+    assert deployment["spec"]["selector"]["matchLabels"] == deployment["spec"]["template"]["metadata"]["labels"]
+
+
+def test_the_default_profile_holds_to_the_schema_and_can_run(manifests: dict[tuple[str, str], Manifest]) -> None:
+    profile = one(manifests, KIND)
+    jsonschema.validate(profile, json_schema())
+    (read,) = read_profiles(profile, "profile.yaml")
+    assert resolve(read, in_tree()).scheduler_name == "placewright"
+
+
+@pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.stem)
+def test_a_sample_is_a_profile_that_can_run(file: Path) -> None:
+    text = file.read_text()
+    for document in yaml.safe_load_all(text):
+        if document["kind"] == KIND:
+            jsonschema.validate(document, json_schema())
+    profiles = read_profiles(text, file.name)
+    assert profiles
+    for profile in profiles:
+        resolve(profile, in_tree())
+
+
+def test_kustomize_builds_the_base(manifests: dict[tuple[str, str], Manifest]) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed: nothing here can run kustomize")
+    built = subprocess.run([kubectl, "kustomize", str(BASE)], capture_output=True, text=True, check=False, timeout=60)
+    assert built.returncode == 0, built.stderr
+    names = {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(built.stdout)}
+    assert names == set(manifests)
