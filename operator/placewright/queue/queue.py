@@ -299,7 +299,8 @@ class SchedulingQueue:
             return None
         if self._flights.get(uid) is not None:
             return Place.IN_FLIGHT
-        return self._lanes[queued.pod.scheduler_name].place_of(uid)
+        lane = self._lanes.get(queued.pod.scheduler_name)
+        return lane.place_of(uid) if lane is not None else None
 
     def pods(self) -> Iterator[tuple[Place, QueuedPod]]:
         """All pods with their places, read from the places themselves."""
