@@ -1,0 +1,46 @@
+# `make demo` and `make test` are all one needs: both set everything up by themselves, once, in .venv.
+# ARGS goes on to the command: `make test ARGS="tests/queue -x"`, `make demo ARGS="--keep"`.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/installed
+ARGS :=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types imports generate generated check clean
+
+help: ## What there is
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+demo: $(READY) ## An embedded cluster, the scheduler at work on it, a profile changed live
+	@$(BIN)/placewright demo $(ARGS)
+
+test: $(READY) ## The whole test suite
+	@$(BIN)/pytest $(ARGS)
+
+lint: $(READY) ## Style, by ruff
+	@$(BIN)/ruff check --quiet operator tests
+
+types: $(READY) ## Types, by mypy --strict
+	@$(BIN)/mypy
+
+imports: $(READY) ## Which room may import which
+	@$(BIN)/lint-imports --no-logo --no-cache
+
+generate: $(READY) ## Write the files that are made from code
+	@$(BIN)/python -m placewright.profiles.crd > crds/schedulingprofiles.yaml.new
+	@mv crds/schedulingprofiles.yaml.new crds/schedulingprofiles.yaml
+
+generated: $(READY) ## Are the files that are made from code up to date?
+	@$(BIN)/python -m placewright.profiles.crd | diff -u crds/schedulingprofiles.yaml - \
+		|| { echo "crds/schedulingprofiles.yaml is out of date: run 'make generate'" >&2; exit 1; }
+
+check: lint types imports generated test ## Everything that CI checks
+
+clean: ## Remove what can be made again
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# The copy of pyproject.toml tells what was installed: a new date on an unchanged file installs nothing.
+$(READY): pyproject.toml
+	@if ! { $(BIN)/python -c pass && cmp -s pyproject.toml $(READY); } 2>/dev/null; then sh .ci/setup $(VENV); fi
+	@cp pyproject.toml $(READY)
