@@ -1,6 +1,7 @@
 """A server that misbehaves on purpose, for what a well-behaved sandbox cannot do: half lines, broken streams, answers that get lost.
 
-Each path has a script; a step answers one request. The last step of a script answers all further requests, so tests do not race with retries.
+Each path has a script; a step answers one request. The last step of a script answers all further requests, so tests do not race with
+retries.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class ApiClient:
 
     @asynccontextmanager
     async def _send(
-        self, method: str, path: str, params: Params, data: bytes | None, content_type: str, timeout: aiohttp.ClientTimeout
+        self, method: str, path: str, params: Params, data: bytes | None, content_type: str, limit: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         await self.access.refresh_when_due()
         try:
@@ -122,7 +122,7 @@ class ApiClient:
                 self._url(path, params),
                 data=data,
                 headers=self._headers(data, content_type),
-                timeout=timeout,
+                timeout=limit,
                 ssl=self.access.tls,
                 proxy=self.access.proxy,
                 server_hostname=self.access.tls_server_name,

@@ -23,9 +23,19 @@ class ConfigError(Exception):
 class RequestError(Exception):
     """A request did not succeed."""
 
+    @property
+    def temporary(self) -> bool:
+        """True when the same request may succeed later."""
+        return False
+
 
 class Unreachable(RequestError):
     """No answer, or half of one. A write may have happened all the same."""
+
+    @property
+    def temporary(self) -> bool:
+        """Always: servers and networks come back."""
+        return True
 
 
 class ApiError(RequestError):
@@ -47,7 +57,7 @@ class ApiError(RequestError):
 
     @property
     def temporary(self) -> bool:
-        """True when the same request may succeed later: 429 and 5xx."""
+        """True for 429 and 5xx."""
         return self.status == TOO_MANY_REQUESTS or self.status >= 500
 
 

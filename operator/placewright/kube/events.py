@@ -12,7 +12,7 @@ import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
-from placewright.kube.retry import Backoff, Sleep
+from placewright.kube.retry import Backoff, Sleep, with_retries
 
 #: Bytes of a note; the API server refuses more.
 LONGEST_NOTE: Final = 1024
@@ -82,6 +82,7 @@ class EventLimits:
         series_interval: seconds between two updates of one series.
         remembered: notes remembered for series.
         attempts: tries a note gets.
+        backoff: waits between them.
     """
 
     queue: int = 10_000
@@ -90,6 +91,7 @@ class EventLimits:
     series_interval: float = 30.0
     remembered: int = 5_000
     attempts: int = 3
+    backoff: Backoff = field(default_factory=lambda: Backoff(initial=0.5, maximum=10.0))
 
 
 class HttpEventRecorder:
@@ -106,7 +108,6 @@ class HttpEventRecorder:
         *,
         core: bool = False,
         limits: EventLimits = EventLimits(),
-        backoff: Backoff = Backoff(initial=0.5, maximum=10.0),  # noqa: B008 - frozen
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Sleep = asyncio.sleep,
@@ -117,7 +118,6 @@ class HttpEventRecorder:
         self._instance = instance[:128]
         self._core = core
         self._limits = limits
-        self._backoff = backoff
         self._clock = clock
         self._now = now
         self._sleep = sleep
@@ -150,11 +150,11 @@ class HttpEventRecorder:
         if self._workers:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), deadline)
+        self.counts.dropped += len(self._waiting) + self._busy
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
         self._workers = []
-        self.counts.dropped += len(self._waiting)
         self._waiting.clear()
 
     # --- recording ---
@@ -219,20 +219,17 @@ class HttpEventRecorder:
                     self._idle.set()
 
     async def _write(self, record: _Record) -> None:
-        for attempt in range(self._limits.attempts):
-            try:
-                await self._send(record)
-            except RequestError as error:
-                if isinstance(error, ApiError) and error.status == CONFLICT and attempt:
-                    # An earlier try was written and only its answer got lost.
-                    return self._done(record)
-                if isinstance(error, ApiError) and not error.temporary:
-                    return self._failed(record, error)
-                if attempt + 1 == self._limits.attempts:
-                    return self._failed(record, error)
-                await self._sleep(self._backoff.delay(attempt, error))
+        limits = self._limits
+        try:
+            await with_retries(lambda: self._send(record), limits.attempts, limits.backoff, self._sleep)
+        except RequestError as error:
+            # Our names are our own: one that exists was written before, and only the answer got lost.
+            if isinstance(error, ApiError) and error.status == CONFLICT:
+                self._done(record)
             else:
-                return self._done(record)
+                self._failed(record, error)
+        else:
+            self._done(record)
 
     async def _send(self, record: _Record) -> None:
         path = self._path(record.namespace)

@@ -11,9 +11,9 @@ from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError, Unreachable
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.events import seconds_time
-from placewright.kube.retry import Backoff, Sleep
+from placewright.kube.retry import Backoff, Sleep, with_retries
 from placewright.kube.status import find_condition, patch_pod_status
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
@@ -52,20 +52,17 @@ class HttpEvictor:
 
     async def _send(self, victim: PodInfo, request: Callable[[], Awaitable[object]]) -> None:
         """Send a request, repeatedly when the server is busy; returns also when the victim is gone or replaced."""
-        for attempt in range(self._attempts):
+
+        async def allowed() -> None:
             if not self._may_evict():
                 raise EvictError(f"evicting {victim.key}: this replica is not the active one")
-            try:
-                await request()
-            except RequestError as error:
-                if isinstance(error, ApiError) and error.status in (NOT_FOUND, CONFLICT):
-                    return
-                final = attempt + 1 == self._attempts
-                if final or not (isinstance(error, Unreachable) or (isinstance(error, ApiError) and error.temporary)):
-                    raise EvictError(f"evicting {victim.key}: {error}") from error
-                await self._sleep(self._backoff.delay(attempt, error))
-            else:
-                return
+            await request()
+
+        try:
+            await with_retries(allowed, self._attempts, self._backoff, self._sleep)
+        except RequestError as error:
+            if not isinstance(error, ApiError) or error.status not in (NOT_FOUND, CONFLICT):
+                raise EvictError(f"evicting {victim.key}: {error}") from error
 
     def _condition(self, victim: PodInfo, preemptor: PodInfo) -> dict[str, object]:
         existing = find_condition(victim.pod, DISRUPTION_TARGET)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import yaml
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException
 from kubernetes.config.incluster_config import (
@@ -29,10 +28,13 @@ from kubernetes.config.incluster_config import (
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from placewright.kube.errors import ConfigError
+from placewright.kube.kubeconfig import Kubeconfig, read_kubeconfig
 
 #: How often credentials that can change are looked at, seconds.
 REFRESH_SECONDS: Final = 30.0
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
+#: Seconds before its end at which a plugin's credential is replaced; the official client's own margin.
+_EXPIRY_MARGIN: Final = 300.0
 
 _log = logging.getLogger(__name__)
 
@@ -111,7 +113,7 @@ def load_config(
     named = kubeconfig or environ.get("KUBECONFIG", "")
     paths = _existing(named or DEFAULT_KUBECONFIG)
     if paths:
-        return _from_kubeconfig(os.pathsep.join(paths), context)
+        return _from_kubeconfig(read_kubeconfig(paths, context))
     if named:
         raise ConfigError(f"kubeconfig {named}: no such file; name one with --kubeconfig or KUBECONFIG")
     if environ.get(SERVICE_HOST_ENV_NAME):
@@ -122,7 +124,7 @@ def load_config(
 
 
 def _existing(paths: str) -> list[str]:
-    return [path for part in paths.split(os.pathsep) if part and (path := os.path.expanduser(part)) and Path(path).exists()]
+    return [str(path) for part in paths.split(os.pathsep) if part and (path := Path(part).expanduser()).exists()]
 
 
 def _in_cluster(
@@ -143,31 +145,31 @@ def _in_cluster(
     return access
 
 
-def _from_kubeconfig(paths: str, context: str | None) -> ClusterAccess:
-    merged, user = _parsed(paths, context)
-    exec_plugin = isinstance(user.get("exec"), dict)
-
+def _from_kubeconfig(file: Kubeconfig) -> ClusterAccess:
     def read() -> tuple[ClusterAccess, KubeConfigLoader]:
         try:
+            merged = KubeConfigMerger(file.paths)  # type: ignore[no-untyped-call]
             loader = KubeConfigLoader(  # type: ignore[no-untyped-call]
-                config_dict=merged.config, active_context=context, config_base_path=None
+                config_dict=merged.config, active_context=file.context, config_base_path=None
             )
-            access = _access(_configured(loader), paths)
-            access.context = str(loader.current_context["name"])
+            access = _access(_configured(loader), file.paths)
         except Exception as error:  # noqa: BLE001
-            # The official client lets TypeError, KeyError, binascii.Error and more escape for files of the wrong shape.
-            raise ConfigError(f"kubeconfig {paths}: {_one_line(error)}") from None
-        if exec_plugin and not access.authorization and not loader.__dict__.get("cert_file"):
-            raise ConfigError(
-                f"kubeconfig {paths}: users[].user.exec: {user['exec'].get('command')!r} gave no credentials; "
-                "it must print an ExecCredential with a token or a client certificate"
-            )
+            # For values of a wrong shape the official client lets TypeError, KeyError, binascii.Error, SSLError and more escape.
+            raise ConfigError(f"kubeconfig {file.paths}: context {file.context}: {_one_line(error)}") from None
+        if "exec" in file.user and not access.authorization and not loader.__dict__.get("cert_file"):
+            raise ConfigError(f"kubeconfig {file.paths}: {_no_credentials(file.user['exec'])}")
+        access.context = file.context
         return access, loader
 
     access, loader = read()
-    if exec_plugin or "tokenFile" in user or "auth-provider" in user:
-        access.reload = _KubeconfigReload(access, loader, read, token_file="tokenFile" in user)
+    if file.user.keys() & {"exec", "tokenFile", "auth-provider"}:
+        access.reload = _KubeconfigReload(access, loader, read, token_file="tokenFile" in file.user)
     return access
+
+
+def _no_credentials(plugin: Any) -> str:
+    command = plugin.get("command") if isinstance(plugin, dict) else plugin
+    return f"users[].user.exec: {command!r} gave no credentials; it must print an ExecCredential with a token or a client certificate"
 
 
 @dataclass(slots=True)
@@ -185,44 +187,9 @@ class _KubeconfigReload:
         return self.access
 
     def _expired(self) -> bool:
-        # The same margin as the official client's own hook, which does not cover certificates that a plugin gave.
+        # The official client's own hook does not cover certificates that a plugin gave.
         expiry = self.loader.__dict__.get("expiry")
         return expiry is not None and expiry.timestamp() - _EXPIRY_MARGIN <= time.time()
-
-
-_EXPIRY_MARGIN: Final = 300.0
-
-
-def _parsed(paths: str, context: str | None) -> tuple[KubeConfigMerger, dict[str, Any]]:
-    """The merged files, and the user entry of the context; raises `ConfigError` for what is no kubeconfig."""
-    try:
-        merged = KubeConfigMerger(paths)  # type: ignore[no-untyped-call]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"kubeconfig {paths}: not YAML: {_one_line(error)}") from None
-    except Exception as error:  # noqa: BLE001
-        raise ConfigError(f"kubeconfig {paths}: {_one_line(error)}; a kubeconfig is a mapping of kind Config") from None
-    config = merged.config.value if merged.config is not None else None
-    if not isinstance(config, dict):
-        raise ConfigError(f"kubeconfig {paths}: found {type(config).__name__}; a kubeconfig is a mapping of kind Config")
-    for section in ("clusters", "contexts"):
-        if not isinstance(config.get(section), list) or not config[section]:
-            raise ConfigError(f"kubeconfig {paths}: {section}: found {config.get(section)!r}; a list with at least one entry is needed")
-    chosen = str(context or config.get("current-context") or "")
-    entries = _by_name(config["contexts"])
-    if chosen not in entries:
-        where = "--context" if context else "current-context"
-        raise ConfigError(f"kubeconfig {paths}: {where}: found {chosen!r}; allowed: {', '.join(sorted(entries))}")
-    user_name = (entries[chosen].get("context") or {}).get("user") or ""
-    users = _by_name(config.get("users"))
-    if user_name and user_name not in users:
-        raise ConfigError(f"kubeconfig {paths}: users: no entry named {user_name!r}, which context {chosen!r} uses")
-    return merged, users.get(user_name, {}).get("user") or {}
-
-
-def _by_name(entries: Any) -> dict[str, dict[str, Any]]:
-    # The merger wraps each entry, to remember its file.
-    plain = [getattr(entry, "value", entry) for entry in entries or ()]
-    return {str(entry.get("name")): entry for entry in plain if isinstance(entry, dict)}
 
 
 def _configured(loader: Loader) -> Configuration:
@@ -233,8 +200,6 @@ def _configured(loader: Loader) -> Configuration:
 
 def _access(configuration: Configuration, source: str) -> ClusterAccess:
     server = str(configuration.host)
-    if not server.startswith(("http://", "https://")):
-        raise ConfigException(f"clusters[].cluster.server: found {server!r}; a URL with http:// or https:// is needed")
     return ClusterAccess(
         server=server,
         tls=_tls(configuration) if server.startswith("https://") else True,

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from placewright.kube.errors import ApiError, RequestError, Unreachable
+from placewright.kube.errors import ApiError, RequestError
 
 T = TypeVar("T")
 #: Waits that many seconds; `asyncio.sleep` but in tests.
@@ -81,7 +81,24 @@ async def until_answered(call: Callable[[], Awaitable[T]], backoff: Backoff, sle
         try:
             return await call()
         except RequestError as error:
-            if not isinstance(error, Unreachable) and not (isinstance(error, ApiError) and error.temporary):
+            if not error.temporary:
                 raise
             await sleep(backoff.delay(attempt, error))
             attempt += 1
+
+
+async def with_retries(
+    call: Callable[[], Awaitable[T]], attempts: int, backoff: Backoff, sleep: Sleep = asyncio.sleep
+) -> T:
+    """Repeat `call` at most `attempts` times in all while its errors are temporary; the last error is raised.
+
+    Only for what may be done twice: an answer that got lost does not mean that nothing happened.
+    """
+    for attempt in range(attempts - 1):
+        try:
+            return await call()
+        except RequestError as error:
+            if not error.temporary:
+                raise
+            await sleep(backoff.delay(attempt, error))
+    return await call()

@@ -20,7 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.events import seconds_time
-from placewright.kube.retry import Backoff, Sleep
+from placewright.kube.retry import Backoff, Sleep, with_retries
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -139,22 +139,17 @@ class HttpStatusWriter:
         if patch is None:
             self.counts.unchanged += 1
             return
-        for attempt in range(self._attempts):
-            try:
-                await patch_pod_status(self._client, verdict.pod, patch)
-            except ApiError as error:
-                if error.status in (NOT_FOUND, CONFLICT):
-                    self.counts.vanished += 1
-                    return
-                if not error.temporary or attempt + 1 == self._attempts:
-                    return self._failed(verdict, error)
-                await self._sleep(self._backoff.delay(attempt, error))
-            except RequestError as error:
-                if attempt + 1 == self._attempts:
-                    return self._failed(verdict, error)
-                await self._sleep(self._backoff.delay(attempt, error))
+        try:
+            await with_retries(
+                lambda: patch_pod_status(self._client, verdict.pod, patch), self._attempts, self._backoff, self._sleep
+            )
+        except RequestError as error:
+            if isinstance(error, ApiError) and error.status in (NOT_FOUND, CONFLICT):
+                self.counts.vanished += 1
             else:
-                return self._done(verdict, patch)
+                self._failed(verdict, error)
+        else:
+            self._done(verdict, patch)
 
     def _patch(self, verdict: _Verdict) -> dict[str, Any] | None:
         """The status part of the patch, or None when the pod says all that already."""

@@ -1,8 +1,8 @@
 """Who we are among the replicas: one identity and one priority for the life of the process.
 
-Kopf's peering lets the highest priority work and pauses all whose priority is equal. So the priority must never be equal, and a newcomer must
-not take over from a replica that works: the older outranks the younger. All our priorities are negative, so that a person's `kopf freeze`
-(100) or `kopf run --dev` (666) outranks every replica, as Kopf's users expect.
+Kopf's peering lets the highest priority work and pauses all whose priority is equal. So the priority must never be equal, and a newcomer
+must not take over from a replica that works: the older outranks the younger. All our priorities are negative, so that a person's
+`kopf freeze` (100) or `kopf run --dev` (666) outranks every replica, as Kopf's users expect.
 """
 
 from __future__ import annotations

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+from fake_api import FakeApi, answer, hang_up, refuse
+
+from placewright.kube.client import ApiClient
+from placewright.kube.discovery import ServedResources, Wanted, discover, version_rank
+from placewright.kube.errors import ApiError, Unreachable
+from placewright.kube.events import uses_core_events
+from placewright.kube.login import load_config
+from placewright.sandbox.server import Sandbox
+
+
+def serve(api: FakeApi, served: dict[str, list[str]]) -> None:
+    """Answer discovery: `policy/v1` to the names of its resources; `v1` is the core group."""
+    groups: dict[str, list[str]] = {}
+    for group_version, names in served.items():
+        group, _, version = group_version.rpartition("/")
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        api.on(f"GET {root}", answer({"kind": "APIResourceList", "resources": [{"name": name} for name in names]}))
+        if group:
+            groups.setdefault(group, []).append(version)
+    listed = [{"name": group, "versions": [{"version": version} for version in versions]} for group, versions in groups.items()]
+    api.on("GET /apis", answer({"kind": "APIGroupList", "groups": listed}))
+
+
+KUBERNETES_1_20 = {
+    "v1": ["pods", "pods/binding", "nodes", "events"],
+    "policy/v1beta1": ["poddisruptionbudgets"],
+    "storage.k8s.io/v1": ["storageclasses", "csinodes"],
+    "storage.k8s.io/v1beta1": ["csistoragecapacities", "csinodes"],
+    "events.k8s.io/v1": ["events"],
+    "metrics.example/v1": ["pods"],
+}
+
+
+async def discovered(served: dict[str, list[str]]) -> ServedResources:
+    async with FakeApi() as api, api.client() as client:
+        serve(api, served)
+        return await discover(client)
+
+
+async def test_an_old_server_gives_its_beta_versions() -> None:
+    served = await discovered(KUBERNETES_1_20)
+    assert served.best("", "pods") == "/api/v1/pods"
+    assert served.best("policy", "poddisruptionbudgets") == "/apis/policy/v1beta1/poddisruptionbudgets"
+    assert served.best("storage.k8s.io", "csistoragecapacities") == "/apis/storage.k8s.io/v1beta1/csistoragecapacities"
+    assert served.best("storage.k8s.io", "csinodes") == "/apis/storage.k8s.io/v1/csinodes"
+    assert served.best("resource.k8s.io", "resourceclaims") is None
+    assert not uses_core_events(served)
+
+
+async def test_a_stable_version_goes_before_a_beta_whatever_their_order() -> None:
+    served = await discovered({"policy/v1beta1": ["poddisruptionbudgets"], "policy/v1": ["poddisruptionbudgets"], "v1": []})
+    assert served.best("policy", "poddisruptionbudgets") == "/apis/policy/v1/poddisruptionbudgets"
+
+
+async def test_only_versions_that_the_caller_can_read_are_chosen() -> None:
+    served = await discovered({"resource.k8s.io/v1alpha2": ["resourceclaims"], "v1": []})
+    assert served.best("resource.k8s.io", "resourceclaims", ("v1", "v1beta1")) is None
+
+
+async def test_without_events_k8s_io_core_events_are_written() -> None:
+    assert uses_core_events(await discovered({"v1": ["events"], "events.k8s.io/v1beta1": ["events"]}))
+
+
+async def test_groups_nobody_asks_for_and_subresources_are_left_out() -> None:
+    served = await discovered(KUBERNETES_1_20)
+    assert ("metrics.example", "pods") not in served.served
+    assert ("", "pods/binding") not in served.served
+
+
+def test_versions_are_ordered_as_kubernetes_orders_them() -> None:
+    names = ["v1alpha1", "nonsense", "v2", "v1beta2", "v1", "v1beta10"]
+    assert sorted(names, key=version_rank, reverse=True) == ["v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "nonsense"]
+
+
+def test_what_lacks_is_said_once_with_what_does_not_work_then(caplog: pytest.LogCaptureFixture) -> None:
+    served = ServedResources({})
+    wanted = Wanted("policy", "poddisruptionbudgets", ("v1", "v1beta1"), "preemption sees no budgets")
+    with caplog.at_level(logging.WARNING):
+        assert served.find(wanted) is None and served.find(wanted) is None
+    assert caplog.messages == ["API server does not serve poddisruptionbudgets.policy in v1 or v1beta1: preemption sees no budgets"]
+
+
+async def test_a_group_we_may_not_see_is_one_that_is_not_served() -> None:
+    async with FakeApi() as api, api.client() as client:
+        api.on("GET /apis", answer({"groups": [{"name": "policy", "versions": [{"version": "v1"}]}]}))
+        api.on("GET /apis/policy/v1", refuse(403, "Forbidden"))
+        api.on("GET /api/v1", answer({"resources": [{"name": "pods"}]}))
+        served = await discover(client)
+    assert served.best("policy", "poddisruptionbudgets") is None and served.best("", "pods") == "/api/v1/pods"
+
+
+async def test_a_server_that_does_not_answer_is_an_error_and_not_an_empty_server() -> None:
+    async with FakeApi() as api, api.client() as client:
+        api.on("GET /apis", hang_up(), answer({"groups": []}))
+        api.on("GET /api/v1", refuse(503, "ServiceUnavailable"))
+        with pytest.raises((Unreachable, ApiError)):
+            await discover(client)
+        with pytest.raises(ApiError, match="503"):
+            await discover(client)
+
+
+async def test_the_sandbox_serves_what_the_scheduler_reads() -> None:
+    async with Sandbox() as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
+        served = await discover(client)
+    for group, resource in [("", "pods"), ("", "nodes"), ("policy", "poddisruptionbudgets"), ("events.k8s.io", "events")]:
+        assert served.best(group, resource) is not None

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+from fake_api import FakeApi, Step, answer, bookmark, event, hang_up, listing, node, refuse, stream
+from recording import RecordingSink
+
+from placewright.api.objects import Node
+from placewright.kube.client import ApiClient
+from placewright.kube.reflector import Reflector, Reflectors, Source
+from placewright.kube.retry import Backoff
+
+NODES = "/api/v1/nodes"
+GONE = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
+
+
+class Watching:
+    """A fake server, a client and one reflector of nodes."""
+
+    def __init__(self, api: FakeApi, client: ApiClient) -> None:
+        self.api = api
+        self.sink = RecordingSink()
+        self.forever = asyncio.Event()
+        quick = Backoff(initial=0.001, maximum=0.002)
+        self.reflector = Reflector(client, Source(NODES, Node), self.sink, backoff=quick)
+        self.group = Reflectors([self.reflector])
+
+    def lists(self, *steps: Step) -> None:
+        self.api.on(f"GET {NODES}", *steps)
+
+    def watches(self, *steps: Step) -> None:
+        """The steps, and then one watch that stays silent."""
+        self.api.on(f"WATCH {NODES}", *steps, stream(self.forever))
+
+    @property
+    def versions(self) -> list[str]:
+        return [one.query["resourceVersion"] for one in self.api.asked("WATCH")]
+
+
+@pytest.fixture
+async def watching() -> AsyncIterator[Watching]:
+    async with FakeApi() as api, api.client() as client:
+        made = Watching(api, client)
+        yield made
+        made.forever.set()
+        await made.group.stop()
+
+
+async def test_pages_are_listed_one_after_another_and_then_watched_from_where_the_list_ended(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"), following="more")), answer(listing(node("b"), version="12")))
+    watching.watches(stream(event("ADDED", node("c", "13")), watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("added", "c")
+    assert watching.sink.heard == [("added", "a"), ("added", "b"), ("synced",), ("added", "c")]
+    first, second = watching.api.asked("GET")
+    assert first.query["limit"] == "500" and second.query["continue"] == "more"
+    assert watching.versions == ["12"]
+    assert watching.api.asked("WATCH")[0].query["allowWatchBookmarks"] == "true"
+
+
+async def test_selectors_go_to_the_server_with_list_and_watch() -> None:
+    async with FakeApi() as api, api.client() as client:
+        api.on("GET /api/v1/pods", answer(listing()))
+        forever = asyncio.Event()
+        api.on("WATCH /api/v1/pods", stream(forever))
+        group = Reflectors([Reflector(client, Source("/api/v1/pods", Node, "spec.nodeName!=", "app=web"), RecordingSink())])
+        group.start()
+        (watch,) = await api.until_asked("WATCH")
+        await group.stop()
+        for request in (api.asked("GET")[0], watch):
+            assert request.query["fieldSelector"] == "spec.nodeName!=" and request.query["labelSelector"] == "app=web"
+
+
+async def test_a_broken_stream_is_resumed_after_the_last_event_without_a_new_list(watching: Watching) -> None:
+    watching.lists(answer(listing(version="10")))
+    watching.watches(stream(event("ADDED", node("a", "11")), broken=True), stream(event("ADDED", node("b", "12")), watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("added", "b")
+    assert watching.versions == ["10", "11"]
+    assert len(watching.api.asked("GET")) == 1
+
+
+async def test_a_bookmark_moves_the_place_to_resume_from(watching: Watching) -> None:
+    watching.lists(answer(listing(version="10")))
+    watching.watches(stream(bookmark("77")))
+    watching.group.start()
+    await watching.api.until_asked("WATCH", times=2)
+    assert watching.versions[:2] == ["10", "77"]
+    assert watching.sink.heard == [("synced",)]
+
+
+async def test_a_line_that_spans_chunks_is_one_event(watching: Watching) -> None:
+    watching.lists(answer(listing()))
+    line = event("ADDED", node("a", "11", metadata_padding="x" * 3_000_000))
+    watching.watches(stream(line[:10], line[10:1_000_000], line[1_000_000:], watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("added", "a")
+    assert watching.reflector.counts.malformed == 0
+
+
+async def test_a_half_written_last_line_is_dropped_and_asked_for_again(watching: Watching) -> None:
+    watching.lists(answer(listing(version="10")))
+    line = event("ADDED", node("b", "12"))
+    watching.watches(stream(event("ADDED", node("a", "11")) + line[:40], broken=True), stream(line, watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("added", "b")
+    assert watching.versions == ["10", "11"]
+    assert watching.reflector.counts.malformed == 0
+
+
+async def test_410_in_the_stream_lists_again_and_tells_what_vanished(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"), node("b"))), answer(listing(node("a"), node("c"), version="50")))
+    watching.watches(stream(event("ERROR", GONE)), stream(watching.forever))
+    watching.group.start()
+    await watching.sink.until_synced(2)
+    assert watching.sink.heard[3:] == [("added", "c"), ("deleted", "b"), ("synced",)]
+    assert sorted(watching.reflector.store) == ["a", "c"]
+    await watching.api.until_asked("WATCH", times=2)
+    assert watching.versions == ["10", "50"]
+
+
+async def test_410_as_the_status_of_the_watch_lists_again(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"))), answer(listing()))
+    watching.watches(refuse(410, "Gone"))
+    watching.group.start()
+    await watching.sink.until_heard("deleted", "a")
+    assert watching.reflector.counts.expired == 1
+
+
+async def test_pages_that_expire_half_way_are_listed_as_a_whole_and_nothing_is_told_twice(watching: Watching) -> None:
+    watching.lists(
+        answer(listing(node("a"), following="more")), refuse(410, "Expired"), answer(listing(node("a"), node("b")))
+    )
+    watching.watches()
+    watching.group.start()
+    await watching.sink.until_synced()
+    assert watching.sink.heard == [("added", "a"), ("added", "b"), ("synced",)]
+    assert "limit" not in watching.api.asked("GET")[2].query
+
+
+async def test_a_list_that_breaks_off_tells_no_deletions(watching: Watching) -> None:
+    watching.lists(
+        answer(listing(node("a"), node("b"))),
+        answer(listing(node("a"), following="more")),
+        refuse(500, "InternalError"),
+        answer(listing(node("a"), node("b"), version="60")),
+    )
+    watching.watches(stream(event("ERROR", GONE)), stream(watching.forever))
+    watching.group.start()
+    await watching.sink.until_synced(2)
+    assert ("deleted", "b") not in watching.sink.heard
+
+
+async def test_errors_and_a_server_that_hangs_up_are_waited_out(watching: Watching) -> None:
+    watching.lists(refuse(500, "InternalError"), refuse(429, "TooManyRequests"), hang_up(), answer(listing(node("a"))))
+    watching.watches(refuse(503), hang_up(), stream(event("ADDED", node("b", "11")), watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("added", "b")
+    assert watching.sink.heard == [("added", "a"), ("synced",), ("added", "b")]
+
+
+async def test_an_error_event_other_than_410_resumes_the_watch(watching: Watching) -> None:
+    watching.lists(answer(listing(version="10")))
+    watching.watches(
+        stream(event("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})),
+        stream(event("ADDED", node("a", "11")), watching.forever),
+    )
+    watching.group.start()
+    await watching.sink.until_heard("added", "a")
+    assert len(watching.api.asked("GET")) == 1
+
+
+async def test_a_line_of_garbage_leads_to_a_new_list(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"))), answer(listing(node("b"), version="30")))
+    watching.watches(stream(b"<html>out of order</html>\n"))
+    watching.group.start()
+    await watching.sink.until_synced(2)
+    assert sorted(watching.reflector.store) == ["b"]
+    assert watching.reflector.counts.malformed == 1
+
+
+async def test_a_list_of_garbage_is_asked_for_again(watching: Watching) -> None:
+    watching.lists(answer("out of order"), answer(listing(node("a"))))
+    watching.watches()
+    watching.group.start()
+    await watching.sink.until_heard("added", "a")
+
+
+async def test_a_bad_object_is_logged_once_and_counted_and_the_others_go_on(
+    watching: Watching, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = node("bad", "1", spec={"taints": 7})
+    watching.lists(answer(listing(node("a"), bad)))
+    watching.watches(stream(event("MODIFIED", bad), event("MODIFIED", bad), event("ADDED", node("c", "12")), watching.forever))
+    with caplog.at_level(logging.WARNING):
+        watching.group.start()
+        await watching.sink.until_heard("added", "c")
+    assert watching.reflector.counts.bad_objects == 3
+    assert sum("bad ignored" in line for line in caplog.messages) == 1
+
+
+async def test_a_known_object_that_becomes_unreadable_stays_as_last_read_even_over_a_new_list(watching: Watching) -> None:
+    bad = node("a", "11", spec={"taints": 7})
+    watching.lists(answer(listing(node("a", "1"))), answer(listing(bad)))
+    watching.watches(stream(event("MODIFIED", bad), event("ERROR", GONE)))
+    watching.group.start()
+    await watching.sink.until_synced(2)
+    assert watching.sink.heard == [("added", "a"), ("synced",), ("synced",)]
+    assert watching.reflector.store["a"].metadata.resource_version == "1"
+
+
+async def test_an_unreadable_object_is_still_told_as_deleted(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"))))
+    watching.watches(stream(event("DELETED", node("a", "11", spec={"taints": 7})), watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("deleted", "a")
+
+
+async def test_the_same_event_twice_is_told_once(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a", "5"))))
+    added, deleted, last = event("ADDED", node("a", "5")), event("DELETED", node("a", "11")), event("ADDED", node("z", "12"))
+    watching.watches(stream(added, added, deleted, deleted, last, watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("added", "z")
+    assert watching.sink.heard == [("added", "a"), ("synced",), ("deleted", "a"), ("added", "z")]
+
+
+async def test_a_namesake_is_told_as_a_deletion_and_an_addition(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a", "5", uid="one"))), answer(listing(node("a", "40", uid="two"))))
+    watching.watches(stream(event("ERROR", GONE)))
+    watching.group.start()
+    await watching.sink.until_synced(2)
+    assert watching.sink.heard[2:] == [("deleted", "a"), ("added", "a"), ("synced",)]
+
+
+async def test_a_sink_that_fails_on_one_object_still_hears_of_the_others(watching: Watching) -> None:
+    class Picky(RecordingSink):
+        def changed(self, old: Node | None, new: Node) -> None:
+            if new.metadata.name == "a":
+                raise RuntimeError("not this one")
+            super().changed(old, new)
+
+    picky = Picky()
+    watching.reflector._sink = picky
+    watching.lists(answer(listing(node("a"), node("b"))))
+    watching.watches()
+    watching.group.start()
+    await picky.until_synced()
+    assert picky.heard == [("added", "b"), ("synced",)]
+    assert watching.reflector.counts.sink_errors == 1
+
+
+async def test_a_forbidden_collection_is_said_once_and_named_as_not_synced(
+    watching: Watching, caplog: pytest.LogCaptureFixture
+) -> None:
+    watching.lists(refuse(403, "Forbidden"))
+    with caplog.at_level(logging.WARNING):
+        watching.group.start()
+        await watching.api.until_asked("GET", times=3)
+    assert watching.group.unsynced() == [NODES]
+    assert sum("403 Forbidden" in line for line in caplog.messages) == 1
+
+
+async def test_retry_after_is_obeyed_before_the_list_is_asked_for_again() -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async with FakeApi() as api, api.client() as client:
+        sink, forever = RecordingSink(), asyncio.Event()
+        api.on(f"GET {NODES}", refuse(429, "TooManyRequests", **{"Retry-After": "7"}), answer(listing()))
+        api.on(f"WATCH {NODES}", stream(forever))
+        group = Reflectors([Reflector(client, Source(NODES, Node), sink, backoff=Backoff(0.1, 0.1), sleep=sleep)])
+        group.start()
+        await sink.until_synced()
+        await group.stop()
+    assert len(waited) == 1 and 7 <= waited[0] <= 7.1
+
+
+async def test_wait_synced_returns_when_all_lists_are_complete(watching: Watching) -> None:
+    gate = asyncio.Event()
+
+    async def late(request: object) -> object:
+        await gate.wait()
+        return await answer(listing())(request)  # type: ignore[arg-type]
+
+    watching.lists(late)  # type: ignore[arg-type]
+    watching.watches()
+    watching.group.start()
+    waiting = asyncio.create_task(watching.group.wait_synced())
+    await watching.api.until_asked("GET")
+    assert not waiting.done()
+    gate.set()
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_slow_answers_to_one_collection_do_not_hold_up_another(watching: Watching) -> None:
+    gate = asyncio.Event()
+
+    async def slow(_: object) -> object:
+        await gate.wait()
+        return await refuse(500)(_)  # type: ignore[arg-type]
+
+    watching.lists(answer(listing(node("a"))))
+    watching.watches()
+    watching.api.on("GET /api/v1/pods", slow)  # type: ignore[arg-type]
+    other = Reflector(watching.reflector._client, Source("/api/v1/pods", Node), RecordingSink())
+    group = Reflectors([other, watching.reflector])
+    group.start()
+    await watching.sink.until_synced()
+    assert group.unsynced() == ["/api/v1/pods"]
+    gate.set()
+    await group.stop()

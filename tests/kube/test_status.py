@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+from fake_api import FakeApi, answer, hang_up, refuse
+from pods import pod
+
+from placewright.api.decode import decode
+from placewright.api.errors import EvictError
+from placewright.api.objects import NodeName, Pod
+from placewright.api.pods import PodInfo
+from placewright.kube.client import ApiClient
+from placewright.kube.evictor import HttpEvictor
+from placewright.kube.login import load_config
+from placewright.kube.profiles import patch_status, profile_path
+from placewright.kube.retry import Backoff
+from placewright.kube.status import HttpStatusWriter
+from placewright.sandbox.server import Sandbox
+
+STATUS = "PATCH /api/v1/namespaces/shop/pods/web/status"
+DELETE = "DELETE /api/v1/namespaces/shop/pods/web"
+OK = answer({})
+NOON = datetime(2030, 1, 2, 12, 0, 0, tzinfo=UTC)
+SAID = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/3 nodes are available",
+    "lastTransitionTime": "2029-05-05T05:05:05Z",
+}
+
+
+class Office:
+    """A fake server, and writers whose waits take no time."""
+
+    def __init__(self, api: FakeApi, client: ApiClient) -> None:
+        self.api = api
+        self.client = client
+        self.quick = Backoff(0.1, 0.1)
+        self.active = True
+
+    def writer(self, **options: Any) -> HttpStatusWriter:
+        return HttpStatusWriter(self.client, backoff=self.quick, now=lambda: NOON, sleep=self._sleep, **options)
+
+    def evictor(self) -> HttpEvictor:
+        return HttpEvictor(self.client, lambda: self.active, backoff=self.quick, now=lambda: NOON, sleep=self._sleep)
+
+    async def _sleep(self, _: float) -> None:
+        return
+
+    @property
+    def patches(self) -> list[Any]:
+        return [one.body for one in self.api.asked("PATCH")]
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    async with FakeApi() as api, api.client() as client:
+        yield Office(api, client)
+
+
+def unschedulable(writer: HttpStatusWriter, info: Any, nominated: str | None = None, message: str = "0/3 nodes are available") -> None:
+    writer.pod_unscheduled(info, "Unschedulable", message, None if nominated is None else NodeName(nominated))
+
+
+async def test_the_condition_is_written_as_a_strategic_merge_with_the_pods_uid(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod("web", uid="u-1", generation=4), "node-7")
+    await writer.close()
+    (request,) = office.api.asked("PATCH")
+    assert request.headers["Content-Type"] == "application/strategic-merge-patch+json"
+    condition = SAID | {"lastTransitionTime": "2030-01-02T12:00:00Z", "observedGeneration": 4}
+    assert request.body == {"metadata": {"uid": "u-1"}, "status": {"conditions": [condition], "nominatedNodeName": "node-7"}}
+
+
+async def test_nothing_is_written_when_the_pod_says_it_already(office: Office) -> None:
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod(conditions=[SAID], nominatedNodeName="node-7"), "node-7")
+    unschedulable(writer, pod("other", conditions=[SAID]))
+    await writer.close()
+    assert office.patches == [] and writer.counts.unchanged == 2
+
+
+async def test_nothing_is_written_twice_while_our_copy_of_the_pod_is_old(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    writer.start()
+    stale = pod()
+    unschedulable(writer, stale, "node-7")
+    await writer._idle.wait()
+    unschedulable(writer, stale, "node-7")
+    unschedulable(writer, stale)
+    await writer.close()
+    assert len(office.patches) == 1
+
+
+async def test_somebody_elses_change_to_the_condition_is_seen_by_the_pods_new_version(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod(version="1"))
+    await writer._idle.wait()
+    unschedulable(writer, pod(version="2", conditions=[SAID | {"message": "somebody wrote this"}]))
+    await writer.close()
+    assert len(office.patches) == 2
+
+
+async def test_the_transition_time_is_kept_when_only_the_message_changes_and_new_when_the_status_flips(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod(conditions=[SAID | {"message": "old"}]))
+    await writer._idle.wait()
+    unschedulable(writer, pod(uid="second", conditions=[SAID | {"status": "True"}]))
+    await writer.close()
+    times = [body["status"]["conditions"][0]["lastTransitionTime"] for body in office.patches]
+    assert times == ["2029-05-05T05:05:05Z", "2030-01-02T12:00:00Z"]
+
+
+async def test_a_nomination_is_left_cleared_or_set(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    for nominated in (None, "", "node-8"):
+        writer.start()
+        unschedulable(writer, pod(uid=f"u-{nominated}", conditions=[SAID], nominatedNodeName="node-7"), nominated)
+        await writer.close()
+    assert [body["status"] for body in office.patches] == [{"nominatedNodeName": None}, {"nominatedNodeName": "node-8"}]
+
+
+async def test_only_the_latest_verdict_about_a_pod_is_written_and_keeps_a_nomination_that_waits(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    unschedulable(writer, pod(), "node-7", "first")
+    unschedulable(writer, pod(), None, "second")
+    unschedulable(writer, pod(), None, "third")
+    writer.start()
+    await writer.close()
+    (body,) = office.patches
+    assert body["status"]["conditions"][0]["message"] == "third" and body["status"]["nominatedNodeName"] == "node-7"
+    assert writer.counts.overtaken == 2
+
+
+async def test_two_writes_about_one_pod_do_not_overtake_each_other(office: Office) -> None:
+    under_way = 0
+
+    async def slow(_: web.Request) -> web.StreamResponse:
+        nonlocal under_way
+        under_way += 1
+        assert under_way == 1
+        await office.api.open.wait()
+        under_way -= 1
+        return web.json_response({})
+
+    office.api.on(STATUS, slow)
+    writer = office.writer(workers=3)
+    writer.start()
+    unschedulable(writer, pod(), message="one")
+    await office.api.until_asked("PATCH")
+    unschedulable(writer, pod(), message="two")
+    office.api.open.set()
+    await writer.close()
+    assert [body["status"]["conditions"][0]["message"] for body in office.patches] == ["one", "two"]
+
+
+@pytest.mark.parametrize("status", [404, 409])
+async def test_a_pod_that_is_gone_or_replaced_is_dropped_without_a_word(
+    office: Office, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    office.api.on(STATUS, refuse(status))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod())
+    await writer.close()
+    assert writer.counts.vanished == 1 and len(office.patches) == 1 and caplog.messages == []
+
+
+async def test_a_busy_server_is_tried_again(office: Office) -> None:
+    office.api.on(STATUS, refuse(429), refuse(500), hang_up(), OK)
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod())
+    await writer.close()
+    assert writer.counts.written == 1
+
+
+async def test_on_a_server_other_conditions_of_the_pod_stay() -> None:
+    async with Sandbox() as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
+        path = "/api/v1/namespaces/default/pods"
+        await client.post(path, {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        other = {"type": "example.com/Other", "status": "True"}
+        raw = await client.patch(f"{path}/web/status", {"status": {"conditions": [other]}})
+        writer = HttpStatusWriter(client)
+        writer.start()
+        writer.pod_unscheduled(PodInfo(decode(raw, Pod)), "Unschedulable", "no node", NodeName("node-1"))
+        await writer.close()
+        found = await client.get_as(f"{path}/web", Pod)
+    assert {one.type: one.status for one in found.status.conditions or ()} == {"example.com/Other": "True", "PodScheduled": "False"}
+    assert found.status.nominated_node_name == "node-1"
+
+
+async def test_a_victim_is_marked_and_then_deleted_by_uid(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    office.api.on(DELETE, OK)
+    await office.evictor().evict(pod("web", uid="u-1", generation=2), pod("important"), NodeName("node-1"))
+    mark, deletion = office.api.requests
+    assert mark.body["metadata"] == {"uid": "u-1"}
+    assert mark.body["status"]["conditions"] == [
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": "placewright: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": "2030-01-02T12:00:00Z",
+            "observedGeneration": 2,
+        }
+    ]
+    assert deletion.method == "DELETE" and deletion.body["preconditions"] == {"uid": "u-1"}
+
+
+@pytest.mark.parametrize("gone", [404, 409])
+async def test_a_victim_that_is_gone_or_replaced_is_fine(office: Office, gone: int) -> None:
+    office.api.on(STATUS, refuse(gone))
+    office.api.on(DELETE, refuse(gone))
+    await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+
+
+async def test_an_eviction_survives_a_busy_server(office: Office) -> None:
+    office.api.on(STATUS, refuse(503), OK)
+    office.api.on(DELETE, hang_up(), refuse(429), OK)
+    await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+    assert len(office.api.asked("DELETE")) == 3
+
+
+async def test_an_eviction_that_fails_is_said(office: Office) -> None:
+    office.api.on(STATUS, refuse(403, "Forbidden"))
+    with pytest.raises(EvictError, match="shop/web: 403 Forbidden"):
+        await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+    assert office.api.asked("DELETE") == []
+
+
+async def test_a_standby_evicts_nobody(office: Office) -> None:
+    office.active = False
+    with pytest.raises(EvictError, match="not the active one"):
+        await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+    assert office.api.requests == []
+
+
+async def test_a_profiles_status_is_merged_under_our_field_manager(office: Office) -> None:
+    office.api.on("PATCH /apis/placewright.dev/v1alpha1/schedulingprofiles/batch/status", OK)
+    await patch_status(office.client, profile_path("batch"), {"activeGeneration": 3})
+    (request,) = office.api.asked("PATCH")
+    assert request.body == {"status": {"activeGeneration": 3}} and request.query["fieldManager"] == "placewright"
+    assert request.headers["Content-Type"] == "application/merge-patch+json"
