@@ -14,6 +14,7 @@ from placewright.framework.events import (
     Hint,
     interest,
 )
+from placewright.queue.hints import Hints
 from placewright.queue.inflight import Flights
 from placewright.queue.queue import AlreadyQueuedError
 from placewright.queue.queued import Place, QueuedPod
@@ -152,6 +153,13 @@ def test_a_pod_deleted_during_its_attempt_does_not_come_back() -> None:
     assert len(world.queue.flights) == 0
 
 
+def test_a_rejection_by_a_plugin_that_the_profile_does_not_list_waits_for_any_event() -> None:
+    world = World(FakePolicy(interests={"Fit": []}))
+    world.rejected(pod("web"), "Extender")
+    assert world.place("web") is Place.UNSCHEDULABLE, "tried again at once, it would be tried again forever"
+    assert world.queue.move(NODE_ADD) == 1
+
+
 def test_a_pod_nobody_knows_is_taken_back_rather_than_lost() -> None:
     world = World(FakePolicy(interests={"Fit": []}))
     world.add(pod("web"))
@@ -197,7 +205,7 @@ def test_an_event_that_no_plugin_registered_for_is_not_remembered() -> None:
 def test_when_too_many_events_came_the_pod_is_told_that_anything_may_have_happened() -> None:
     flights = Flights(limit=3)
     queued = QueuedPod(pod("web").info(), 0.0)
-    flights.begin(queued)
+    flights.begin(queued, Hints({}))
     for _ in range(4):
         flights.record(NODE_ADD, None, None)
     flight = flights.get("uid-web")
@@ -208,7 +216,7 @@ def test_when_too_many_events_came_the_pod_is_told_that_anything_may_have_happen
 def test_finishing_out_of_order_forgets_no_event_that_somebody_missed() -> None:
     flights = Flights()
     for name in ("a", "b", "c"):
-        flights.begin(QueuedPod(pod(name).info(), 0.0))
+        flights.begin(QueuedPod(pod(name).info(), 0.0), Hints({}))
         flights.record(NODE_ADD, None, name)
     flights.end("uid-b")
     c, a = flights.get("uid-c"), flights.get("uid-a")

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import WILDCARD, ClusterEvent
+from placewright.queue.hints import Hints
 from placewright.queue.queued import QueuedPod
 
 #: Events kept at most. A pod that was handed out before the oldest of these is told "anything may have happened" instead.
@@ -38,12 +39,14 @@ class Flight:
         queued: what was handed out.
         latest: the newest version of the pod; `queued.pod` stays what the attempt began with.
         start: number of events that had happened when the attempt began.
+        hints: those of the profile that the attempt began under; another object now means that the profile changed meanwhile.
         gone: the pod was deleted or replaced meanwhile; it will not come back.
     """
 
     queued: QueuedPod
     latest: PodInfo
     start: int
+    hints: Hints
     gone: bool = False
 
 
@@ -74,9 +77,9 @@ class Flights:
         """The attempt with this pod, or None."""
         return self._flights.get(uid)
 
-    def begin(self, queued: QueuedPod) -> None:
-        """Note that a pod was handed out."""
-        self._flights[queued.uid] = Flight(queued, queued.pod, self._count)
+    def begin(self, queued: QueuedPod, hints: Hints) -> None:
+        """Note that a pod was handed out, under a profile with these hints."""
+        self._flights[queued.uid] = Flight(queued, queued.pod, self._count, hints)
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Remember an event; forgotten at once when nothing is in flight."""

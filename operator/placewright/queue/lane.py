@@ -129,9 +129,12 @@ class Lane:
         """False when every plugin that rejected this pod has been disabled since."""
         return any(self.hints.knows(plugin) for plugin in queued.rejecting_plugins)
 
-    def after_failure(self, queued: QueuedPod, missed: Iterable[Happening] | None) -> Requeue:
-        """What a failed pod is to do, in view of what happened during its attempt (None: nobody knows)."""
-        if missed is None or not self.speaks_for(queued):
+    def after_failure(self, queued: QueuedPod, began_under: Hints, missed: Iterable[Happening]) -> Requeue:
+        """What a failed pod is to do, in view of what happened during its attempt.
+
+        A rejection by a plugin that the same profile does not list is waited out like any other: to retry it at once could go on forever.
+        """
+        if not queued.rejecting_plugins or (self.hints is not began_under and not self.speaks_for(queued)):
             return Requeue.AFTER_BACKOFF
         how = Requeue.SKIP
         for happening in missed:

@@ -155,7 +155,7 @@ class SchedulingQueue:
         queued.attempts += 1
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock()
-        self._flights.begin(queued)
+        self._flights.begin(queued, self._lane(queued.pod.scheduler_name).hints)
         return queued
 
     async def wait_for_pod(self) -> None:
@@ -192,8 +192,10 @@ class SchedulingQueue:
             queued.replace(flight.latest)
         queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins)
         lane = self._lane(queued.pod.scheduler_name)
-        missed = self._flights.missed(flight) if flight else None
-        place = self._requeue(lane, queued, lane.after_failure(queued, missed), ATTEMPT_FAILURE)
+        how = Requeue.AFTER_BACKOFF
+        if flight is not None:
+            how = lane.after_failure(queued, flight.hints, self._flights.missed(flight))
+        place = self._requeue(lane, queued, how, ATTEMPT_FAILURE)
         self._flights.end(uid)
         self._register(queued.pod, queued)
         return place
