@@ -7,6 +7,7 @@ pod changes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Final, NamedTuple
 
 import msgspec
@@ -79,6 +80,12 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid})"
+
+    def on(self, node: NodeName) -> PodInfo:
+        """The same pod as it will be once it stands on that node."""
+        placed = copy(self)
+        placed.node_name = node
+        return placed
 
     @property
     def labels(self) -> Mapping[str, str]:

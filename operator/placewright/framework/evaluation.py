@@ -1,7 +1,7 @@
 """One pod against all nodes: which fit, which is best, and, when somebody asks, why.
 
-`Evaluator` belongs to one profile runtime and keeps the columns of recent signatures. `Evaluation` is one pod's answer; it is valid until the
-cluster changes.
+`Evaluator` belongs to one profile runtime and keeps the columns of recent signatures. `Evaluation` is one pod's answer; it is valid
+until the cluster changes.
 """
 
 from __future__ import annotations

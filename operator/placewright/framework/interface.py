@@ -8,9 +8,9 @@ with one method to write. A pod passes them in this order:
 
 The first bracket is the scheduling cycle, one pod at a time and never awaiting; the second is the binding cycle, many at once.
 
-Filter and Score see **all nodes at once**: they get an array of node rows and answer with an array of the same length. What a column depends
-on (`reads`) decides how it is kept: a column that reads only a node and its pods is computed once for pods that look alike (`sign`), and
-then only in the rows that changed.
+Filter and Score see **all nodes at once**: they get an array of node rows and answer with an array of the same length. What a
+column depends on (`reads`) decides how it is kept: a column that reads only a node and its pods is computed once for pods that look
+alike (`sign`), and then only in the rows that changed.
 """
 
 from __future__ import annotations
@@ -354,8 +354,9 @@ class MaxNormalised(ScorePlugin, ABC):
 
 
 __all__ = [
-    "MAX_NODE_SCORE", "SKIP", "SUCCESS", "BindError", "BindPlugin", "Binder", "BoolColumn", "Code", "CycleState", "Diagnosis", "FilterPlugin",
-    "Handle", "IntColumn", "MaxNormalised", "NoArgs", "PermitPlugin", "PermitResult", "Plugin", "PostBindPlugin", "PostFilterPlugin",
-    "PostFilterResult", "PreBindPlugin", "PreEnqueuePlugin", "PreFilterPlugin", "PreFilterResult", "PreScorePlugin", "QueueSortPlugin", "Reads",
-    "Rejection", "ReservePlugin", "Rows", "ScorePlugin", "Seconds", "Status",
+    "BindError", "BindPlugin", "Binder", "BoolColumn", "Code", "CycleState", "Diagnosis", "FilterPlugin", "Handle",
+    "IntColumn", "MAX_NODE_SCORE", "MaxNormalised", "NoArgs", "PermitPlugin", "PermitResult", "Plugin", "PostBindPlugin",
+    "PostFilterPlugin", "PostFilterResult", "PreBindPlugin", "PreEnqueuePlugin", "PreFilterPlugin", "PreFilterResult",
+    "PreScorePlugin", "QueueSortPlugin", "Reads", "Rejection", "ReservePlugin", "Rows", "SKIP", "SUCCESS", "ScorePlugin",
+    "Seconds", "Status",
 ]  # fmt: skip

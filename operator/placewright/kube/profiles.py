@@ -1,13 +1,17 @@
-"""The status of SchedulingProfiles, and of any other object of ours: merge patches of `/status`, never of `spec`."""
+"""The status of SchedulingProfiles, merge patches of `/status` and never of `spec`; and events about them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from placewright.api.profile import GROUP, PLURAL, VERSION
+from placewright.api.objects import ObjectMeta
+from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.discovery import collection_path
+from placewright.kube.events import cut_note, micro_time, seconds_time
 
 FIELD_MANAGER: Final = "placewright"
 PROFILES_PATH: Final = collection_path(GROUP, VERSION, PLURAL)
@@ -24,3 +28,41 @@ async def patch_status(client: ApiClient, path: str, status: Mapping[str, Any]) 
 def profile_path(name: str) -> str:
     """Path of the SchedulingProfile of that name."""
     return f"{PROFILES_PATH}/{name}"
+
+
+class ProfileEvents:
+    """Writes core/v1 events about profiles, which every API server serves; they are few, so each is one request."""
+
+    def __init__(self, client: ApiClient, instance: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """`instance`: who reports, such as the replica's identity."""
+        self._client = client
+        self._instance = instance[:128]
+        self._now = now
+
+    async def record(self, profile: ObjectMeta, kind: str, reason: str, note: str) -> None:
+        """Write one event; events about cluster-scoped objects live in the namespace `default`. Raises `RequestError`."""
+        now = self._now()
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{profile.name}.{secrets.token_hex(8)}", "namespace": "default"},
+            "involvedObject": {
+                "apiVersion": f"{GROUP}/{VERSION}",
+                "kind": KIND,
+                "name": profile.name,
+                "uid": profile.uid,
+                "resourceVersion": profile.resource_version,
+            },
+            "type": kind,
+            "reason": reason,
+            "action": "Reload",
+            "message": cut_note(note),
+            "reportingComponent": FIELD_MANAGER,
+            "reportingInstance": self._instance,
+            "source": {"component": FIELD_MANAGER},
+            "eventTime": micro_time(now),
+            "firstTimestamp": seconds_time(now),
+            "lastTimestamp": seconds_time(now),
+            "count": 1,
+        }
+        await self._client.post("/api/v1/namespaces/default/events", body)

@@ -18,9 +18,11 @@ class DefaultBinder(BindPlugin):
     name = NAME
 
     async def bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
-        """SUCCESS, or an error with what the API server said."""
+        """SUCCESS, or an error with what the API server said; raises `BindError` when nobody knows what became of it."""
         try:
             await self.handle.binder.bind(pod, node, annotations)
         except BindError as refusal:
+            if refusal.unknown:
+                raise
             return error(str(refusal))
         return SUCCESS

@@ -42,3 +42,26 @@ class Evictor(Protocol):
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
         """Mark the victim as disrupted by the scheduler, then delete it; raise on failure."""
+
+
+class Lead(Protocol):
+    """Are we the active replica? Asked before every decision; the binder asks again before every request."""
+
+    @property
+    def active(self) -> bool:
+        """True while this replica may decide."""
+
+    async def wait_active(self) -> None:
+        """Return when `active` is, or may be, true."""
+
+
+class AlwaysLead:
+    """For a scheduler that runs alone."""
+
+    @property
+    def active(self) -> bool:
+        """Always."""
+        return True
+
+    async def wait_active(self) -> None:
+        """At once."""

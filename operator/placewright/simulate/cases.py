@@ -15,7 +15,7 @@ from placewright.framework.status import Code
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.simulate.evaluate import NodeVerdict, Verdict, evaluate_pod
-from placewright.simulate.world import OfflineHandle, world_from
+from placewright.simulate.world import offline_evaluator, world_from
 
 
 def read_cases(path: Path) -> Iterator[dict[str, Any]]:
@@ -32,7 +32,7 @@ def read_cases(path: Path) -> Iterator[dict[str, Any]]:
 
 def _case(line: str, where: str) -> dict[str, Any]:
     try:
-        case = json.loads(line)
+        case: dict[str, Any] = json.loads(line)
     except json.JSONDecodeError as problem:
         raise bad_field(where, problem.msg, "one JSON object a line") from None
     for key, kind in (("id", str), ("objects", list), ("namespace", str), ("pod", str)):
@@ -50,7 +50,7 @@ def answer(case: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
         raise bad_field(f"{where}: pod", f"{case['namespace']}/{case['pod']}", "a pod among the objects that is on no node")
     config = case.get("config")
     profile = read_profiles(config, where)[0] if config else SchedulingProfile()
-    evaluator = OfflineHandle(world.cluster).build(resolve(profile, registry), registry)
+    evaluator = offline_evaluator(resolve(profile, registry), registry, world.cluster)
     return {"id": case["id"], **as_expectation(evaluate_pod(evaluator, world.cluster, pod))}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,17 +13,16 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.objects import KINDS
-from placewright.framework.evaluation import Evaluator
+from placewright.cluster.objects import KINDS, ClusterObject
+from placewright.framework.evaluation import Evaluator, NoNominations
+from placewright.framework.handle import build_evaluator
 from placewright.framework.interface import BindError
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
-from placewright.framework.runtime import ProfileRuntime
-from placewright.framework.status import Status
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import SchedulingCycle
 
-_OTHER_KINDS: Final = {kind.__name__: kind for kind in KINDS}
+_OTHER_KINDS: Final[Mapping[str, type[ClusterObject]]] = {kind.__name__: kind for kind in KINDS}
 
 
 @dataclass(slots=True)
@@ -63,41 +62,17 @@ def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> World:
     return world
 
 
-class OfflineHandle:
-    """What plugins may ask for when there is no API server behind the cluster."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._evaluator: Evaluator | None = None
-
-    @property
-    def cluster(self) -> Cluster:
-        """The world's cluster."""
-        return self._cluster
-
-    @property
-    def binder(self) -> OfflineHandle:
-        """Refuses to bind."""
-        return self
+class NoBinder:
+    """The binder of a world without an API server: it refuses."""
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """There is nothing to bind to."""
         raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
 
-    def nominated_pods(self, node: NodeName) -> Collection[PodInfo]:
-        """Nobody is nominated."""
-        return ()
 
-    def check_row(self, pod: PodInfo, row: int) -> Status:
-        """As the evaluator says."""
-        if self._evaluator is None:
-            raise RuntimeError("check_row was called before the profile was built")
-        return self._evaluator.check_row(pod, row)
-
-    def build(self, profile: ResolvedProfile, registry: Registry) -> Evaluator:
-        """Build a profile's plugins around this handle."""
-        self._evaluator = Evaluator(ProfileRuntime(profile, registry, self), self._cluster)
-        return self._evaluator
+def offline_evaluator(profile: ResolvedProfile, registry: Registry, cluster: Cluster) -> Evaluator:
+    """A profile's plugins around a cluster that nobody else changes."""
+    return build_evaluator(profile, registry, cluster, NoBinder(), NoNominations())
 
 
 def offline_cycle(cluster: Cluster, seed: int = 0) -> SchedulingCycle:

@@ -1,0 +1,171 @@
+"""The engine: everything one scheduler consists of, put together around one API server.
+
+It outlives Kopf: when a broken stream ends Kopf's part, that is started again and finds the same engine, with its queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.handle import build_evaluator
+from placewright.framework.registry import Registry, installed_plugins
+from placewright.framework.resolved import ResolvedProfile
+from placewright.handlers.profilekeeper import ProfileKeeper
+from placewright.handlers.reconciling import UnscheduledPodLister
+from placewright.handlers.sinks import sources_and_sinks
+from placewright.kube.binder import HttpBinder
+from placewright.kube.client import ApiClient
+from placewright.kube.discovery import ServedResources, discover
+from placewright.kube.events import HttpEventRecorder, uses_core_events
+from placewright.kube.evictor import HttpEvictor
+from placewright.kube.login import ClusterAccess
+from placewright.kube.profiles import ProfileEvents
+from placewright.kube.reflector import Reflector, Reflectors
+from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.status import HttpStatusWriter
+from placewright.leadership.peering import Leadership, ensure_peering
+from placewright.leadership.replica import Replica, make_replica
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.live import LiveProfiles, Swap
+from placewright.queue.policy import QueuePolicy
+from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.intake import Intake
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.reconcile import Reconciler
+from placewright.scheduler.scheduler import Ports, Scheduler
+
+_logger = logging.getLogger(__name__)
+
+BACKOFF_FLUSH_SECONDS: Final = 1.0
+UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What a person may choose.
+
+    Attributes:
+        seed: of the choice among equally good nodes; None for a different one every start.
+        reconcile_seconds: the slow beat of the reconciler.
+    """
+
+    seed: int | None = None
+    reconcile_seconds: float = 300.0
+
+
+class Engine:
+    """One scheduler on one API server. `start`, then feed `intake` and `profiles`, then `stop`."""
+
+    def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:
+        self.access = access
+        self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
+        self.cluster = Cluster()
+        self.client = ApiClient(access)
+        self.leadership = Leadership(self.client, self.replica)
+        self.queue = SchedulingQueue(self._policy, time.monotonic)
+        self._options = options
+        self._registry: Registry = in_tree().extended(installed_plugins())
+        self._binder = HttpBinder(self.client, lambda: self.leadership.active)
+        self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._events: HttpEventRecorder
+        self._status: HttpStatusWriter
+        self._reflectors: Reflectors
+        self.scheduler: Scheduler
+        self.intake: Intake
+        self.profiles: ProfileKeeper
+        self.lister: UnscheduledPodLister
+
+    # --- life ----------------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Reach the API server, fill the columns, begin to schedule. Waits for as long as the API server is away.
+
+        Raises `PeeringMissing` when replicas could not elect one.
+        """
+        served = await until_answered(lambda: discover(self.client), Backoff())
+        await until_answered(lambda: ensure_peering(self.client), Backoff())
+        self._assemble(served)
+        self.leadership.start()
+        self._events.start()
+        self._status.start()
+        self._reflectors.start()
+        self._spawn(self._schedule_when_synced(), "scheduler")
+        self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self.queue.flush_backoff), "backoff flush")
+        self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
+        self._spawn(self.lister.run(), "reconciler")
+        self._spawn(self.profiles.run(), "profile status")
+
+    async def stop(self) -> None:
+        """Stop deciding, finish what is being bound, write what waits to be written, close connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.scheduler.drain()
+        await asyncio.gather(self._events.close(), self._status.close(), self._reflectors.stop())
+        await self.leadership.stop()
+        await self.client.close()
+
+    def _assemble(self, served: ServedResources) -> None:
+        self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(served))
+        self._status = HttpStatusWriter(self.client)
+        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self._options.seed))
+        ports = Ports(self._events, self._status, HttpEvictor(self.client, lambda: self.leadership.active))
+        self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.leadership)
+        self.intake = Intake(self.cluster, self.queue, self.scheduler.binding)
+        events = ProfileEvents(self.client, self.replica.identity)
+        self.profiles = ProfileKeeper(self.client, self._live, self.queue, lambda: self.leadership.active, events)
+        reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
+        self.lister = UnscheduledPodLister(self.client, reconciler, self._options.reconcile_seconds)
+        reflectors: list[Reflector[Any]] = [
+            Reflector(self.client, source, sink) for source, sink in sources_and_sinks(served, self.intake)
+        ]
+        self._reflectors = Reflectors(reflectors)
+
+    async def _schedule_when_synced(self) -> None:
+        await self._reflectors.wait_synced()
+        _logger.info("synced: %d nodes, %d pods on them", self.cluster.node_count, self.cluster.pod_count_total)
+        await self.scheduler.run()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(_log_end)
+        self._tasks.append(task)
+
+    @staticmethod
+    async def _every(seconds: float, act: Any) -> None:
+        while True:
+            # At whole multiples of the clock: backoff ends in windows of a second.
+            await asyncio.sleep(seconds - time.monotonic() % seconds)
+            act()
+
+    # --- profiles --------------------------------------------------------------------------------------------------------------
+
+    def _build(self, profile: ResolvedProfile) -> Evaluator:
+        return build_evaluator(profile, self._registry, self.cluster, self._binder, self.queue.nominator)
+
+    def _evaluator(self, scheduler_name: str) -> Evaluator | None:
+        active = self._live.by_scheduler_name(scheduler_name)
+        return None if active is None else active.runtime
+
+    def _policy(self, scheduler_name: str) -> QueuePolicy | None:
+        evaluator = self._evaluator(scheduler_name)
+        return None if evaluator is None else ProfilePolicy(evaluator.runtime)
+
+    def _swapped(self, swap: Swap[Evaluator]) -> None:
+        self.queue.reprioritise(swap.scheduler_name)
+
+
+def _log_end(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _logger.error("%s ended: %s", task.get_name(), task.exception(), exc_info=task.exception())

@@ -1,0 +1,155 @@
+"""Keeps SchedulingProfiles: applies what Kopf shows, and writes back how each one stands.
+
+Only the active replica writes status; at most one write a profile and beat, and none when nothing changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from placewright.api.objects import Condition, ObjectMeta
+from placewright.api.profile import QueueSizes, SchedulingProfile
+from placewright.framework.evaluation import Evaluator
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.profiles import ProfileEvents, patch_status, profile_path
+from placewright.profiles.live import LiveProfiles
+from placewright.profiles.standing import Reason, Standing, status_of
+from placewright.queue.queue import SchedulingQueue
+
+_logger = logging.getLogger(__name__)
+
+_BEAT_SECONDS: Final = 1.0
+
+#: Reasons of events about profiles.
+ACTIVE: Final = "ProfileActive"
+REJECTED: Final = "ProfileRejected"
+
+
+class ProfileKeeper:
+    """The live profiles and their status."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        live: LiveProfiles[Evaluator],
+        queue: SchedulingQueue,
+        may_write: Callable[[], bool],
+        events: ProfileEvents,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._live = live
+        self._queue = queue
+        self._may_write = may_write
+        self._events = events
+        self._now = now
+        self._seen: dict[str, SchedulingProfile] = {}
+        self._conditions: dict[str, list[Condition]] = {}
+        self._written: dict[str, dict[str, Any]] = {}
+        self._announced: dict[str, Standing] = {}
+        self._unreadable: dict[str, Standing] = {}
+        self._changed = asyncio.Event()
+
+    def apply(self, profile: SchedulingProfile) -> None:
+        """A profile appeared or changed."""
+        name = profile.metadata.name
+        self._seen[name] = profile
+        self._unreadable.pop(name, None)
+        self._conditions.setdefault(name, list(profile.status.conditions or ()))
+        outcome = self._live.apply(profile)
+        if not outcome.changed or outcome.standing is None:
+            return
+        standing = outcome.standing
+        if standing.reason.stalls:
+            _logger.error("profile %s: generation %d is refused: %s", name, standing.observed_generation, standing.message)
+        else:
+            _logger.info("profile %s: %s", name, standing.message)
+        self._changed.set()
+
+    def remove(self, profile: SchedulingProfile) -> None:
+        """A profile was deleted: its pods wait."""
+        name = profile.metadata.name
+        outcome = self._live.remove(name, profile.metadata.uid or None)
+        if not outcome.changed:
+            return
+        _logger.warning("profile %s was deleted: pods of schedulerName %r wait", name, profile.spec.scheduler_name)
+        for memory in (self._seen, self._conditions, self._written, self._announced, self._unreadable):
+            memory.pop(name, None)
+        self._changed.set()
+
+    def refuse_unreadable(self, metadata: ObjectMeta, problem: str) -> None:
+        """A profile does not even have the shape of one: the last good generation stays in effect."""
+        name = metadata.name
+        _logger.error("profile %s: generation %d is refused: %s", name, metadata.generation, problem)
+        self._seen[name] = SchedulingProfile(metadata=metadata)
+        active = next((s.active_generation for s in self._live.standings() if s.name == name), None)
+        self._unreadable[name] = Standing(name, "", metadata.generation, active, Reason.INVALID_PROFILE, problem)
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Write status and announce changes, on change and at every beat, until cancelled."""
+        while True:
+            try:
+                await asyncio.wait_for(self._changed.wait(), _BEAT_SECONDS)
+            except TimeoutError:
+                pass
+            else:
+                self._changed.clear()
+            if self._may_write():
+                for standing in self._standings():
+                    await self._report(standing)
+
+    def _standings(self) -> list[Standing]:
+        readable = {standing.name: standing for standing in self._live.standings()}
+        return list((readable | self._unreadable).values())
+
+    async def _report(self, standing: Standing) -> None:
+        profile = self._seen.get(standing.name)
+        if profile is None:
+            return
+        await self._announce_once(profile, standing)
+        previous = self._conditions.get(standing.name, [])
+        status = status_of(standing, previous, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), self._sizes(standing.scheduler_name))
+        if self._written.get(standing.name) == status:
+            return
+        try:
+            await patch_status(self._client, profile_path(standing.name), status)
+        except RequestError as problem:
+            if not (isinstance(problem, ApiError) and problem.status == NOT_FOUND):
+                _logger.debug("profile %s: status could not be written, will be tried again: %s", standing.name, problem)
+            return
+        self._written[standing.name] = status
+        self._conditions[standing.name] = [_condition(item) for item in status["conditions"]]
+
+    async def _announce_once(self, profile: SchedulingProfile, standing: Standing) -> None:
+        if self._announced.get(standing.name) == standing:
+            return
+        self._announced[standing.name] = standing
+        refused = standing.reason.stalls
+        with contextlib.suppress(RequestError):  # best effort, as all events
+            await self._events.record(
+                profile.metadata, "Warning" if refused else "Normal", REJECTED if refused else ACTIVE, standing.message
+            )
+
+    def _sizes(self, scheduler_name: str) -> QueueSizes:
+        sizes = self._queue.sizes(scheduler_name)
+        return QueueSizes(
+            active=sizes.active + sizes.in_flight, backoff=sizes.backoff, unschedulable=sizes.unschedulable, gated=sizes.gated
+        )
+
+
+def _condition(item: dict[str, Any]) -> Condition:
+    return Condition(
+        type=item["type"],
+        status=item["status"],
+        reason=item.get("reason", ""),
+        message=item.get("message", ""),
+        last_transition_time=item.get("lastTransitionTime"),
+        observed_generation=item.get("observedGeneration"),
+    )

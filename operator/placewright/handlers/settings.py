@@ -1,0 +1,56 @@
+"""How Kopf is set up: it filters on the server, writes nothing, and elects by peering. Measured reasons: `docs/architecture.md`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import kopf
+
+from placewright.handlers.reconciling import UNSCHEDULED_PODS
+from placewright.leadership.peering import PEERING_NAME
+from placewright.leadership.replica import Replica
+
+#: How long a replica that vanished keeps its lead, in seconds.
+PEERING_LIFETIME: Final = 15
+#: One worker an object lives this long after its last event, in seconds.
+_WORKER_IDLE: Final = 0.5
+_LIST_PAGE: Final = 500
+
+
+class _NoDiffBase(kopf.DiffBaseStorage):
+    """Remembers nothing: no handler here asks what changed, and computing it is half of Kopf's cost an event."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> Any:
+        """Nothing to compare."""
+        return {}
+
+    def fetch(self, *, body: kopf.Body) -> None:
+        """Nothing was stored."""
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: Any) -> None:
+        """Nothing is stored."""
+
+
+def configure(settings: kopf.OperatorSettings, replica: Replica) -> None:
+    """Set what must be set before Kopf starts to watch."""
+    settings.watching.field_selectors["", "v1", "pods"] = UNSCHEDULED_PODS
+    settings.watching.chunk_size = _LIST_PAGE
+    settings.persistence.diffbase_storage = _NoDiffBase()
+    settings.posting.enabled = False
+    settings.queueing.worker_limit = None
+    settings.queueing.idle_timeout = _WORKER_IDLE
+    settings.peering.name = PEERING_NAME
+    settings.peering.clusterwide = True
+    settings.peering.mandatory = True
+    settings.peering.priority = replica.priority
+    settings.peering.lifetime = PEERING_LIFETIME
+    settings.peering.stealth = True
+    # One line an event is formatted whether or not anybody reads it.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+
+
+def is_listed(event: Mapping[str, Any]) -> bool:
+    """True for an event that comes out of a list of Kopf's and not out of a watch."""
+    return event.get("type") is None

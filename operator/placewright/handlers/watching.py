@@ -1,0 +1,53 @@
+"""What Kopf watches: unscheduled pods and SchedulingProfiles. Each handler is one call into the engine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import kopf
+
+from placewright.api.decode import DecodeError, convert
+from placewright.api.objects import ObjectMeta, Pod
+from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
+from placewright.handlers.engine import Engine
+from placewright.handlers.settings import is_listed
+from placewright.handlers.sinks import readable_pod
+
+_logger = logging.getLogger(__name__)
+
+
+@kopf.on.event("", "v1", "pods")
+async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
+    """An unscheduled pod came, changed, or left the selection."""
+    engine: Engine = memo.engine
+    try:
+        pod = readable_pod(convert(event["object"], Pod))
+    except DecodeError as problem:
+        meta = event["object"].get("metadata", {})
+        _logger.warning("pod %s/%s is ignored: %s", meta.get("namespace"), meta.get("name"), problem)
+        return
+    if pod is None:
+        return
+    if is_listed(event):
+        engine.lister.kopf_lists()
+    if event["type"] == "DELETED":
+        engine.intake.unscheduled_pod_gone(pod)
+    else:
+        engine.intake.unscheduled_pod(pod)
+
+
+@kopf.on.event(GROUP, VERSION, PLURAL)
+async def profile_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
+    """A profile came, changed, or was deleted."""
+    engine: Engine = memo.engine
+    try:
+        profile = convert(event["object"], SchedulingProfile)
+    except DecodeError as problem:
+        engine.profiles.refuse_unreadable(convert(event["object"]["metadata"], ObjectMeta), str(problem))
+        return
+    if event["type"] == "DELETED":
+        engine.profiles.remove(profile)
+    else:
+        engine.profiles.apply(profile)

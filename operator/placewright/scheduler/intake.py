@@ -1,0 +1,147 @@
+"""Intake: what happens in the cluster becomes changes of the columns and of the queue. Every watch ends here.
+
+The methods take one kind of news each, are idempotent, and tolerate news that comes late, twice, or out of order: an object is believed for
+what it says, not for the type of the event that brought it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from placewright.api.objects import Condition, Node, NodeName
+from placewright.api.pods import PodInfo
+from placewright.api.quantity import QuantityError
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import ClusterObject
+from placewright.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_DELETE,
+    Action,
+    ClusterEvent,
+    EventResource,
+)
+from placewright.queue.podchanges import pod_update_events
+from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.binding import BindingCycle
+
+_logger = logging.getLogger(__name__)
+
+
+def _node_update(action: Action, label: str) -> ClusterEvent:
+    return ClusterEvent(EventResource.NODE, action, label)
+
+
+_ALLOCATABLE: Final = _node_update(Action.UPDATE_NODE_ALLOCATABLE, "NodeUpdateAllocatable")
+_LABEL: Final = _node_update(Action.UPDATE_NODE_LABEL, "NodeUpdateLabel")
+_TAINT: Final = _node_update(Action.UPDATE_NODE_TAINT, "NodeUpdateTaint")
+_CONDITION: Final = _node_update(Action.UPDATE_NODE_CONDITION, "NodeUpdateCondition")
+_ANNOTATION: Final = _node_update(Action.UPDATE_NODE_ANNOTATION, "NodeUpdateAnnotation")
+_FEATURE: Final = _node_update(Action.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateDeclaredFeature")
+
+
+class Intake:
+    """Feeds one scheduler."""
+
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._binding = binding
+
+    # --- pods without a node ---------------------------------------------------------------------------------------------------
+
+    def unscheduled_pod(self, pod: PodInfo) -> None:
+        """A pod as the watch of unscheduled pods shows it; one that got a node or finished has left the queue's care."""
+        if pod.node_name or pod.finished:
+            self._queue.delete(pod.uid)
+        elif self._cluster.placement(pod.uid) is None or self._queue.get(pod.uid) is not None:
+            self._queue.update(pod)
+        # Otherwise it is bound already and this is old news: the watch of assigned pods was faster.
+
+    def unscheduled_pod_gone(self, pod: PodInfo) -> None:
+        """A pod left the watch of unscheduled pods: bound (its object says where), finished, or deleted."""
+        self._queue.delete(pod.uid)
+        if pod.node_name or pod.finished:
+            return
+        waiting = self._binding.waiting.get(pod.uid)
+        if waiting is not None:
+            waiting.reject("", "removed")
+
+    # --- pods on nodes ---------------------------------------------------------------------------------------------------------
+
+    def assigned_pod(self, pod: PodInfo) -> None:
+        """A pod that stands on a node: add, update or confirm."""
+        if pod.finished:
+            self.assigned_pod_gone(pod)
+            return
+        self._binding.resolve(pod.uid, bound=True)
+        known = self._cluster.set_pod(pod)
+        if self._queue.get(pod.uid) is not None and (known is None or not known.assumed):
+            self._queue.delete(pod.uid)
+        if known is None:
+            self._queue.move(ASSIGNED_POD_ADD, None, pod)
+            return
+        if known.node != pod.node_name:
+            self._queue.move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
+        for event in pod_update_events(known.pod, pod):
+            self._queue.move(ClusterEvent(EventResource.ASSIGNED_POD, event.action, event.label), known.pod, pod)
+
+    def assigned_pod_gone(self, pod: PodInfo) -> None:
+        """A pod on a node was deleted or finished."""
+        known = self._cluster.remove_pod(pod.uid)
+        self._queue.delete(pod.uid)
+        if known is not None:
+            self._queue.move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
+
+    # --- nodes and the rest ------------------------------------------------------------------------------------------------------
+
+    def node(self, node: Node) -> None:
+        """A node appeared or changed; one that cannot be read keeps its last good state."""
+        try:
+            old = self._cluster.set_node(node)
+        except QuantityError as problem:
+            _logger.warning("node %s keeps its last known state: status.allocatable: %s", node.metadata.name, problem)
+            return
+        if old is None:
+            self._queue.move(NODE_ADD, None, node)
+            return
+        for event in node_update_events(old, node):
+            self._queue.move(event, old, node)
+
+    def node_gone(self, name: NodeName) -> None:
+        """A node was deleted."""
+        old = self._cluster.remove_node(name)
+        if old is not None:
+            self._queue.move(NODE_DELETE, old, None)
+
+    def cluster_object(self, item: ClusterObject) -> None:
+        """A namespace, service, workload or budget appeared or changed."""
+        self._cluster.objects.put(item)
+
+    def cluster_object_gone(self, item: ClusterObject) -> None:
+        """It was deleted."""
+        self._cluster.objects.remove(item)
+
+
+def node_update_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
+    """What about the node changed, as events; nothing for changes that cannot matter to any pod (a heartbeat's time)."""
+    if old.status.allocatable != new.status.allocatable:
+        yield _ALLOCATABLE
+    if (old.metadata.labels or {}) != (new.metadata.labels or {}):
+        yield _LABEL
+    uncordoned = old.spec.unschedulable and not new.spec.unschedulable
+    if uncordoned or (old.spec.taints or []) != (new.spec.taints or []):
+        yield _TAINT
+    if _by_type(old.status.conditions) != _by_type(new.status.conditions):
+        yield _CONDITION
+    if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
+        yield _ANNOTATION
+    if (old.status.declared_features or []) != (new.status.declared_features or []):
+        yield _FEATURE
+
+
+def _by_type(conditions: list[Condition] | None) -> dict[str, str]:
+    return {condition.type: condition.status for condition in conditions or ()}

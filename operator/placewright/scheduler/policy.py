@@ -1,0 +1,45 @@
+"""A profile as the queue sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from placewright.api.pods import PodInfo
+from placewright.framework.events import EventInterest
+from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.status import Status, error
+from placewright.queue.policy import BackoffPolicy, SortKey
+
+
+class ProfilePolicy:
+    """Implements `queue.policy.QueuePolicy` on a profile's runtime."""
+
+    def __init__(self, runtime: ProfileRuntime) -> None:
+        self._runtime = runtime
+        self._backoff = BackoffPolicy(runtime.profile.backoff_initial, runtime.profile.backoff_max)
+
+    @property
+    def backoff(self) -> BackoffPolicy:
+        """As the profile says."""
+        return self._backoff
+
+    @property
+    def paused(self) -> bool:
+        """True while the profile takes no pods."""
+        return self._runtime.profile.paused
+
+    @property
+    def interests(self) -> Mapping[str, Sequence[EventInterest] | None]:
+        """Events by plugin."""
+        return self._runtime.interests
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """The profile's verdict; a plugin that raises gates the pod with what it said."""
+        try:
+            return self._runtime.run_pre_enqueue(pod)
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code, and the queue must not break
+            return error(f"PreEnqueue failed: {problem}")
+
+    def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
+        """By the profile's QueueSort plugin."""
+        return self._runtime.queue_sort.sort_key(pod, timestamp)

@@ -1,0 +1,82 @@
+"""Pods that Permit plugins keep waiting: placed, reserved, and not yet allowed to bind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+
+from placewright.api.pods import PodInfo
+from placewright.framework.status import SUCCESS, Status, unschedulable
+from placewright.scheduler.ports import Clock
+
+
+class WaitingPod:
+    """One pod and the plugins that have not allowed it yet."""
+
+    def __init__(self, pod: PodInfo, waits: Mapping[str, float], clock: Clock) -> None:
+        """`waits`: plugin name to the longest it may keep the pod, in seconds."""
+        self.pod = pod
+        self._waits = dict(waits)
+        self._clock = clock
+        self._since = clock()
+        self._verdict: Status | None = None
+        self._decided = asyncio.Event()
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """Plugins that have not allowed the pod."""
+        return tuple(self._waits)
+
+    def allow(self, plugin: str) -> None:
+        """The plugin has no objection any more; the last one lets the pod go."""
+        self._waits.pop(plugin, None)
+        if not self._waits:
+            self._decide(SUCCESS)
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """The plugin refuses; the pod is rolled back."""
+        self._decide(unschedulable(reason).by(plugin))
+
+    async def decision(self) -> Status:
+        """Wait until everybody allowed, somebody rejected, or somebody's time is over."""
+        while self._verdict is None:
+            plugin, longest = min(self._waits.items(), key=lambda wait: wait[1])
+            left = self._since + longest - self._clock()
+            if left <= 0:
+                self.reject(plugin, f"rejected due to timeout after waiting {longest:g}s at plugin {plugin}")
+                continue
+            try:
+                await asyncio.wait_for(self._decided.wait(), left)
+            except TimeoutError:
+                continue
+        return self._verdict
+
+    def _decide(self, verdict: Status) -> None:
+        if self._verdict is None:
+            self._verdict = verdict
+            self._decided.set()
+
+
+class WaitingPods:
+    """All waiting pods, by uid."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pods: dict[str, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(tuple(self._pods.values()))
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """The waiting pod, or None."""
+        return self._pods.get(uid)
+
+    async def wait(self, pod: PodInfo, waits: Mapping[str, float]) -> Status:
+        """Keep the pod here until it is decided."""
+        if not waits:
+            return SUCCESS
+        waiting = self._pods[pod.uid] = WaitingPod(pod, waits, self._clock)
+        try:
+            return await waiting.decision()
+        finally:
+            del self._pods[pod.uid]
