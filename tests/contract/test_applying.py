@@ -65,7 +65,7 @@ async def test_another_value_from_another_manager_is_a_conflict(cluster: Cluster
 async def test_several_conflicts_are_all_named(cluster: Cluster) -> None:
     await apply(cluster, data(a="1", b="1"), "one")
     answer = await cluster.client.apply(cluster.path("configmaps", "it"), data(a="2", b="2"), "two")
-    assert answer.refused(409).startswith("Apply failed with 2 conflicts: conflicts with \"one\"")
+    assert answer.refused(409).startswith('Apply failed with 2 conflicts: conflicts with "one"')
     assert {cause["field"] for cause in answer.body["details"]["causes"]} == {".data.a", ".data.b"}
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contract.client import Object
+from contract.client import Answer, Object
 from contract.cluster import Cluster
 from contract.objects import binding, pod
 
 
-async def bind(cluster: Cluster, name: str, body: Object, **query: str):  # type: ignore[no-untyped-def]
+async def bind(cluster: Cluster, name: str, body: Object, **query: str) -> Answer:
     return await cluster.client.post(cluster.path("pods", name, "binding"), body, **query)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract.client import JSON_PATCH, MERGE, Object
+from contract.client import JSON_PATCH, MERGE, Answer, Object
 from contract.cluster import Cluster
 from contract.objects import binding, config_map, pod, running
 
@@ -89,7 +89,7 @@ async def policy_version(cluster: Cluster) -> str:
     return str(group["preferredVersion"]["version"])
 
 
-async def evict(cluster: Cluster, name: str, **options: object):  # type: ignore[no-untyped-def]
+async def evict(cluster: Cluster, name: str, **options: object) -> Answer:
     types = (await cluster.client.get("/api/v1")).expect(200)["resources"]
     found = next(each for each in types if each["name"] == "pods/eviction")
     body = {

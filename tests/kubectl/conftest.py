@@ -38,7 +38,7 @@ async def sandbox(binary: str) -> AsyncIterator[SandboxProcess]:
 async def kubectl(
     binary: str, sandbox: SandboxProcess, numbers: Iterator[int], tmp_path_factory: pytest.TempPathFactory
 ) -> Kubectl:
-    """kubectl in a namespace of the test's own."""
+    """The tool, in a namespace of the test's own."""
     home = tmp_path_factory.getbasetemp() / "kubectl-home"
     home.mkdir(exist_ok=True)
     tool = Kubectl(binary, sandbox.kubeconfig, home)

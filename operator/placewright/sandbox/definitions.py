@@ -38,6 +38,11 @@ class Definitions:
         except Invalid as refused:
             raise _refusal(refused) from refused
 
+    def unknown_fields(self, resource: ResourceType, new: Object) -> list[str]:
+        """The fields of a custom object that its schema does not know; none for built-in types."""
+        rules = self._rules.get(resource.key) if resource.custom else None
+        return rules.unknown_fields(new) if rules else []
+
     def schema(self, resource: ResourceType) -> Object | None:
         """The openAPIV3Schema of a custom type; None for built-in ones."""
         rules = self._rules.get(resource.key) if resource.custom else None

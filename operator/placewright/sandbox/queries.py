@@ -92,7 +92,11 @@ def write_options(query: Query, subresource: str, user_agent: str) -> WriteOptio
     """How to write; the manager of fields defaults to the client's name, as it stands in its User-Agent."""
     named = query.get("fieldManager", "")
     manager = named or user_agent.split("/", 1)[0][:128] or "unknown"
-    return WriteOptions(is_dry_run(query), manager, subresource, named=bool(named))
+    validation = query.get("fieldValidation", "")
+    if validation not in ("", "Ignore", "Warn", "Strict"):
+        raise bad_request(f"fieldValidation={validation!r}: allowed are Ignore, Warn and Strict")
+    strict = validation == "Strict"
+    return WriteOptions(is_dry_run(query), manager, subresource, named=bool(named), strict=strict)
 
 
 def delete_options(query: Query, body: object) -> DeleteOptions:

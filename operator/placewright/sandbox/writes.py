@@ -42,13 +42,15 @@ _decode = msgspec.json.Decoder().decode
 class WriteOptions:
     """What a request says about how to write: `dry_run` checks everything and stores nothing.
 
-    `manager` is who writes, empty for the server itself; `named` says that the client itself gave that name.
+    `manager` is who writes, empty for the server itself; `named` says that the client itself gave that name. `strict`
+    refuses fields that the schema of a custom type does not know.
     """
 
     dry_run: bool = False
     manager: str = ""
     subresource: str = ""
     named: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,12 @@ class Writes:
         name = meta.begin(resource, new, self.identity)
         if self.store.get(resource.key, namespace, name) is not None:
             raise already_exists(resource, name)
+        self._refuse_unknown_fields(resource, new, options)
         new = to_stored(resource, self.admission.on_create(resource, new, self.identity.now()))
         if self._is_tracked(resource, options):
             desired = {key: value for key, value in new.items() if key != "status"}
-            track_update(None, desired, field_manager=options.manager, now=self.identity.now())
+            schema = self.admission.schema(resource)
+            track_update(None, desired, field_manager=options.manager, now=self.identity.now(), schema=schema)
             new["metadata"] = desired["metadata"]
         if options.dry_run:
             return Stored(namespace, name, self.store.version, new)
@@ -130,7 +134,7 @@ class Writes:
                 raise not_found(resource, name)
             new = self._patched(resource, name, None, request, options)
             new.setdefault("metadata", {})["name"] = name
-            fresh = WriteOptions(options.dry_run)
+            fresh = WriteOptions(options.dry_run, strict=options.strict)
             return self.create(resource, namespace, new, fresh), True
         shown = _decode(current.encoded)
         new = self._patched(resource, name, presented(resource, shown), request, options)
@@ -214,12 +218,21 @@ class Writes:
                 del new["status"]
         elif resource.has_status:
             new.pop("status", None)
+        self._refuse_unknown_fields(resource, new, options)
         new = to_stored(resource, self.admission.on_update(resource, old, new, now, options.subresource))
         if resource.has_status and not options.subresource:
             new = _keep(old, new, "status")
         if self._is_tracked(resource, options) or (options.manager and "managedFields" in old["metadata"]):
             self._track(resource, old, new, options)
         return self._commit(resource, current, new, dry_run=options.dry_run)
+
+    def _refuse_unknown_fields(self, resource: ResourceType, new: Object, options: WriteOptions) -> None:
+        """What is pruned silently otherwise is refused where the client asked for strictness."""
+        unknown = self.admission.definitions.unknown_fields(resource, new) if options.strict else []
+        if unknown:
+            shown = ", ".join(f'unknown field "{path}"' for path in unknown)
+            what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+            raise bad_request(f"{what}: strict decoding error: {shown}")
 
     def _is_tracked(self, resource: ResourceType, options: WriteOptions) -> bool:
         return options.named or bool(options.manager and resource.key not in _BUSY)
