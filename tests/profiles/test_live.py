@@ -142,7 +142,10 @@ def test_the_younger_gets_the_name_when_the_older_is_removed(scheduler: Schedule
     scheduler.apply("young", 3, named("x"), age="2")
     outcome = scheduler.live.remove("old")
     assert scheduler.in_effect() == {"x": ("young", 3)}
-    assert [(swap.before and swap.before.profile.name, swap.after and swap.after.profile.name) for swap in outcome.swaps] == [("old", "young")]
+    (swap,) = outcome.swaps
+    assert swap.before is not None
+    assert swap.after is not None
+    assert (swap.before.profile.name, swap.after.profile.name) == ("old", "young")
     assert [(other.name, other.reason) for other in outcome.others] == [("young", Reason.ACTIVE)]
 
 

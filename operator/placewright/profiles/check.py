@@ -1,7 +1,7 @@
 """What may be wrong with a profile's text: names, places, duplicates and ranges.
 
-Everything that is wrong is reported at once, each with the path of the field. What can only be seen once all is merged (one queueSort, a bind
-plugin, the sum of weights) is checked by `check_resolved`.
+Everything that is wrong is reported at once, each with the path of the field. What can only be seen once all is merged (one queueSort, a
+bind plugin, the sum of weights) is checked by `check_resolved`.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
             "format": "int32",
         },
         "weights": {
-            "description": "Score weight by plugin name; goes before the weights in plugins. 0: the plugin does not score, but still filters.",
+            "description": "Score weight by plugin name; goes before the weights in plugins. "
+            "0: the plugin does not score, but still filters.",
             "maxProperties": MAX_ITEMS,
             "additionalProperties": {"type": "integer", "format": "int32", "minimum": 0, "maximum": MAX_WEIGHT},
         },
@@ -55,8 +56,8 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
     },
     "Plugins": {
         "multiPoint": {
-            "description": "Plugins for every extension point that they implement. The default plugins are here before anything is said: naming one "
-            "again changes its weight, disabling one drops it, disabling '*' drops all.",
+            "description": "Plugins for every extension point that they implement. The default plugins are here before anything is "
+            "said: naming one again changes its weight, disabling one drops it, disabling '*' drops all.",
         },
         "preEnqueue": _point("Keeps pods out of the active queue until they may be tried."),
         "queueSort": _point("Orders the queue; exactly one plugin, the same in all profiles."),

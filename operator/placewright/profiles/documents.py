@@ -17,7 +17,7 @@ _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 class _Loader(yaml.SafeLoader):
     """Refuses repeated keys; dates stay text."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT002 - PyYAML's signature
         """As the parent, after looking at the keys."""
         seen: set[str] = set()
         for key, _value in node.value:

@@ -3,8 +3,8 @@
 A change is parsed and checked, a runtime is built aside, and only then the set is swapped: readers hold either the old set or the new one,
 never a mixture. What cannot be used leaves the last good generation in effect.
 
-Two profiles may claim one schedulerName: the older (creationTimestamp, then name) has it, the other waits and gets it when the older lets go.
-The queue has one order, so a profile whose queueSort differs from that of the others in effect is not taken either.
+Two profiles may claim one schedulerName: the older (creationTimestamp, then name) has it, the other waits and gets it when the older
+lets go. The queue has one order, so a profile whose queueSort differs from that of the others in effect is not taken either.
 
 `LiveProfiles` is used by one thread, or one event loop; `active` may be kept by a cycle for as long as it runs.
 """
@@ -171,9 +171,9 @@ def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
     taken: dict[str, str] = {}
     for name, entry in sorted(entries.items(), key=lambda item: item[1].age):
         others = [other.active for key, other in assigned.items() if key != name and other.active is not None]
-        assigned[name] = entry = _choose(entry, taken, others)
-        if entry.active is not None:
-            taken[entry.active.profile.scheduler_name] = name
+        assigned[name] = chosen = _choose(entry, taken, others)
+        if chosen.active is not None:
+            taken[chosen.active.profile.scheduler_name] = name
     return assigned
 
 

@@ -1,9 +1,9 @@
 """From what a profile switches on and off to the plugins that run at each extension point.
 
-Two steps, as kube-scheduler does them. First the default plugins, which all sit in `multiPoint`, are merged with the profile's `multiPoint`:
-what it disables is dropped, what it names again keeps its place with the new weight, anything else is appended. Then `multiPoint` is expanded
-into every point that its plugins implement, where a point's own list comes first or last, depending on whether the plugin is also in
-`multiPoint`.
+Two steps, as kube-scheduler does them. First the default plugins, which all sit in `multiPoint`, are merged with the profile's
+`multiPoint`: what it disables is dropped, what it names again keeps its place with the new weight, anything else is appended. Then
+`multiPoint` is expanded into every point that its plugins implement, where a point's own list comes first or last, depending on whether
+the plugin is also in `multiPoint`.
 
 Names and duplicates are `check`'s business; here an unknown name is skipped.
 """

@@ -1,7 +1,7 @@
 """The schema of a SchedulingProfile, made from the structs that decode it, so that the two cannot part.
 
-`openapi_schema` is what the CRD carries: structural, pruned by the API server. `json_schema` is the same for editors and for tests, closed against
-unknown fields. What a type cannot say (descriptions, bounds, list keys) is in `descriptions`.
+`openapi_schema` is what the CRD carries: structural, pruned by the API server. `json_schema` is the same for editors and for tests,
+closed against unknown fields. What a type cannot say (descriptions, bounds, list keys) is in `descriptions`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Typed decoding that tells of every field it does not know.
 
-The API server prunes unknown fields of a custom resource before we see it; files and plugin arguments have nobody who does, and a misspelt field
-that is ignored is a setting that silently does not hold. The expected shape is read off the type (msgspec structs and dataclasses, nested),
-so a plugin's author only declares `Args`. Fields are camelCase in documents, whatever the attribute is called.
+The API server prunes unknown fields of a custom resource before we see it; files and plugin arguments have nobody who does, and a
+misspelt field that is ignored is a setting that silently does not hold. The expected shape is read off the type (msgspec structs and
+dataclasses, nested), so a plugin's author only declares `Args`. Fields are camelCase in documents, whatever the attribute is called.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _join(path: str, key: Any) -> str:
 
 
 def _problem_of(message: str, document: Any, kind: inspect.Type) -> Problem:
-    """msgspec's message in our words, with the value where it only names a type."""
+    """The message of msgspec in our words, with the value where it only names a type."""
     text, _, where = message.partition(" - at `$")
     steps = [key or int(index) for key, index in _STEP.findall(where.rstrip("`")) if index != "..."]
     path, inner = _locate(kind, steps)
