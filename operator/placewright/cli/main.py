@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = parsed.main(parsed)
         sys.stdout.flush()
     except _INPUT_ERRORS as error:
-        sys.stderr.write(f"placewright: error: {printable(str(error))}\n")
+        for line in str(error).splitlines():  # a profile may have several problems, a line each
+            sys.stderr.write(f"placewright: error: {printable(line)}\n")
         return 2
     except KeyboardInterrupt:
         return 130
