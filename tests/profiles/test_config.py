@@ -58,6 +58,11 @@ def test_plugins_of_a_scheduler_configuration_are_taken_as_written() -> None:
     assert [(ref.name, ref.weight) for ref in enabled] == [("ImageLocality", 5)]
 
 
+def test_null_means_absent() -> None:
+    (profile,) = read_profiles(MANIFEST + "spec: {schedulerName: null, paused: null, plugins: {score: null}}", "a.yaml")
+    assert (profile.spec.scheduler_name, profile.spec.paused) == ("default-scheduler", False)
+
+
 CASES = {
     "an unknown field of spec": (
         MANIFEST + "spec: {weigths: {}}",

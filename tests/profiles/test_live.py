@@ -123,12 +123,12 @@ def test_a_set_that_was_taken_hold_of_does_not_change_under_a_cycle(scheduler: S
 
 
 def test_of_two_profiles_with_one_scheduler_name_the_older_wins(scheduler: Scheduler) -> None:
-    scheduler.apply("young", 1, named("x"), age="2")
-    outcome = scheduler.apply("old", 1, named("x"), age="1")
-    assert scheduler.in_effect() == {"x": ("old", 1)}
+    scheduler.apply("a-young", 1, named("x"), age="2")
+    outcome = scheduler.apply("z-old", 1, named("x"), age="1")
+    assert scheduler.in_effect() == {"x": ("z-old", 1)}
     (other,) = outcome.others
-    assert (other.name, other.reason, other.active_generation) == ("young", Reason.SCHEDULER_NAME_TAKEN, None)
-    assert "'old'" in other.message
+    assert (other.name, other.reason, other.active_generation) == ("a-young", Reason.SCHEDULER_NAME_TAKEN, None)
+    assert "'z-old'" in other.message
 
 
 def test_of_two_profiles_of_one_age_the_first_by_name_wins(scheduler: Scheduler) -> None:
@@ -138,27 +138,27 @@ def test_of_two_profiles_of_one_age_the_first_by_name_wins(scheduler: Scheduler)
 
 
 def test_the_younger_gets_the_name_when_the_older_is_removed(scheduler: Scheduler) -> None:
-    scheduler.apply("old", 1, named("x"), age="1")
-    scheduler.apply("young", 3, named("x"), age="2")
-    outcome = scheduler.live.remove("old")
-    assert scheduler.in_effect() == {"x": ("young", 3)}
+    scheduler.apply("z-old", 1, named("x"), age="1")
+    scheduler.apply("a-young", 3, named("x"), age="2")
+    outcome = scheduler.live.remove("z-old")
+    assert scheduler.in_effect() == {"x": ("a-young", 3)}
     (swap,) = outcome.swaps
     assert swap.before is not None
     assert swap.after is not None
-    assert (swap.before.profile.name, swap.after.profile.name) == ("old", "young")
-    assert [(other.name, other.reason) for other in outcome.others] == [("young", Reason.ACTIVE)]
+    assert (swap.before.profile.name, swap.after.profile.name) == ("z-old", "a-young")
+    assert [(other.name, other.reason) for other in outcome.others] == [("a-young", Reason.ACTIVE)]
 
 
 def test_moving_to_a_name_that_is_taken_leaves_the_profile_where_it_was(scheduler: Scheduler) -> None:
-    scheduler.apply("old", 1, named("x"), age="1")
-    scheduler.apply("young", 1, named("y"), age="2")
-    outcome = scheduler.apply("young", 2, named("x"), age="2")
-    assert scheduler.in_effect() == {"x": ("old", 1), "y": ("young", 1)}
+    scheduler.apply("z-old", 1, named("x"), age="1")
+    scheduler.apply("a-young", 1, named("y"), age="2")
+    outcome = scheduler.apply("a-young", 2, named("x"), age="2")
+    assert scheduler.in_effect() == {"x": ("z-old", 1), "y": ("a-young", 1)}
     assert outcome.standing is not None
     assert outcome.standing.reason is Reason.SCHEDULER_NAME_TAKEN
     assert "generation 1 stays in effect for schedulerName 'y'" in outcome.standing.message
-    scheduler.apply("old", 2, named("z"), age="1")
-    assert scheduler.in_effect() == {"z": ("old", 2), "x": ("young", 2)}
+    scheduler.apply("z-old", 2, named("z"), age="1")
+    assert scheduler.in_effect() == {"z": ("z-old", 2), "x": ("a-young", 2)}
 
 
 def test_removing_a_profile_leaves_its_pods_without_one(scheduler: Scheduler) -> None:
