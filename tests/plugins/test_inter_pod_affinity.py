@@ -1,0 +1,360 @@
+"""InterPodAffinity against kube-scheduler's own verdicts, against a plain scalar reading of the rules, and case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pairwise import Pairwise, build, disagreements, load, scores, verdicts
+from pairwise_worlds import KEYS, NAMESPACES, Body, World, changes, info, matches, nodes, pods, selectors
+
+from placewright.api.objects import Node
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.interface import CycleState
+from placewright.framework.status import Code
+from placewright.plugins.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
+
+UNMATCHED = "node(s) didn't match pod affinity rules"
+UNWANTED = "node(s) didn't match pod anti-affinity rules"
+BANNED = "node(s) didn't satisfy existing pods anti-affinity rules"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def test_it_agrees_with_kube_scheduler_on_every_golden_case() -> None:
+    assert list(disagreements(InterPodAffinity)) == []
+
+
+# --- the scalar reading -------------------------------------------------------------------------------------------------------
+
+
+def required(pod: Body, side: str) -> list[Body]:
+    return list((pod["spec"].get("affinity") or {}).get(side, {}).get(REQUIRED, []))
+
+
+def preferred(pod: Body) -> Iterator[tuple[int, Body]]:
+    for side, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
+        for weighted in (pod["spec"].get("affinity") or {}).get(side, {}).get(PREFERRED, []):
+            yield sign * weighted["weight"], weighted["podAffinityTerm"]
+
+
+class Scalar:
+    """The rules for one pod, node by node and pod by pod."""
+
+    def __init__(self, world: World, pod: Body, args: Body) -> None:
+        self.world, self.pod = world, pod
+        self.hard_weight = args.get("hardPodAffinityWeight", 1)
+        self.ignores = args.get("ignorePreferredTermsOfExistingPods", False)
+        self.labels = {name: node["metadata"]["labels"] for name, node in world.nodes.items()}
+        self.placed = [(name, other) for name, there in world.pods_by_node().items() for other in there]
+
+    def means(self, owner: Body, term: Body, other: Body) -> bool:
+        """Does this term of `owner`, which is coming, mean `other`?"""
+        reach = set(self._named(owner, term))
+        selector = term.get("namespaceSelector")
+        reach |= {name for name, labels in self.world.namespaces.items() if matches(selector, labels)}
+        everywhere = matches(selector, {})  # kube-scheduler asks the selector about no labels, too
+        meta = other["metadata"]
+        return (everywhere or meta["namespace"] in reach) and matches(term.get("labelSelector"), meta["labels"])
+
+    def faces(self, owner: Body, term: Body) -> bool:
+        """Does this term of `owner`, which is placed, mean the pod?"""
+        meta = self.pod["metadata"]
+        own = self.world.namespaces.get(meta["namespace"], {})
+        inside = meta["namespace"] in self._named(owner, term) or matches(term.get("namespaceSelector"), own)
+        return inside and matches(term.get("labelSelector"), meta["labels"])
+
+    @staticmethod
+    def _named(owner: Body, term: Body) -> list[str]:
+        named = term.get("namespaces") or []
+        return named or ([owner["metadata"]["namespace"]] if term.get("namespaceSelector") is None else [])
+
+    def together(self, one: str, other: str, key: str) -> bool:
+        a, b = self.labels[one], self.labels[other]
+        return key in a and key in b and a[key] == b[key]
+
+    def verdict(self, name: str) -> str | None:
+        if not self._attracted(name):
+            return UNMATCHED
+        for other_node, other in self.placed:
+            for term in required(self.pod, "podAntiAffinity"):
+                if self.together(name, other_node, term["topologyKey"]) and self.means(self.pod, term, other):
+                    return UNWANTED
+        for other_node, other in self.placed:
+            for term in required(other, "podAntiAffinity"):
+                if self.together(name, other_node, term["topologyKey"]) and self.faces(other, term):
+                    return BANNED
+        return None
+
+    def _attracted(self, name: str) -> bool:
+        terms = required(self.pod, "podAffinity")
+        if any(term["topologyKey"] not in self.labels[name] for term in terms):
+            return False
+        wanted = [on for on, other in self.placed if all(self.means(self.pod, term, other) for term in terms)]
+        if all(any(self.together(name, on, term["topologyKey"]) for on in wanted) for term in terms):
+            return True
+        anywhere = any(term["topologyKey"] in self.labels[on] for on in wanted for term in terms)
+        return not anywhere and all(self.means(self.pod, term, self.pod) for term in terms)
+
+    def scores(self, feasible: list[str]) -> dict[str, int] | None:
+        """None where the plugin would skip."""
+        if self.ignores and not list(preferred(self.pod)):
+            return None
+        gains = [gain for on, other in self.placed for gain in self._gains(on, other)]
+        if not gains:
+            return None
+        raw = {name: sum(w for key, value, w in gains if self.labels[name].get(key) == value) for name in feasible}
+        low, high = min(raw.values()), max(raw.values())
+        return {name: int(100.0 * ((value - low) / (high - low))) if high > low else 0 for name, value in raw.items()}
+
+    def _gains(self, on: str, other: Body) -> Iterator[tuple[str, str, int]]:
+        terms = [(w, term) for w, term in preferred(self.pod) if self.means(self.pod, term, other)]
+        terms += [(w, term) for w, term in preferred(other) if self.faces(other, term)]
+        if self.hard_weight:
+            terms += [(self.hard_weight, term) for term in required(other, "podAffinity") if self.faces(other, term)]
+        for weight, term in terms:
+            if term["topologyKey"] in self.labels[on]:
+                yield term["topologyKey"], self.labels[on][term["topologyKey"]], weight
+
+
+terms = st.fixed_dictionaries(
+    {"topologyKey": st.sampled_from(KEYS), "labelSelector": selectors},
+    optional={
+        "namespaces": st.lists(st.sampled_from(NAMESPACES), max_size=1),
+        "namespaceSelector": st.sampled_from(
+            [
+                {},
+                {"matchLabels": {"env": "prod"}},
+                {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]},
+                {"matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]},
+            ]
+        ),
+    },
+)
+weighted_terms = st.fixed_dictionaries({"weight": st.integers(1, 100), "podAffinityTerm": terms})
+sides = st.fixed_dictionaries({}, optional={REQUIRED: st.lists(terms, max_size=2), PREFERRED: st.lists(weighted_terms, max_size=2)})
+specs = st.one_of(
+    st.just({}), st.fixed_dictionaries({"affinity": st.fixed_dictionaries({}, optional={"podAffinity": sides, "podAntiAffinity": sides})})
+)
+newcomers = pods(specs, uid=st.just("new"), deletionTimestamp=st.none())
+arguments = st.fixed_dictionaries(
+    {}, optional={"hardPodAffinityWeight": st.sampled_from([0, 1, 30]), "ignorePreferredTermsOfExistingPods": st.booleans()}
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    arguments,
+    st.lists(nodes, min_size=1, max_size=4),
+    st.lists(changes(pods(specs)), max_size=12),
+    st.lists(newcomers, min_size=1, max_size=2),
+)
+def test_it_agrees_with_a_scalar_reading_whatever_happens(
+    args: Body, first: list[Body], happenings: list[Any], incoming: list[Body]
+) -> None:
+    world = World()
+    plugin = build(InterPodAffinity, world.cluster, args)
+    for one in first:
+        world.set_node(one)
+    for happen in (lambda _: None, *happenings):
+        happen(world)
+        for newcomer in incoming:
+            _compare(world, plugin, newcomer, args)
+            for name in list(world.nodes)[:1]:
+                with world.without_pods_of(name):
+                    _compare(world, plugin, newcomer, args)
+
+
+def _compare(world: World, plugin: Pairwise, newcomer: Body, args: Body) -> None:
+    scalar = Scalar(world, newcomer, args)
+    said = {name: status.message for name, status in verdicts(plugin, world.cluster, info(newcomer)).items()}
+    wanted = {name: scalar.verdict(name) for name in world.nodes}
+    assert said == {name: reason for name, reason in wanted.items() if reason}
+    fitting = [name for name in world.nodes if name not in said]
+    if fitting:
+        assert scores(plugin, world.cluster, info(newcomer), fitting) == (scalar.scores(fitting) or {})
+
+
+# --- case by case -------------------------------------------------------------------------------------------------------------
+
+
+def node(name: str, **labels: str) -> Body:
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def pod(name: str, on: str = "", app: str = "web", namespace: str = "home", **affinity: Any) -> Body:
+    meta = {"name": name, "uid": name, "namespace": namespace, "labels": {"app": app}}
+    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": on, "affinity": affinity or None}}
+
+
+def term(app: str = "web", key: str = "zone", **more: Any) -> Body:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}} | more
+
+
+def near(*wanted: Body) -> Body:
+    return {"podAffinity": {REQUIRED: list(wanted)}}
+
+
+def apart(*unwanted: Body) -> Body:
+    return {"podAntiAffinity": {REQUIRED: list(unwanted)}}
+
+
+def two_zones(*objects: Body) -> Cluster:
+    return load([node("a", zone="1"), node("b", zone="2"), node("c"), *objects])
+
+
+def said_of(cluster: Cluster, newcomer: Body) -> dict[str, tuple[Code, str]]:
+    found = verdicts(build(InterPodAffinity, cluster), cluster, info(newcomer))
+    return {name: (status.code, status.message) for name, status in found.items()}
+
+
+def test_affinity_refuses_for_good_every_node_that_is_not_near_a_wanted_pod() -> None:
+    cluster = two_zones(pod("p", on="a"))
+    for_good = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, UNMATCHED)
+    assert said_of(cluster, pod("new", app="other", **near(term()))) == {"b": for_good, "c": for_good}
+
+
+def test_the_first_of_pods_that_want_each_other_may_go_to_any_node_with_the_label() -> None:
+    assert set(said_of(two_zones(), pod("new", **near(term())))) == {"c"}
+    assert set(said_of(two_zones(), pod("new", app="other", **near(term())))) == {"a", "b", "c"}
+
+
+def test_a_wanted_pod_anywhere_ends_the_first_pods_privilege() -> None:
+    assert set(said_of(two_zones(pod("p", on="a")), pod("new", **near(term())))) == {"b", "c"}
+
+
+def test_anti_affinity_refuses_for_now_and_from_either_side() -> None:
+    placed = two_zones(pod("p", on="a"))
+    assert said_of(placed, pod("new", app="other", **apart(term()))) == {"a": (Code.UNSCHEDULABLE, UNWANTED)}
+    wary = two_zones(pod("p", on="a", app="other", **apart(term())))
+    assert said_of(wary, pod("new")) == {"a": (Code.UNSCHEDULABLE, BANNED)}
+
+
+def test_a_terminating_pod_still_counts() -> None:
+    leaving = pod("p", on="a")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert set(said_of(two_zones(leaving), pod("new", app="other", **apart(term())))) == {"a"}
+
+
+def test_a_namespace_selector_that_matches_no_labels_reaches_every_namespace() -> None:
+    named = {"kind": "Namespace", "metadata": {"name": "away", "labels": {"env": "prod"}}}
+    cluster = two_zones(named, pod("p", on="a", namespace="away"))
+    outside_prod = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]}
+    only_dev = {"matchLabels": {"env": "dev"}}
+    assert set(said_of(cluster, pod("new", **apart(term(namespaceSelector=outside_prod))))) == {"a"}
+    assert set(said_of(cluster, pod("new", **apart(term(namespaceSelector=only_dev))))) == set()
+
+
+def test_taking_a_pod_away_hypothetically_lifts_its_ban_and_only_for_as_long() -> None:
+    cluster = two_zones(pod("p", on="a", **apart(term())))
+    with cluster.hypothetically(remove=list(cluster.pods_on("a")), row=cluster.row("a")):
+        assert said_of(cluster, pod("new")) == {}
+    assert set(said_of(cluster, pod("new"))) == {"a"}
+
+
+def test_a_pod_that_nobody_means_and_that_means_nobody_is_skipped() -> None:
+    cluster = two_zones(pod("p", on="a", **apart(term("db"))))
+    plugin, new = build(InterPodAffinity, cluster), info(pod("new"))
+    assert plugin.pre_filter(CycleState(), new, cluster).status.code is Code.SKIP
+    assert plugin.pre_score(CycleState(), new, cluster, cluster.rows()).code is Code.SKIP
+
+
+def test_terms_that_do_not_parse_refuse_an_incoming_pod_and_are_ignored_on_a_placed_one() -> None:
+    broken = term(labelSelector={"matchExpressions": [{"key": "app", "operator": "Near"}]})
+    cluster = two_zones(pod("p", on="a", **apart(broken)))
+    assert said_of(cluster, pod("new")) == {}
+    status = build(InterPodAffinity, cluster).pre_filter(CycleState(), info(pod("new", **apart(broken))), cluster).status
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.message.startswith("parsing pod: requiredAntiAffinityTerms: ")
+
+
+def test_equal_fingerprints_mean_equal_columns() -> None:
+    cluster = two_zones(pod("p", on="a"))
+    plugin, new = build(InterPodAffinity, cluster), info(pod("new", app="other", **near(term())))
+
+    def fingerprint() -> Any:
+        state = CycleState()
+        plugin.pre_filter(state, new, cluster)
+        return plugin.fingerprint(state, cluster)
+
+    before = fingerprint()
+    cluster.set_pod(info(pod("q", on="a")))
+    assert fingerprint() == before
+    cluster.set_pod(info(pod("r", on="b")))
+    assert fingerprint() != before
+
+
+@pytest.mark.parametrize("weight", [-1, 101])
+def test_a_weight_out_of_range_is_refused_by_path(weight: int) -> None:
+    args = msgspec.convert({"hardPodAffinityWeight": weight}, InterPodAffinityArgs)
+    assert args.validate() == [("hardPodAffinityWeight", str(weight), "0 to 100")]
+
+
+# --- hints --------------------------------------------------------------------------------------------------------------------
+
+
+def hint(rejected: Body, resource: EventResource, action: Action, old: Any, new: Any, *placed: Body) -> Hint:
+    plugin = build(InterPodAffinity, load(list(placed)))
+    event = ClusterEvent(resource, action)
+    [registered] = [i for i in plugin.events() if event.concerns(i.event)]
+    return registered.hint(info(rejected), old, new)
+
+
+ATTRACTED = pod("new", **near(term("db")))
+REPELLED = pod("new", **apart(term("db")))
+
+
+@pytest.mark.parametrize(
+    ("rejected", "old", "new", "expected"),
+    [
+        (ATTRACTED, None, pod("p", on="a", app="db"), Hint.QUEUE),
+        (ATTRACTED, None, pod("p", app="db"), Hint.SKIP),
+        (ATTRACTED, None, pod("p", on="a"), Hint.SKIP),
+        (ATTRACTED, pod("p", on="a"), pod("p", on="a", app="db"), Hint.QUEUE),
+        (ATTRACTED, pod("p", on="a", app="db"), None, Hint.SKIP),
+        (ATTRACTED, ATTRACTED, pod("new", app="x", **near(term("db"))), Hint.QUEUE),
+        (REPELLED, pod("p", on="a", app="db"), None, Hint.QUEUE),
+        (REPELLED, pod("p", on="a", app="db"), pod("p", on="a"), Hint.QUEUE),
+        (REPELLED, pod("p", on="a"), None, Hint.SKIP),
+        (pod("new"), pod("p", on="a", app="db", **apart(term())), None, Hint.QUEUE),
+        (pod("new"), pod("p", on="a", app="db", **apart(term("cache"))), None, Hint.SKIP),
+    ],
+)
+def test_only_pods_that_a_term_means_are_worth_another_try(
+    rejected: Body, old: Body | None, new: Body | None, expected: Hint
+) -> None:
+    before, after = old and info(old), new and info(new)
+    assert hint(rejected, EventResource.POD, Action.UPDATE_POD_LABEL, before, after) is expected
+
+
+@pytest.mark.parametrize(
+    ("rejected", "old", "new", "expected"),
+    [
+        (ATTRACTED, None, node("a", zone="1"), Hint.QUEUE),
+        (ATTRACTED, None, node("a"), Hint.SKIP),
+        (ATTRACTED, node("a"), node("a", zone="1"), Hint.QUEUE),
+        (ATTRACTED, node("a", zone="1"), node("a", zone="2"), Hint.QUEUE),
+        (ATTRACTED, node("a", zone="1"), node("a"), Hint.SKIP),
+        (REPELLED, None, node("a"), Hint.QUEUE),
+        (REPELLED, node("a", zone="1"), node("a"), Hint.QUEUE),
+        (REPELLED, node("a"), node("a", zone="1"), Hint.SKIP),
+        (REPELLED, node("a", zone="1"), node("a", zone="1", disk="ssd"), Hint.SKIP),
+    ],
+)
+def test_only_nodes_that_come_into_reach_are_worth_another_try(
+    rejected: Body, old: Body | None, new: Body, expected: Hint
+) -> None:
+    before, after = old and msgspec.convert(old, Node), msgspec.convert(new, Node)
+    assert hint(rejected, EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is expected
+
+
+def test_a_node_that_leaves_the_domain_of_a_wary_pod_is_worth_another_try() -> None:
+    wary = pod("p", on="a", **apart(term()))
+    before, after = (msgspec.convert(node("b", zone=zone), Node) for zone in "12")
+    assert hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after, wary, node("a", zone="1")) is Hint.QUEUE
+    assert hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is Hint.SKIP

@@ -1,0 +1,380 @@
+"""PodTopologySpread against kube-scheduler's own verdicts, against a plain scalar reading of the rules, and case by case."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pairwise import Pairwise, build, disagreements, load, scores, verdicts
+from pairwise_worlds import HOST, KEYS, ZONE, Body, World, changes, empty, info, matches, nodes, pods, selectors
+
+from placewright.api.objects import Node
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.interface import CycleState
+from placewright.framework.status import Code
+from placewright.plugins.podtopologyspread import PodTopologySpread, PodTopologySpreadArgs
+
+SKEW = "node(s) didn't match pod topology spread constraints"
+MISSING = f"{SKEW} (missing required label)"
+
+
+def test_it_agrees_with_kube_scheduler_on_every_golden_case() -> None:
+    assert list(disagreements(PodTopologySpread)) == []
+
+
+# --- the scalar reading -------------------------------------------------------------------------------------------------------
+
+
+class Scalar:
+    """The rules for one pod, node by node and pod by pod."""
+
+    def __init__(self, world: World, pod: Body, args: Body) -> None:
+        self.world, self.pod, self.args = world, pod, args
+        self.labels = pod["metadata"]["labels"]
+        self.pods = world.pods_by_node()
+
+    def constraints(self, action: str) -> list[Body]:
+        own = self.pod["spec"].get("topologySpreadConstraints")
+        if own:
+            return [c | {"selector": self._merged(c)} for c in own if c["whenUnsatisfiable"] == action]
+        defaults = self.args["defaultConstraints"] if self.args else SYSTEM
+        selector = self._default_selector()
+        return [] if empty(selector) else [c | {"selector": selector} for c in defaults if c["whenUnsatisfiable"] == action]
+
+    def _merged(self, constraint: Body) -> Body | None:
+        wanted = {key: self.labels[key] for key in constraint.get("matchLabelKeys") or () if key in self.labels}
+        selector = constraint.get("labelSelector")
+        if not wanted:
+            return selector
+        also = [{"key": key, "operator": "In", "values": [value]} for key, value in wanted.items()]
+        selector = selector or {}
+        return {"matchLabels": selector.get("matchLabels", {}), "matchExpressions": also + selector.get("matchExpressions", [])}
+
+    def _default_selector(self) -> Body:
+        namespace = self.pod["metadata"]["namespace"]
+        pairs: Body = {}
+        for body in self.world.services.values():
+            wanted = body["spec"]["selector"]
+            if body["metadata"]["namespace"] == namespace and wanted and wanted.items() <= self.labels.items():
+                pairs |= wanted
+        selector: Body = {"matchLabels": pairs, "matchExpressions": []}
+        owned = self.world.replica_sets.get(f"{namespace}/rs")
+        if self.pod["metadata"].get("ownerReferences") and owned and owned["spec"]["selector"]:
+            more = owned["spec"]["selector"]
+            as_expressions = [{"key": k, "operator": "In", "values": [v]} for k, v in more.get("matchLabels", {}).items()]
+            selector["matchExpressions"] = as_expressions + more.get("matchExpressions", [])
+        return selector
+
+    def included(self, constraint: Body, node: Body) -> bool:
+        labels = node["metadata"]["labels"]
+        wanted = self.pod["spec"].get("nodeSelector") or {}
+        if constraint.get("nodeAffinityPolicy") != "Ignore" and not wanted.items() <= labels.items():
+            return False
+        tolerated = bool(self.pod["spec"].get("tolerations"))
+        return constraint.get("nodeTaintsPolicy") != "Honor" or tolerated or not node["spec"]["taints"]
+
+    def count(self, constraint: Body, node: str) -> int:
+        selector = constraint["selector"]
+        if selector is None or empty(selector):
+            return 0
+        metas = [pod["metadata"] for pod in self.pods[node]]
+        peers = [m for m in metas if m["namespace"] == self.pod["metadata"]["namespace"] and not m["deletionTimestamp"]]
+        return sum(matches(selector, m["labels"]) for m in peers)
+
+    def verdict(self, name: str) -> str | None:
+        hard = self.constraints("DoNotSchedule")
+        labels = self.world.nodes[name]["metadata"]["labels"]
+        for constraint in hard:
+            key = constraint["topologyKey"]
+            if key not in labels:
+                return MISSING
+            domains = self._domains(hard, constraint)
+            enough = len(domains) >= (constraint.get("minDomains") or 1)
+            least = min(domains.values()) if enough else 0
+            itself = matches(constraint["selector"], self.labels)
+            if domains.get(labels[key], 0) + itself - least > constraint["maxSkew"]:
+                return SKEW
+        return None
+
+    def _domains(self, constraints: list[Body], constraint: Body) -> dict[str, int]:
+        domains: dict[str, int] = {}
+        for name, node in self.world.nodes.items():
+            labels = node["metadata"]["labels"]
+            if all(c["topologyKey"] in labels for c in constraints) and self.included(constraint, node):
+                value = labels[constraint["topologyKey"]]
+                domains[value] = domains.get(value, 0) + self.count(constraint, name)
+        return domains
+
+    def scores(self, feasible: list[str]) -> dict[str, int]:
+        soft = self.constraints("ScheduleAnyway")
+        if not soft:
+            return {}
+        require_all = bool(self.pod["spec"].get("topologySpreadConstraints")) or bool(self.args)
+        labels = {name: node["metadata"]["labels"] for name, node in self.world.nodes.items()}
+        complete = {name for name in labels if all(c["topologyKey"] in labels[name] for c in soft) or not require_all}
+        scored = [name for name in feasible if name in complete]
+        raw = dict.fromkeys(scored, 0.0)
+        for constraint in soft:
+            key = constraint["topologyKey"]
+            domains = {labels[name].get(key, ""): 0 for name in scored}
+            for name in complete:
+                if labels[name].get(key, "") in domains and self.included(constraint, self.world.nodes[name]):
+                    domains[labels[name].get(key, "")] += self.count(constraint, name)
+            weight = math.log((len(scored) if key == HOST else len(domains)) + 2)
+            for name in scored:
+                if key in labels[name]:
+                    pods_there = self.count(constraint, name) if key == HOST else domains[labels[name][key]]
+                    raw[name] += pods_there * weight + constraint["maxSkew"] - 1
+        rounded = {name: math.floor(value + 0.5) for name, value in raw.items()}
+        high, low = max(rounded.values(), default=0), min(rounded.values(), default=0)
+        normal = {name: 100 * (high + low - value) // high if high else 100 for name, value in rounded.items()}
+        return {name: normal.get(name, 0) for name in feasible}
+
+
+SYSTEM = [
+    {"topologyKey": HOST, "maxSkew": 3, "whenUnsatisfiable": "ScheduleAnyway"},
+    {"topologyKey": ZONE, "maxSkew": 5, "whenUnsatisfiable": "ScheduleAnyway"},
+]
+
+
+def _constraint(**extra: st.SearchStrategy[Any]) -> st.SearchStrategy[Body]:
+    return st.fixed_dictionaries(
+        {
+            "topologyKey": st.sampled_from(KEYS),
+            "maxSkew": st.integers(1, 2),
+            "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+            "minDomains": st.sampled_from([None, None, 1, 2, 3]),
+            "nodeAffinityPolicy": st.sampled_from([None, "Honor", "Ignore"]),
+            "nodeTaintsPolicy": st.sampled_from([None, "Honor", "Ignore"]),
+        }
+        | extra
+    )
+
+
+own_constraints = _constraint(labelSelector=selectors, matchLabelKeys=st.sampled_from([None, ["app"], ["app", "gone"]]))
+newcomers = pods(
+    st.fixed_dictionaries(
+        {
+            "topologySpreadConstraints": st.lists(own_constraints, max_size=3),
+            "nodeSelector": st.sampled_from([None, {"disk": "ssd"}]),
+            "tolerations": st.sampled_from([None, [{"operator": "Exists"}]]),
+        }
+    ),
+    uid=st.just("new"),
+    deletionTimestamp=st.none(),
+    ownerReferences=st.sampled_from([None, [{"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}]]),
+)
+arguments = st.one_of(
+    st.just({}),
+    st.lists(_constraint(), max_size=2).map(lambda c: {"defaultingType": "List", "defaultConstraints": c}),
+)
+residents = pods(st.just({}))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    arguments,
+    st.lists(nodes, min_size=1, max_size=4),
+    st.lists(changes(residents), max_size=12),
+    st.lists(newcomers, min_size=1, max_size=2),
+)
+def test_it_agrees_with_a_scalar_reading_whatever_happens(
+    args: Body, first: list[Body], happenings: list[Any], incoming: list[Body]
+) -> None:
+    world = World()
+    plugin = build(PodTopologySpread, world.cluster, args)
+    for node in first:
+        world.set_node(node)
+    for happen in (lambda _: None, *happenings):
+        happen(world)
+        for pod in incoming:
+            _compare(world, plugin, pod, args)
+            for name in list(world.nodes)[:1]:
+                with world.without_pods_of(name):
+                    _compare(world, plugin, pod, args)
+
+
+def _compare(world: World, plugin: Pairwise, pod: Body, args: Body) -> None:
+    scalar = Scalar(world, pod, args)
+    said = {name: status.message for name, status in verdicts(plugin, world.cluster, info(pod)).items()}
+    wanted = {name: scalar.verdict(name) for name in world.nodes}
+    assert said == {name: reason for name, reason in wanted.items() if reason}
+    fitting = [name for name in world.nodes if name not in said]
+    if fitting:
+        assert scores(plugin, world.cluster, info(pod), fitting) == scalar.scores(fitting)
+
+
+# --- case by case -------------------------------------------------------------------------------------------------------------
+
+
+def node(name: str, **labels: str) -> Body:
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def pod(name: str, on: str = "", app: str = "web", **spec: Any) -> Body:
+    meta = {"name": name, "uid": name, "namespace": "home", "labels": {"app": app}}
+    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": on, **spec}}
+
+
+def spread(key: str = "zone", when: str = "DoNotSchedule", **more: Any) -> Body:
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": {"app": "web"}}}
+    return {"topologySpreadConstraints": [constraint | more]}
+
+
+def two_zones(*pods_there: Body) -> Cluster:
+    return load([node("a", zone="1"), node("b", zone="2"), node("c"), *pods_there])
+
+
+def test_a_crowded_domain_is_refused_for_now_and_a_node_outside_all_domains_for_good() -> None:
+    cluster = two_zones(pod("p", on="a"))
+    said = verdicts(build(PodTopologySpread, cluster), cluster, info(pod("new", **spread())))
+    assert {name: (s.code, s.message) for name, s in said.items()} == {
+        "a": (Code.UNSCHEDULABLE, SKEW),
+        "c": (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, MISSING),
+    }
+
+
+def test_too_few_domains_count_as_if_one_were_empty() -> None:
+    cluster = two_zones(pod("p", on="a"), pod("q", on="b"))
+    plugin = build(PodTopologySpread, cluster)
+    assert set(verdicts(plugin, cluster, info(pod("new", **spread(minDomains=2))))) == {"c"}
+    assert set(verdicts(plugin, cluster, info(pod("new", **spread(minDomains=3))))) == {"a", "b", "c"}
+
+
+def test_taking_a_peer_away_hypothetically_opens_its_domain_and_only_for_as_long() -> None:
+    cluster = two_zones(pod("p", on="a"))
+    plugin, new = build(PodTopologySpread, cluster), info(pod("new", **spread()))
+    with cluster.hypothetically(remove=list(cluster.pods_on("a")), row=cluster.row("a")):
+        assert set(verdicts(plugin, cluster, new)) == {"c"}
+    assert set(verdicts(plugin, cluster, new)) == {"a", "c"}
+
+
+def test_a_terminating_pod_does_not_count() -> None:
+    leaving = pod("p", on="a")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster = two_zones(leaving)
+    assert set(verdicts(build(PodTopologySpread, cluster), cluster, info(pod("new", **spread())))) == {"c"}
+
+
+def test_a_pod_without_constraints_that_no_service_selects_is_skipped() -> None:
+    cluster = two_zones(pod("p", on="a"))
+    plugin, new = build(PodTopologySpread, cluster), info(pod("new"))
+    assert plugin.pre_filter(CycleState(), new, cluster).status.code is Code.SKIP
+    assert plugin.pre_score(CycleState(), new, cluster, cluster.rows()).code is Code.SKIP
+
+
+def test_the_pods_of_a_service_are_spread_by_default_even_over_nodes_without_a_zone() -> None:
+    service = {"kind": "Service", "metadata": {"name": "s", "namespace": "home"}, "spec": {"selector": {"app": "web"}}}
+    hosts = [node("a", **{HOST: "a", ZONE: "1"}), node("b", **{HOST: "b"})]
+    cluster = load([*hosts, service, pod("p", on="a")])
+    assert scores(build(PodTopologySpread, cluster), cluster, info(pod("new")), ["a", "b"]) == {"a": 22, "b": 100}
+
+
+def test_a_selector_that_does_not_parse_fails_the_cycle_and_names_the_constraints() -> None:
+    cluster = two_zones()
+    bad = spread(labelSelector={"matchExpressions": [{"key": "app", "operator": "Near"}]})
+    status = build(PodTopologySpread, cluster).pre_filter(CycleState(), info(pod("new", **bad)), cluster).status
+    assert status.code is Code.ERROR
+    assert status.message.startswith("obtaining pod's hard topology spread constraints: ")
+
+
+def test_equal_fingerprints_mean_equal_columns_and_a_count_that_changes_nothing_keeps_them() -> None:
+    cluster = two_zones(pod("p", on="a"))
+    plugin, new = build(PodTopologySpread, cluster), info(pod("new", **spread()))
+
+    def fingerprint() -> Any:
+        state = CycleState()
+        plugin.pre_filter(state, new, cluster)
+        return plugin.fingerprint(state, cluster)
+
+    before = fingerprint()
+    cluster.set_pod(info(pod("q", on="a")))
+    assert fingerprint() == before
+    cluster.set_pod(info(pod("r", on="b")))
+    cluster.set_pod(info(pod("s", on="b")))
+    assert fingerprint() != before
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        ({"defaultConstraints": [{"maxSkew": 1}]}, "defaultConstraints"),
+        ({"defaultingType": "List", "defaultConstraints": [{"maxSkew": 0, "topologyKey": "z"}]}, "defaultConstraints[0].maxSkew"),
+        ({"defaultingType": "List", "defaultConstraints": [{"topologyKey": ""}]}, "defaultConstraints[0].topologyKey"),
+        (
+            {"defaultingType": "List", "defaultConstraints": [{"topologyKey": "z", "whenUnsatisfiable": "Never"}]},
+            "defaultConstraints[0].whenUnsatisfiable",
+        ),
+        (
+            {"defaultingType": "List", "defaultConstraints": [{"topologyKey": "z", "labelSelector": {}}]},
+            "defaultConstraints[0].labelSelector",
+        ),
+        ({"defaultingType": "List", "defaultConstraints": [{"topologyKey": "z"}] * 2}, "defaultConstraints[1]"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_path(args: Body, path: str) -> None:
+    assert [problem[0] for problem in msgspec.convert(args, PodTopologySpreadArgs).validate()] == [path]
+
+
+# --- hints --------------------------------------------------------------------------------------------------------------------
+
+
+def hint(rejected: Body, resource: EventResource, action: Action, old: Any, new: Any) -> Hint:
+    plugin = build(PodTopologySpread, Cluster())
+    event = ClusterEvent(resource, action)
+    [registered] = [i for i in plugin.events() if event.concerns(i.event)]
+    return registered.hint(info(rejected), old, new)
+
+
+def as_node(body: Body) -> Node:
+    return msgspec.convert(body, Node)
+
+
+WAITING = pod("new", **spread())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, pod("p", on="a"), Hint.QUEUE),
+        (pod("p", on="a"), None, Hint.QUEUE),
+        (None, pod("p"), Hint.SKIP),
+        (None, pod("p", on="a", app="db"), Hint.SKIP),
+        (pod("p", on="a"), pod("p", on="a", app="db"), Hint.QUEUE),
+        (pod("p", on="a", app="x"), pod("p", on="a", app="db"), Hint.SKIP),
+        (pod("new", **spread()), pod("new", **spread(), tolerations=[{"operator": "Exists"}]), Hint.SKIP),
+    ],
+)
+def test_only_pods_that_count_are_worth_another_try(old: Body | None, new: Body | None, expected: Hint) -> None:
+    before, after = old and info(old), new and info(new)
+    assert hint(WAITING, EventResource.POD, Action.UPDATE_POD_LABEL, before, after) is expected
+
+
+def test_an_own_new_toleration_is_worth_another_try_where_taints_are_honoured() -> None:
+    honouring = pod("new", **spread(nodeTaintsPolicy="Honor"))
+    tolerant = pod("new", **spread(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
+    assert hint(honouring, EventResource.POD, Action.UPDATE_POD_TOLERATION, info(honouring), info(tolerant)) is Hint.QUEUE
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, node("a", zone="1"), Hint.QUEUE),
+        (None, node("a"), Hint.SKIP),
+        (node("a", zone="1"), None, Hint.QUEUE),
+        (node("a"), None, Hint.SKIP),
+        (node("a"), node("a", zone="1"), Hint.QUEUE),
+        (node("a", zone="1"), node("a", zone="2"), Hint.QUEUE),
+        (node("a", zone="1"), node("a", zone="1", disk="ssd"), Hint.SKIP),
+    ],
+)
+def test_only_nodes_that_join_leave_or_change_a_domain_are_worth_another_try(
+    old: Body | None, new: Body | None, expected: Hint
+) -> None:
+    before, after = old and as_node(old), new and as_node(new)
+    assert hint(WAITING, EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is expected
