@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from .resources import ResourceType
 from .status import Object, bad_request, conflict, invalid, modified
+from .structure import check_structure
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _PATH_SEGMENT = re.compile(r"[^/%]+")
@@ -44,19 +45,16 @@ class Identity:
 
 
 def check_object(resource: ResourceType, namespace: str, sent: object) -> Object:
-    """`sent` as an object of `resource` whose metadata has the right shape. Raises ApiError 400."""
+    """`sent` as an object of `resource` whose fields are of the right types. Raises ApiError 400."""
     if not isinstance(sent, dict):
         raise bad_request(f"{resource.kind}: the body must be an object, found {type(sent).__name__}")
+    for key in [key for key, value in sent.items() if value is None]:
+        del sent[key]
     _check_kind(resource, sent)
-    metadata = sent.setdefault("metadata", {})
-    if not isinstance(metadata, dict):
-        raise bad_request(f"{resource.kind}: metadata must be an object, found {type(metadata).__name__}")
-    for part in ("spec", "status"):
-        if sent.get(part) is not None and not isinstance(sent[part], dict):
-            raise bad_request(f"{resource.kind}: {part} must be an object, found {type(sent[part]).__name__}")
-    for each in ("labels", "annotations"):
-        check_string_map(resource.kind, metadata, each)
-    _check_lists(resource, metadata)
+    check_structure(resource.kind, sent, custom=resource.custom)
+    metadata: Object = sent.setdefault("metadata", {})
+    for key in [key for key, value in metadata.items() if value is None]:
+        del metadata[key]
     _check_namespace(resource, namespace, metadata)
     return sent
 
@@ -69,21 +67,12 @@ def _check_kind(resource: ResourceType, sent: Object) -> None:
 
 
 def check_string_map(kind: str, metadata: Object, name: str) -> None:
-    """Raises ApiError 400 unless `metadata[name]` maps strings to strings; null is taken away."""
+    """Raises ApiError 400 unless `metadata[name]` maps strings to strings; null passes."""
     found = metadata.get(name)
     if found is None:
-        metadata.pop(name, None)
         return
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         raise bad_request(f"{kind}: metadata.{name} must map strings to strings, found {found!r:.200}")
-
-
-def _check_lists(resource: ResourceType, metadata: Object) -> None:
-    finalizers, owners = metadata.get("finalizers") or [], metadata.get("ownerReferences") or []
-    if not isinstance(finalizers, list) or not all(isinstance(each, str) for each in finalizers):
-        raise bad_request(f"{resource.kind}: metadata.finalizers must be a list of strings")
-    if not isinstance(owners, list) or not all(isinstance(each, dict) for each in owners):
-        raise bad_request(f"{resource.kind}: metadata.ownerReferences must be a list of objects")
 
 
 def _check_namespace(resource: ResourceType, namespace: str, metadata: Object) -> None:

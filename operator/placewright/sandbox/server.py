@@ -44,6 +44,8 @@ LARGEST_BODY = 3 * 1024 * 1024
 """Bytes; the real server's limit."""
 
 BOOKMARK_SECONDS = 30.0
+END_SECONDS = 1.0
+"""How long watchers and requests under way are waited for at the end."""
 _FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -114,13 +116,18 @@ class Sandbox:
     async def close(self) -> None:
         """Ends watches, connections and tasks; a second call does nothing."""
         self.watches.close_all()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                await self.watches.ended()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._listening is not None:
             self._listening.close()
         if self._http is not None:
-            await self._http.shutdown(timeout=1.0)
+            for connection in self._http.connections:
+                connection.force_close()  # an idle one would be waited for
+            await self._http.shutdown(timeout=END_SECONDS)
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

@@ -143,6 +143,7 @@ class Watches:
         self.cut_after = 0
         self._store = store
         self._open: set[Watch] = set()
+        self._all_ended = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -156,6 +157,8 @@ class Watches:
         """The watch hears nothing any more."""
         if watch in self._open:
             self._open.remove(watch)
+            if not self._open:
+                self._all_ended.set()
             self._store.collection(watch.view.resource.key).listeners.remove(watch.offer)
 
     def bookmark_all(self) -> None:
@@ -168,6 +171,12 @@ class Watches:
         """Ends every stream in good order."""
         for watch in tuple(self._open):
             watch.close()
+
+    async def ended(self) -> None:
+        """Returns once the last stream has ended."""
+        self._all_ended.clear()
+        if self._open:
+            await self._all_ended.wait()
 
     def abort_all(self, resource: str = "") -> int:
         """Breaks off every stream (of the type with this plural, when given); answers how many."""

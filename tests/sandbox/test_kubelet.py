@@ -1,0 +1,153 @@
+"""Simulated kubelets: pods start, end and complete, each at its time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from placewright.sandbox.kubelet import RUN_SECONDS, Kubelets, KubeletTimes
+from placewright.sandbox.nodes import simulated_node
+from placewright.sandbox.writes import DeleteOptions
+from sandbox.makers import Core, Object, pod
+
+AT_ONCE = KubeletTimes(start=0.0, end=0.0)
+NEVER = KubeletTimes(start=3600.0, end=3600.0)
+
+
+@asynccontextmanager
+async def kubelets(core: Core, times: KubeletTimes = AT_ONCE) -> AsyncIterator[None]:
+    task = asyncio.create_task(Kubelets(core.writes, core.type("pods"), times).run())
+    core.create("nodes", simulated_node(0, "2023-11-14T22:13:20Z"))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(core: Core, wanted: Callable[[Object | None], bool], name: str = "web") -> Object | None:
+    """The pod, once it is as wanted: woken by each change of pods."""
+    changed = asyncio.Event()
+    core.store.collection(("", "pods")).listeners.append(lambda _change: changed.set())
+    async with asyncio.timeout(10):
+        while not wanted(found := core.get("pods", name)):
+            changed.clear()
+            await changed.wait()
+    return found
+
+
+def phase(wanted: str) -> Callable[[Object | None], bool]:
+    return lambda found: found is not None and found["status"]["phase"] == wanted
+
+
+async def test_a_bound_pod_runs_with_an_address_and_ready_containers() -> None:
+    core = Core()
+    async with kubelets(core):
+        core.create("pods", pod("web", node="node-0000"))
+        found = await until(core, phase("Running"))
+    assert found is not None
+    status = found["status"]
+    assert status["podIP"] == status["podIPs"][0]["ip"]
+    assert status["startTime"]
+    assert [each["ready"] for each in status["containerStatuses"]] == [True]
+    assert {each["type"] for each in status["conditions"]} >= {"Ready", "ContainersReady", "Initialized"}
+
+
+async def test_pods_get_different_addresses() -> None:
+    core = Core()
+    async with kubelets(core):
+        for name in "ab":
+            core.create("pods", pod(name, node="node-0000"))
+        found = [await until(core, phase("Running"), name) for name in "ab"]
+    assert len({each["status"]["podIP"] for each in found if each}) == 2
+
+
+async def test_an_unbound_pod_is_nobodys() -> None:
+    core = Core()
+    async with kubelets(core):
+        core.create("pods", pod("waiting"))
+        core.create("pods", pod("web", node="node-0000"))
+        await until(core, phase("Running"))
+    found = core.get("pods", "waiting")
+    assert found is not None
+    assert found["status"]["phase"] == "Pending"
+
+
+async def test_a_pod_on_a_missing_node_waits_for_the_node() -> None:
+    core = Core()
+    async with kubelets(core):
+        core.create("pods", pod("web", node="node-0001"))
+        core.create("pods", pod("other", node="node-0000"))
+        await until(core, phase("Running"), "other")
+        found = core.get("pods", "web")
+        assert found is not None
+        assert found["status"]["phase"] == "Pending"
+        core.create("nodes", simulated_node(1, "2023-11-14T22:13:20Z"))
+        await until(core, phase("Running"))
+
+
+async def test_a_gracefully_deleted_pod_ends_once_its_kubelet_is_done() -> None:
+    core = Core()
+    async with kubelets(core):
+        core.create("pods", pod("web", node="node-0000"))
+        await until(core, phase("Running"))
+        assert not core.writes.delete(core.type("pods"), "default", "web")[1]
+        await until(core, lambda found: found is None)
+
+
+async def test_a_deleted_pod_with_a_finalizer_waits_for_it_after_its_kubelet() -> None:
+    core = Core()
+    async with kubelets(core):
+        held = pod("web", node="node-0000")
+        held["metadata"]["finalizers"] = ["example.test/hold"]
+        core.create("pods", held)
+        core.writes.delete(core.type("pods"), "default", "web")
+        await until(core, lambda found: found is not None and found["metadata"].get("deletionGracePeriodSeconds") == 0)
+        core.writes.modify(core.type("pods"), "default", "web", lambda found: found["metadata"].pop("finalizers"))
+        assert core.get("pods", "web") is None
+
+
+async def test_a_namesake_is_not_started_in_place_of_a_pod_that_is_gone() -> None:
+    core = Core()
+    async with kubelets(core):
+        core.create("pods", pod("web", node="node-0000"))
+        core.writes.delete(core.type("pods"), "default", "web", DeleteOptions(grace=0))
+        core.create("pods", pod("web"))
+        core.create("pods", pod("later", node="node-0000"))
+        await until(core, phase("Running"), "later")
+    found = core.get("pods", "web")
+    assert found is not None
+    assert found["status"]["phase"] == "Pending"
+
+
+async def test_a_pod_with_a_running_time_completes() -> None:
+    core = Core()
+    async with kubelets(core):
+        job = pod("web", node="node-0000")
+        job["metadata"]["annotations"] = {RUN_SECONDS: "0"}
+        core.create("pods", job)
+        found = await until(core, phase("Succeeded"))
+    assert found is not None
+    assert [each["ready"] for each in found["status"]["containerStatuses"]] == [False]
+
+
+async def test_a_running_time_that_is_none_is_passed_over() -> None:
+    core = Core()
+    async with kubelets(core):
+        job = pod("web", node="node-0000")
+        job["metadata"]["annotations"] = {RUN_SECONDS: "soon"}
+        core.create("pods", job)
+        await until(core, phase("Running"))
+
+
+async def test_nothing_starts_before_its_time() -> None:
+    core = Core()
+    async with kubelets(core, NEVER):
+        core.create("pods", pod("web", node="node-0000"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+    found = core.get("pods", "web")
+    assert found is not None
+    assert found["status"]["phase"] == "Pending"
