@@ -72,7 +72,9 @@ async def test_an_update_of_another_uid_is_refused(cluster: Cluster) -> None:
 
 
 async def test_the_server_owns_uid_and_times(cluster: Cluster) -> None:
-    first = await cluster.create("configmaps", config_map("shared", creationTimestamp="2001-01-01T00:00:00Z", uid="mine"))
+    first = await cluster.create(
+        "configmaps", config_map("shared", creationTimestamp="2001-01-01T00:00:00Z", uid="mine")
+    )
     assert first["metadata"]["uid"] != "mine"
     assert not first["metadata"]["creationTimestamp"].startswith("2001")
     patch = {"metadata": {"creationTimestamp": "2001-01-01T00:00:00Z"}}

@@ -169,9 +169,7 @@ async def test_a_null_is_kept_only_where_it_is_allowed(boxes: Boxes) -> None:
 
 async def test_a_value_out_of_bounds_is_refused_with_its_path(boxes: Boxes) -> None:
     answer = await boxes.create(size=11)
-    assert causes(answer) == {
-        "spec.size": "Invalid value: 11: spec.size in body should be less than or equal to 10"
-    }
+    assert causes(answer) == {"spec.size": "Invalid value: 11: spec.size in body should be less than or equal to 10"}
     assert answer.body["message"].startswith(f'Box.{boxes.group} "it" is invalid: spec.size: Invalid value: 11')
 
 
@@ -239,7 +237,9 @@ async def test_status_and_the_rest_are_written_apart(boxes: Boxes) -> None:
     path, both = f"{boxes.path}/it", {"spec": {"size": 7}, "status": {"ready": True, "unknown": 1}}
     status = (await boxes.cluster.client.patch(f"{path}/status", both, MERGE)).expect(200)
     assert (status["spec"]["size"], status["status"]) == (3, {"ready": True})
-    spec = (await boxes.cluster.client.patch(path, {"spec": {"size": 7}, "status": {"ready": False}}, MERGE)).expect(200)
+    spec = (await boxes.cluster.client.patch(path, {"spec": {"size": 7}, "status": {"ready": False}}, MERGE)).expect(
+        200
+    )
     assert (spec["spec"]["size"], spec["status"]) == (7, {"ready": True})
     bad = await boxes.cluster.client.patch(f"{path}/status", {"status": {"count": "many"}}, MERGE)
     assert "status.count" in causes(bad)

@@ -54,7 +54,9 @@ async def test_a_json_patch_that_does_not_fit_changes_nothing(cluster: Cluster, 
     operations = [{"op": "add", "path": "/data/b", "value": "1"}, operation]
     answer = await cluster.client.patch(cluster.path("configmaps", "it"), operations, JSON_PATCH)
     assert answer.status == code, answer
-    assert (await cluster.read("configmaps", "it"))["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert (await cluster.read("configmaps", "it"))["metadata"]["resourceVersion"] == made["metadata"][
+        "resourceVersion"
+    ]
 
 
 async def test_a_json_patch_works_on_lists(cluster: Cluster) -> None:

@@ -57,7 +57,12 @@ async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watcher(cl
     path, start = cluster.path("pods"), await list_version(cluster, "pods")
     async with cluster.client.watch(path, resourceVersion=start, fieldSelector="spec.nodeName=") as watch:
         await cluster.create("pods", pod("p"))
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": "p"},
+            "target": {"kind": "Node", "name": "n"},
+        }
         (await cluster.client.post(f"{path}/p/binding", body)).expect(201)
         assert (await watch.next())["type"] == "ADDED"
         left = await watch.until("DELETED")

@@ -26,23 +26,22 @@ def age(timestamp: object, now: float) -> str:
 
 def duration(seconds: int) -> str:
     """A span with one or two units, coarser as it grows."""
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if seconds < 120:
-        return f"{seconds}s"
-    if minutes < 10:
-        return _two(minutes, "m", seconds % 60, "s")
-    if hours < 3:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return _two(days, "d", hours % 24, "h")
-    if days < 2 * 365:
-        return f"{days}d"
-    return _two(days // 365, "y", days % 365, "d") if days < 8 * 365 else f"{days // 365}y"
+    for limit, large, letter, small, small_letter in _SPANS:
+        if seconds < limit:
+            rest = seconds % large // small if small else 0
+            return f"{seconds // large}{letter}" + (f"{rest}{small_letter}" if rest else "")
+    return f"{seconds // _YEAR}y"
 
 
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
+_SPANS = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+)
+"""Below which span (in seconds) which unit is used, and which smaller one beside it."""

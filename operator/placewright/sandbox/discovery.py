@@ -118,25 +118,33 @@ class Discovery:
 
     def document(self, path: str, accept: str = "") -> Object | None:
         """The document at `path` (`/api`, `/apis/apps/v1`, `/openapi/v3/api/v1`, `/version`), or None."""
-        parts = path.strip("/").split("/")
-        match parts:
-            case ["version"]:
-                return self._version.document()
-            case ["api" | "apis"] if _wants_aggregated(accept):
-                return self._aggregated(core=parts[0] == "api")
-            case ["api"]:
-                return {"kind": "APIVersions", "versions": self._registry.groups().get("", []), **_ADDRESSES}
-            case ["apis"]:
-                groups = [self._group(group) for group in self._registry.groups() if group]
-                return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-            case ["apis", group] if group in self._registry.groups():
-                return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+        root, *rest = path.strip("/").split("/")
+        if root == "version" and not rest:
+            return self._version.document()
+        if root == "openapi":
+            return self._openapi(rest)
+        if root in ("api", "apis"):
+            return self._below(root, rest) if rest else self._root(root, accept)
+        return None
+
+    def _root(self, root: str, accept: str) -> Object:
+        """All groups (`apis`) or all versions of the core group (`api`)."""
+        if _wants_aggregated(accept):
+            return self._aggregated(core=root == "api")
+        if root == "api":
+            return {"kind": "APIVersions", "versions": self._registry.groups().get("", []), **_ADDRESSES}
+        groups = [self._group(group) for group in self._registry.groups() if group]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def _below(self, root: str, rest: list[str]) -> Object | None:
+        """One group, or the types of one group and version."""
+        match [root, *rest]:
             case ["api", version]:
                 return self._types("", version)
+            case ["apis", group] if group and group in self._registry.groups():
+                return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
             case ["apis", group, version]:
                 return self._types(group, version)
-            case ["openapi", *rest]:
-                return self._openapi(rest)
         return None
 
     def _group(self, group: str) -> Object:

@@ -134,17 +134,17 @@ _Sets = tuple[set[FieldPath], set[FieldPath], set[FieldPath]]
 
 def _compare(old: Any, new: Any, shape: Shape, path: FieldPath, found: _Sets) -> None:
     if isinstance(old, dict) and isinstance(new, dict) and not shape.atomic and (old or new):
-        _compare_children(old, new, shape, path, found, {name: (f"f:{name}", shape.child(name)) for name in old | new})
+        _compare_children(old, new, path, found, {name: (f"f:{name}", shape.child(name)) for name in old | new})
     elif isinstance(old, list) and isinstance(new, list) and (shape.keys or shape.is_set) and (old or new):
         left, right = dict(elements(old, shape)), dict(elements(new, shape))
         element = shape.element if shape.keys else PLAIN
-        _compare_children(left, right, shape, path, found, {name: (name, element) for name in left | right})
+        _compare_children(left, right, path, found, {name: (name, element) for name in left | right})
     else:
         found[1].add(path)
 
 
 def _compare_children(
-    old: Object, new: Object, shape: Shape, path: FieldPath, found: _Sets, names: dict[str, tuple[str, Shape]]
+    old: Object, new: Object, path: FieldPath, found: _Sets, names: dict[str, tuple[str, Shape]]
 ) -> None:
     for name, (element, child) in names.items():
         inner = (*path, element)

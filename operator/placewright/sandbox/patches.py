@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .apply import ApplyConflict, server_side_apply, track_update
@@ -23,6 +24,7 @@ __all__ = [
     "STRATEGIC_PATCH",
     "PatchConflict",
     "PatchInvalid",
+    "PatchTerms",
     "apply_patch",
     "track_update",
 ]
@@ -44,39 +46,44 @@ class PatchInvalid(Exception):
         self.code = code
 
 
-def apply_patch(
-    current: Object | None,
-    patch: object,
-    content_type: str,
-    *,
-    kind: str,
-    field_manager: str | None,
-    force: bool,
-    now: str,
-    schema: Mapping[str, Any] | None = None,
-    subresource: str = "",
-) -> Object:
+@dataclass(frozen=True, slots=True)
+class PatchTerms:
+    """What a patch is applied to and by whom.
+
+    `schema` is the openAPIV3Schema of a custom resource, None for a built-in kind; `now` is an RFC 3339 time; `force`
+    and `field_manager` matter to apply patches only, which cannot do without the latter.
+    """
+
+    kind: str
+    now: str
+    field_manager: str | None = None
+    force: bool = False
+    schema: Mapping[str, Any] | None = None
+    subresource: str = ""
+
+
+def apply_patch(current: Object | None, patch: object, content_type: str, terms: PatchTerms) -> Object:
     """A patched object that shares nothing with `current`; only an apply patch may create (`current` None).
 
-    `patch` is the decoded body; `schema` is the openAPIV3Schema of a custom resource, None for a built-in kind; `now`
-    is an RFC 3339 time. Apply patches bring `managedFields` up to date themselves, for the others call `track_update`
-    with what is finally stored. Raises `PatchConflict` and `PatchInvalid`.
+    `patch` is the decoded body. Apply patches bring `managedFields` up to date themselves, for the others call
+    `track_update` with what is finally stored. Raises `PatchConflict` and `PatchInvalid`.
     """
     if content_type == APPLY_PATCH:
-        return _apply(current, patch, kind, field_manager, force, now, schema, subresource)
+        return _apply(current, patch, terms)
     if current is None:
         raise PatchInvalid("only an apply patch can create an object", code=404)
     if content_type == JSON_PATCH:
         return _json(current, patch)
-    if content_type not in (MERGE_PATCH, STRATEGIC_PATCH) or (content_type == STRATEGIC_PATCH and schema is not None):
-        raise PatchInvalid(_unsupported(custom=schema is not None), code=415)
+    custom = terms.schema is not None
+    if content_type not in (MERGE_PATCH, STRATEGIC_PATCH) or (content_type == STRATEGIC_PATCH and custom):
+        raise PatchInvalid(_unsupported(custom=custom), code=415)
     if not isinstance(patch, dict):
         raise PatchInvalid(f"a patch is an object, found {type(patch).__name__}", code=400)
     if content_type == MERGE_PATCH:
         merged: Object = merge(copy.deepcopy(current), patch)
         return merged
     try:
-        return strategic_merge(copy.deepcopy(current), patch, shape_of(kind))
+        return strategic_merge(copy.deepcopy(current), patch, shape_of(terms.kind))
     except StrategicPatchError as error:
         raise PatchInvalid(str(error)) from error
 
@@ -104,17 +111,8 @@ def _json(current: Object, patch: object) -> Object:
     return result
 
 
-def _apply(
-    current: Object | None,
-    patch: object,
-    kind: str,
-    field_manager: str | None,
-    force: bool,
-    now: str,
-    schema: Mapping[str, Any] | None,
-    subresource: str,
-) -> Object:
-    if not field_manager:
+def _apply(current: Object | None, patch: object, terms: PatchTerms) -> Object:
+    if not terms.field_manager:
         raise PatchInvalid(
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
         )
@@ -128,11 +126,11 @@ def _apply(
         return server_side_apply(
             current,
             patch,
-            shape=shape_of(kind, schema),
-            field_manager=field_manager,
-            force=force,
-            now=now,
-            subresource=subresource,
+            shape=shape_of(terms.kind, terms.schema),
+            field_manager=terms.field_manager,
+            force=terms.force,
+            now=terms.now,
+            subresource=terms.subresource,
         )
     except ApplyConflict as error:
         raise PatchConflict(str(error), error.causes) from error

@@ -6,7 +6,7 @@ Faults are worded as an API server words them, since people search for those sen
 from __future__ import annotations
 
 import copy
-import datetime
+import datetime as dt
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -164,7 +164,7 @@ def _check_string(value: str, schema: Schema, path: str) -> Iterator[Fault]:
 
 def _is_time(value: str) -> bool:
     try:
-        datetime.datetime.fromisoformat(value)
+        dt.datetime.fromisoformat(value)
     except ValueError:
         return False
     return "T" in value.upper()

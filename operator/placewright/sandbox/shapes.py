@@ -97,7 +97,7 @@ _METADATA = Shape(
 )
 _ANY_OBJECT = Shape({"metadata": _METADATA})
 _QUANTITIES = Shape({"limits": FREE, "requests": FREE, "claims": Shape(item=PLAIN, keys=("name",))})
-_REF_SOURCES = Shape({name: ATOMIC for name in ("fieldRef", "resourceFieldRef", "secretKeyRef", "configMapKeyRef")})
+_REF_SOURCES = Shape(dict.fromkeys(("fieldRef", "resourceFieldRef", "secretKeyRef", "configMapKeyRef"), ATOMIC))
 _CONTAINER = Shape(
     {
         "ports": _keyed("containerPort", PLAIN, "protocol", protocol="TCP"),

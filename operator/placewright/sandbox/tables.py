@@ -24,15 +24,14 @@ def table(
     columns: Sequence[Mapping[str, Any]] | None,
     include_object: str,
     now: float,
-    resource_version: str,
-    list_metadata: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any],
     with_definitions: bool = True,
 ) -> Object:
     """A Table of `objects`, all of `kind`.
 
     `columns` are the additionalPrinterColumns of a custom resource, None for a built-in kind. `include_object` is
     None, Metadata or Object, as the query parameter says (anything else counts as Metadata, the default). `now` is in
-    seconds since the epoch. `list_metadata` adds `continue` and `remainingItemCount`. In a watch only the first event
+    seconds since the epoch. `metadata` is that of the list (resourceVersion, continue). In a watch only the first event
     carries the column definitions: `with_definitions` False leaves them out of the later ones.
     """
     shown = columns_of(kind, columns)
@@ -43,7 +42,7 @@ def table(
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
-        "metadata": {"resourceVersion": resource_version, **(list_metadata or {})},
+        "metadata": dict(metadata),
         "columnDefinitions": [column.definition() for column in shown] if with_definitions else None,
         "rows": rows,
     }

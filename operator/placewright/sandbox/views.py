@@ -51,7 +51,7 @@ class Views:
         """The JSON of a list in this view."""
         wanted = accept.split(",", 1)[0].replace(" ", "")
         if "as=Table" in wanted:
-            return _encode(self._table(view.resource, page.objects, query, page.version, page.metadata))
+            return _encode(self._table(view.resource, page.objects, query, page.metadata))
         if "as=PartialObjectMetadata" in wanted:
             head: Object = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             items = [partial_metadata(each.object) for each in page.objects]
@@ -64,7 +64,8 @@ class Views:
 
         def encode(stored: Stored) -> bytes:
             nonlocal said
-            shown = self._table(resource, [stored], query, stored.version, with_definitions=not said)
+            version = {"resourceVersion": str(stored.version)}
+            shown = self._table(resource, [stored], query, version, with_definitions=not said)
             said = True
             return _encode(shown)
 
@@ -75,8 +76,7 @@ class Views:
         resource: ResourceType,
         objects: list[Stored],
         query: Query,
-        version: int,
-        list_metadata: Object | None = None,
+        metadata: Object,
         *,
         with_definitions: bool = True,
     ) -> Object:
@@ -89,7 +89,6 @@ class Views:
             columns=self._definitions.columns(resource),
             include_object=include or "Metadata",
             now=self._clock(),
-            resource_version=str(version),
-            list_metadata=list_metadata,
+            metadata=metadata,
             with_definitions=with_definitions,
         )

@@ -14,7 +14,7 @@ import msgspec
 
 from . import metadata as meta
 from .admission import Admission
-from .patches import PatchConflict, PatchInvalid, apply_patch, track_update
+from .patches import PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
 from .resources import ResourceRegistry, ResourceType
 from .status import ApiError, Object, already_exists, bad_request, details_of, forbidden, invalid, not_found
 from .store import Store, Stored
@@ -190,18 +190,16 @@ class Writes:
     def _patched(
         self, resource: ResourceType, name: str, current: Object | None, request: PatchRequest, options: WriteOptions
     ) -> Object:
+        terms = PatchTerms(
+            kind=resource.kind,
+            now=self.identity.now(),
+            field_manager=options.manager if options.named else None,
+            force=request.force,
+            schema=self.admission.schema(resource),
+            subresource=options.subresource,
+        )
         try:
-            return apply_patch(
-                current,
-                request.content,
-                request.content_type,
-                kind=resource.kind,
-                field_manager=options.manager if options.named else None,
-                force=request.force,
-                now=self.identity.now(),
-                schema=self.admission.schema(resource),
-                subresource=options.subresource,
-            )
+            return apply_patch(current, request.content, request.content_type, terms)
         except PatchConflict as refused:
             details = details_of(resource, name, causes=refused.causes)
             raise ApiError(409, "Conflict", str(refused), details) from refused
