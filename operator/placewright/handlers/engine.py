@@ -163,7 +163,15 @@ class Engine:
         return None if evaluator is None else ProfilePolicy(evaluator.runtime)
 
     def _swapped(self, swap: Swap[Evaluator]) -> None:
-        self.queue.reprioritise(swap.scheduler_name)
+        self.queue.reprioritise(swap.scheduler_name, retry_rejected=_may_accept_more(swap))
+
+
+def _may_accept_more(swap: Swap[Evaluator]) -> bool:
+    """True when pods that were rejected before might fit now: anything but weights and backoff changed."""
+    if swap.before is None or swap.after is None:
+        return True
+    before, after = swap.before.profile, swap.after.profile
+    return (before.points, before.args) != (after.points, after.args)
 
 
 def _log_end(task: asyncio.Task[None]) -> None:

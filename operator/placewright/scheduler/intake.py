@@ -81,8 +81,9 @@ class Intake:
         known = self._cluster.set_pod(pod)
         if self._queue.get(pod.uid) is not None and (known is None or not known.assumed):
             self._queue.delete(pod.uid)
-        if known is None:
+        if known is None or known.assumed:
             self._queue.move(ASSIGNED_POD_ADD, None, pod)
+        if known is None:
             return
         if known.node != pod.node_name:
             self._queue.move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
