@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
+from rich.text import Text
 
+from placewright.api.bad_input import printable
 from placewright.cli.definitions import crd_folders
 from placewright.cli.demo_run import DemoFailed, DemoRun, Limits
-from placewright.cli.display import make_progress, plain, show_notes, show_summary
+from placewright.cli.display import make_progress, show_notes, show_summary
 from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.scenario import Scenario, make_scenario
@@ -55,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         return asyncio.run(interruptible(Demo(scenario, console, limits, keep=args.keep)))
     except (DemoFailed, SandboxFailed) as error:
-        console.print(plain(f"the demo failed: {error}"), soft_wrap=True)
+        console.print(Text(printable(f"the demo failed: {error}")), soft_wrap=True)
         return 1
 
 
@@ -71,7 +73,11 @@ def _inputs(args: argparse.Namespace) -> Inputs:
 
 
 class Demo:
-    """Everything that one demo needs to start, run and end; `command` starts an operator against a kubeconfig."""
+    """Everything that one demo needs to start, run and end; `command` starts an operator against a kubeconfig.
+
+    Attributes:
+        code: exit code for an end at this moment: until the run is over, that of an interrupted one.
+    """
 
     def __init__(
         self,
@@ -86,6 +92,7 @@ class Demo:
         self._console = console
         self._limits = limits
         self._keep = keep
+        self.code = _INTERRUPTED
         self._command = command
 
     async def run(self) -> int:
@@ -106,9 +113,10 @@ class Demo:
                 run = DemoRun(self._scenario, client, operator, progress, self._limits)
                 summary = await run.run()
         show_summary(self._console, summary, run.change_note)
+        self.code = 0 if summary.honest else 1
         if self._keep:
             await self._stay(kubeconfig, operator)
-        return 0 if summary.honest else 1
+        return self.code
 
     async def _stay(self, kubeconfig: Path, operator: OperatorProcess) -> None:
         self._say("\neverything stays up until Ctrl-C; in another shell:")
@@ -119,7 +127,7 @@ class Demo:
 
     def _say(self, text: str) -> None:
         for line in text.split("\n"):
-            self._console.print(plain(line), soft_wrap=True)
+            self._console.print(Text(printable(line)), soft_wrap=True)
 
 
 async def interruptible(demo: Demo) -> int:
@@ -130,7 +138,7 @@ async def interruptible(demo: Demo) -> int:
     try:
         return await task
     except asyncio.CancelledError:
-        return _INTERRUPTED
+        return demo.code
 
 
 def _things_to_try(scenario: Scenario, kubeconfig: Path, log: Path) -> list[str]:

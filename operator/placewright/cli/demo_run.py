@@ -18,7 +18,7 @@ from placewright.cli.live import PROFILES_PATH, Profiles, watch_run
 from placewright.cli.operator_process import OperatorProcess
 from placewright.cli.scenario import Scenario
 from placewright.cli.summary import Summary, summarise
-from placewright.cli.tracker import Snapshot, Tracker
+from placewright.cli.tracker import Tracker
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 
@@ -32,10 +32,11 @@ class DemoFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How fast pods are created (a second; None: as fast as accepted), and when to give up (seconds)."""
+    """How fast pods are created (a second; None: as fast as accepted), and when to give up on what (seconds)."""
 
     rate: float | None = None
     ready_seconds: float = 30.0
+    change_seconds: float = 10.0
     run_seconds: float = 90.0
 
 
@@ -65,6 +66,8 @@ class DemoRun:
         self._pods = {pod_key(pod): pod for pod in scenario.pods}
         self._tracker = Tracker(self._pods)
         self._profiles = Profiles()
+        self._half = (len(self._pods) + 1) // 2
+        self._half_settled = asyncio.Event()
         self.change_note = ""
 
     async def run(self) -> Summary:
@@ -98,58 +101,61 @@ class DemoRun:
             waiting.cancel()
 
     async def _create_pods(self) -> None:
-        def created(key: PodKey) -> None:
-            self._tracker.created(key, self._clock())
+        """The first half, the change once that is settled, then the second: so that each half has its generation."""
+        first, second = self._scenario.pods[: self._half], self._scenario.pods[self._half :]
+        await self._feed.create_pods(first, self._created, self._refused, self._limits.rate)
+        if second:
+            await self._half_settled.wait()
+            await self._change()
+            await self._feed.create_pods(second, self._created, self._refused, self._limits.rate)
 
-        def refused(key: PodKey, message: str) -> None:
-            self._tracker.refused(key, message, self._clock())
+    def _created(self, key: PodKey) -> None:
+        self._tracker.created(key, self._clock())
 
-        await self._feed.create_pods(self._scenario.pods, created, refused, self._limits.rate)
+    def _refused(self, key: PodKey, message: str) -> None:
+        self._tracker.refused(key, message, self._clock())
 
     async def _until_settled(self, creating: asyncio.Task[None]) -> None:
         start = self._clock()
-        shown = 0.0
-        change: asyncio.Task[None] | None = None
-        try:
-            while not self._tracker.finished(now := self._clock()):
-                snapshot = self._tracker.snapshot(now)
-                if now - shown >= self._progress.interval:
-                    shown = now
-                    self._progress.update(snapshot)
-                if change is None and self._half_way(snapshot):
-                    change = asyncio.create_task(self._change())
-                if now - start > self._limits.run_seconds:
-                    self._progress.say(f"giving up after {self._limits.run_seconds:.0f} s")
-                    break
-                self._check_operator()
-                for task in (creating, change):
-                    if task is not None and task.done():
-                        task.result()
-                await asyncio.sleep(_LOOK_SECONDS)
-        finally:
-            if change is not None:
-                change.cancel()
-                await asyncio.gather(change, return_exceptions=True)
+        shown = -self._progress.interval
+        while not self._tracker.finished(now := self._clock()):
+            snapshot = self._tracker.snapshot(now)
+            if snapshot.settled >= self._half:
+                self._half_settled.set()
+            if now - shown >= self._progress.interval:
+                shown = now
+                self._progress.update(snapshot)
+            if now - start > self._limits.run_seconds:
+                self._progress.say(f"giving up after {self._limits.run_seconds:.0f} s")
+                break
+            self._check_operator()
+            if creating.done():
+                creating.result()
+            await asyncio.sleep(_LOOK_SECONDS)
         self._progress.update(self._tracker.snapshot(self._clock()))
 
-    def _half_way(self, snapshot: Snapshot) -> bool:
-        return snapshot.total > 1 and snapshot.settled * 2 >= snapshot.total
-
     async def _change(self) -> None:
-        before, placed = self._clock(), self._tracker.snapshot(self._clock()).placed
+        """Patch the profile, as kubectl would, and wait until the operator decides by it."""
+        sent, placed = self._clock(), self._tracker.snapshot(self._clock()).placed
         path = f"{PROFILES_PATH}/{self._scenario.profile}"
         try:
             answer = await self._client.patch(path, self._scenario.change)
         except RequestError as error:
-            self._progress.say(f"the profile could not be changed: {error}")
+            self._note_change(f"the profile could not be changed: {error}")
             return
         generation = msgspec.json.decode(answer, type=SchedulingProfile).metadata.generation
-        self.change_note = f"after {placed} placements: {self._scenario.change_command}"
-        self._progress.say(self.change_note)
-        await self._profiles.wait_active(self._scenario.profile, generation)
-        effect = f"generation {generation} decides, {1000 * (self._clock() - before):.0f} ms after the change was sent"
-        self.change_note += f"\n{effect}"
-        self._progress.say(effect)
+        self._note_change(f"after {placed} placements: {self._scenario.change_command}")
+        try:
+            async with asyncio.timeout(self._limits.change_seconds):
+                await self._profiles.wait_active(self._scenario.profile, generation)
+        except TimeoutError:
+            self._note_change(f"the operator did not take up generation {generation} within {self._limits.change_seconds:.0f} s")
+        else:
+            self._note_change(f"generation {generation} decides, {1000 * (self._clock() - sent):.0f} ms after the change was sent")
+
+    def _note_change(self, text: str) -> None:
+        self.change_note = f"{self.change_note}\n{text}".strip()
+        self._progress.say(text)
 
     def _check_operator(self) -> None:
         code = self._operator.exit_code

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -82,7 +82,7 @@ class PlainProgress:
 
     def say(self, text: str) -> None:
         """Print one line."""
-        self._console.print(plain(text), soft_wrap=True)
+        self._console.print(Text(printable(text)), soft_wrap=True)
 
 
 class LiveProgress:
@@ -104,14 +104,14 @@ class LiveProgress:
 
     def update(self, snapshot: Snapshot) -> None:
         """Draw the bar."""
-        grid = Table.grid(padding=(0, 1))
-        bar = ProgressBar(total=max(snapshot.total, 1), completed=snapshot.settled, width=30)
-        grid.add_row(Text(f"{snapshot.elapsed:5.1f}s"), bar, Text(_counts(snapshot)))
-        self._live.update(grid, refresh=True)
+        bar = ProgressBar(total=max(snapshot.total, 1), completed=snapshot.settled, width=60)
+        first = Table.grid(padding=(0, 1))
+        first.add_row(Text(f"{snapshot.elapsed:6.1f}s"), bar)
+        self._live.update(Group(first, Text(f"         {_counts(snapshot)}")), refresh=True)
 
     def say(self, text: str) -> None:
         """Print one line above the bar."""
-        self._live.console.print(plain(text))
+        self._live.console.print(Text(printable(text)))
 
 
 def _counts(snapshot: Snapshot) -> str:

@@ -17,6 +17,7 @@ T = TypeVar("T")
 _TYPE_ERROR: Final = re.compile(r"\w+: Expected (?P<allowed>.+?), got (?P<found>.+?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
 _TYPES: Final = {"str": "text", "int": "a whole number", "object": "a mapping", "array": "a list", "bool": "true or false",
                  "null": "nothing", "float": "a number"}  # fmt: skip
+_STEP: Final = re.compile(r"[^.\[\]]+|\.\.\.")
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _QUANTITY: Final = "a quantity of at least 0, such as 250m, 2 or 1.5Gi"
 
@@ -55,15 +56,29 @@ def _decoded(body: Mapping[str, Any], kind: type[T], where: str, prefix: str) ->
     try:
         return convert(body, kind)
     except DecodeError as error:
-        raise InputError(f"{where}: {_describe(str(error), prefix)}") from None
+        raise InputError(f"{where}: {_describe(str(error), prefix, body)}") from None
 
 
-def _describe(text: str, prefix: str) -> str:
+def _describe(text: str, prefix: str, body: object) -> str:
     match = _TYPE_ERROR.fullmatch(text)
     if match is None:
         return f"{prefix}{text}"
-    path = f"{prefix}{match['path'] or ''}".rstrip(".")
-    return f"{path + ': ' if path else ''}found {_plain(match['found'])}; allowed {_plain(match['allowed'])}"
+    path = match["path"] or ""
+    found = _at(body, path) or _plain(match["found"])
+    where = f"{prefix}{path}".rstrip(".")
+    return f"{where + ': ' if where else ''}found {found}; allowed {_plain(match['allowed'])}"
+
+
+def _at(value: object, path: str) -> str:
+    """The value at a decoder's path, as a message shows it; empty where the path does not say which (`labels[...]`)."""
+    for step in _STEP.findall(path):
+        if isinstance(value, Mapping) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdigit():
+            value = value[int(step)]
+        else:
+            return ""
+    return shown(value)
 
 
 def _plain(types: str) -> str:
