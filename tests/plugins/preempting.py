@@ -1,0 +1,122 @@
+"""Makers for the tests of preemption: a cluster in a few words, and an attempt to place a pod in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from placewright.api.decode import convert
+from placewright.api.objects import Node, NodeName, Pod, PodDisruptionBudget
+from placewright.api.pods import PodInfo
+from placewright.api.profile import PluginConfig, ProfileSpec, SchedulingProfile
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluation, Evaluator
+from placewright.framework.handle import build_evaluator
+from placewright.framework.interface import BindError, Diagnosis, Plugin, PostFilterResult
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+
+
+def pod(
+    name: str, priority: int = 0, cpu: str = "1", *, start: str | None = None, labels: Mapping[str, str] | None = None, **rest: Any
+) -> PodInfo:
+    """A pod. `start` is a day of January 2026; `rest`: `node`, `leaving` (why it is being deleted), `spec` (more fields), `nominated`."""
+    leaving = rest.get("leaving")
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": leaving}
+    document = {
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "namespace": rest.get("namespace", "default"),
+            "labels": dict(labels or {}),
+            **({"deletionTimestamp": "2026-02-01T00:00:00Z"} if leaving else {}),
+        },
+        "spec": {
+            "nodeName": rest.get("node", ""),
+            "priority": priority,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+            **rest.get("spec", {}),
+        },
+        "status": {
+            "nominatedNodeName": rest.get("nominated", ""),
+            **({"startTime": f"2026-01-{start}T00:00:00Z"} if start else {}),
+            **({"conditions": [condition]} if leaving else {}),
+        },
+    }
+    return PodInfo(convert(document, Pod))
+
+
+def budget(
+    selector: Mapping[str, Any] | None, allowed: int = 0, *, namespace: str = "default", disrupted: Iterable[str] = (), name: str = "b"
+) -> PodDisruptionBudget:
+    """A PodDisruptionBudget that allows so many evictions more."""
+    document = {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": selector},
+        "status": {"disruptionsAllowed": allowed, "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z")},
+    }
+    return convert(document, PodDisruptionBudget)
+
+
+class NoBinder:
+    """Nothing is bound here."""
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        raise BindError("not in this test")
+
+
+@dataclass
+class Scene:
+    """A cluster under the default profile; it is its own source of nominations."""
+
+    cluster: Cluster = field(default_factory=Cluster)
+    nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
+    args: dict[str, Any] = field(default_factory=dict)
+    extra: tuple[type[Plugin], ...] = ()
+
+    def nodes(self) -> Iterable[NodeName]:
+        return self.nominated
+
+    def pods_on(self, node: NodeName) -> list[PodInfo]:
+        return self.nominated.get(node, [])
+
+    def node(self, name: str, *running: PodInfo, cpu: str = "2", unschedulable: bool = False) -> Scene:
+        """Add a node with these pods on it."""
+        document = {
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {"unschedulable": unschedulable},
+            "status": {"allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "110"}},
+        }
+        self.cluster.set_node(convert(document, Node))
+        for one in running:
+            self.cluster.assume(one, NodeName(name))
+        return self
+
+    def budget(self, *args: Any, **kwargs: Any) -> Scene:
+        """Add a disruption budget."""
+        self.cluster.objects.put(budget(*args, **kwargs))
+        return self
+
+    def evaluator(self) -> Evaluator:
+        """The default profile around this cluster."""
+        registry = in_tree().extended(self.extra)
+        configs = [PluginConfig(name="DefaultPreemption", args=self.args)]
+        profile = resolve(SchedulingProfile(spec=ProfileSpec(plugin_config=configs)), registry)
+        return build_evaluator(profile, registry, self.cluster, NoBinder(), self)
+
+    def diagnosed(self, preemptor: PodInfo) -> tuple[Evaluator, Evaluation, Diagnosis]:
+        """The pod evaluated; no node may be able to hold it."""
+        evaluator = self.evaluator()
+        evaluation = evaluator.evaluate(preemptor)
+        assert evaluation.count == 0, "a test of preemption needs a pod that fits nowhere"
+        return evaluator, evaluation, evaluator.diagnose(evaluation)
+
+    def attempt(self, preemptor: PodInfo) -> PostFilterResult:
+        """What PostFilter makes of a pod that fits nowhere."""
+        evaluator, evaluation, diagnosis = self.diagnosed(preemptor)
+        return evaluator.runtime.run_post_filter(evaluation.state, preemptor, diagnosis)
+
+    def victims(self, preemptor: PodInfo) -> list[str]:
+        """Names of the victims, most important first."""
+        return [victim.name for victim in self.attempt(preemptor).victims]

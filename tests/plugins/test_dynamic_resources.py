@@ -1,0 +1,50 @@
+"""DynamicResources, as far as this version has it: pods without claims pass, pods with claims are told the truth."""
+
+from __future__ import annotations
+
+from placewright.framework.interface import CycleState, Diagnosis
+from placewright.framework.status import Code
+from placewright.plugins.dynamicresources import NOT_SUPPORTED, DynamicResources
+from plugins.preempting import Scene, pod
+
+CLAIMS = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
+
+
+def test_a_pod_without_claims_is_skipped_and_has_nothing_to_deallocate() -> None:
+    scene = Scene().node("n", cpu="500m")
+    result = scene.attempt(pod("new"))
+    assert result.status.reasons[0] == "no new claims to deallocate"
+
+
+def test_it_speaks_before_preemption() -> None:
+    order = [plugin.name for plugin in Scene().node("n").evaluator().runtime.post_filter]
+    assert order == ["DynamicResources", "DefaultPreemption"]
+
+
+def test_a_pod_with_claims_is_refused_on_every_node_with_the_reason() -> None:
+    evaluator, _, diagnosis = Scene().node("n").diagnosed(pod("new", spec=CLAIMS))
+    assert diagnosis.absent is not None
+    assert diagnosis.absent.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert diagnosis.prefilter_message == NOT_SUPPORTED
+    assert diagnosis.unschedulable_plugins == {"DynamicResources"}
+    del evaluator
+
+
+def test_a_pod_with_claims_makes_nobody_leave() -> None:
+    result = Scene().node("n", pod("low", 0, "2")).attempt(pod("new", 10, spec=CLAIMS))
+    assert result.victims == ()
+    assert result.status.reasons[-1] == "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+
+
+def test_where_its_prefilter_never_ran_postfilter_is_an_error_and_preemption_is_not_tried() -> None:
+    scene = Scene().node("n", pod("low", 0, "2"))
+    evaluator, _, diagnosis = scene.diagnosed(pod("new", 10))
+    result = evaluator.runtime.run_post_filter(CycleState(), pod("new", 10), diagnosis)
+    assert (result.status.code, result.status.message) == (Code.ERROR, "not found")
+    assert result.victims == ()
+
+
+def test_no_event_brings_a_refused_pod_back() -> None:
+    plugin = next(p for p in Scene().node("n").evaluator().runtime.post_filter if isinstance(p, DynamicResources))
+    assert plugin.events() == ()
+    assert plugin.post_filter(CycleState(), pod("new"), plugin.handle.cluster, Diagnosis(1)).status.code is Code.ERROR

@@ -1,0 +1,110 @@
+"""Trials on random clusters: in step or one after another, the outcome is the same, and no victim leaves in vain."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.interface import Handle
+from placewright.plugins.defaultpreemption.budgets import Budgets
+from placewright.plugins.defaultpreemption.dryrun import DryRun
+from placewright.plugins.defaultpreemption.pick import Candidate
+from plugins.preempting import Scene, pod
+
+APPS: Final = ("web", "db")
+PORT: Final = {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
+running_pods = st.lists(
+    st.builds(
+        lambda priority, cpu, start, app, port: (priority, f"{cpu}m", start, {"app": app}, PORT if port else {}),
+        st.integers(0, 3),
+        st.sampled_from((100, 300, 500)),
+        st.sampled_from((None, "01", "02")),
+        st.sampled_from(APPS),
+        st.booleans(),
+    ),
+    max_size=6,
+)
+clusters = st.lists(running_pods, min_size=1, max_size=5)
+budgets = st.lists(st.tuples(st.sampled_from(APPS), st.integers(0, 2)), max_size=2)
+SETTINGS: Final = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class OneByOne:
+    """A handle under which no two nodes can be tried together."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handle, name)
+
+    def check_rows(self, pod: PodInfo, rows: Any) -> None:
+        return None
+
+
+def scene_of(cluster: list[list[Any]], allowed: list[tuple[str, int]]) -> Scene:
+    scene = Scene()
+    for n, running in enumerate(cluster):
+        pods = [pod(f"p{n}-{i}", p, cpu, start=start, labels=labels, spec=spec) for i, (p, cpu, start, labels, spec) in enumerate(running)]
+        scene.node(f"n{n}", *pods, cpu="1")
+    for i, (app, count) in enumerate(allowed):
+        scene.budget({"matchLabels": {"app": app}}, count, name=f"b{i}")
+    return scene
+
+
+def trials(scene: Scene, handle: Any, preemptor: PodInfo) -> list[Any]:
+    run = DryRun(handle, preemptor, Budgets(scene.cluster.objects.disruption_budgets.values()))
+    nodes = [(int(row), scene.cluster.names[row]) for row in scene.cluster.rows()]
+    return list(run.on([(row, name) for row, name in nodes if name is not None]))
+
+
+@SETTINGS
+@given(clusters, budgets, st.integers(0, 3), st.sampled_from(("400m", "900m", "2")), st.booleans())
+def test_nodes_tried_in_step_give_what_each_gives_alone(
+    cluster: list[list[Any]], allowed: list[tuple[str, int]], priority: int, cpu: str, port: bool
+) -> None:
+    scene = scene_of(cluster, allowed)
+    handle = scene.evaluator().runtime.post_filter[0].handle
+    preemptor = pod("new", priority, cpu, spec=PORT if port else {})
+    assert trials(scene, handle, preemptor) == trials(scene, OneByOne(handle), preemptor)
+
+
+@SETTINGS
+@given(clusters, budgets, st.integers(1, 4))
+def test_the_pod_fits_without_the_victims_and_with_none_of_them_back(
+    cluster: list[list[Any]], allowed: list[tuple[str, int]], priority: int
+) -> None:
+    scene = scene_of(cluster, allowed)
+    handle = scene.evaluator().runtime.post_filter[0].handle
+    preemptor = pod("new", priority, "800m")
+    for outcome in trials(scene, handle, preemptor):
+        if isinstance(outcome, Candidate):
+            assert all(victim.priority < priority for victim in outcome.victims)
+            assert_needed(scene, handle, preemptor, outcome)
+
+
+def assert_needed(scene: Scene, handle: Handle, preemptor: PodInfo, candidate: Candidate) -> None:
+    row = scene.cluster.row(NodeName(candidate.node))
+    assert row is not None
+    with scene.cluster.hypothetically(remove=candidate.victims, row=row):
+        assert handle.check_row(preemptor, row).ok
+        for victim in candidate.victims:
+            with scene.cluster.hypothetically(add=[victim], row=row):
+                assert not handle.check_row(preemptor, row).ok
+
+
+def test_check_rows_says_of_every_row_what_check_row_says() -> None:
+    scene = Scene().node("full", pod("a", 0, "2")).node("free").node("closed", unschedulable=True).node("small", cpu="100m")
+    scene.nominated[NodeName("free")] = [pod("earlier", 20, "2")]
+    handle = scene.evaluator().runtime.post_filter[0].handle
+    rejections = handle.check_rows(pod("new", 10), np.arange(4))
+    assert rejections is not None
+    together = {int(row): status for status, rows in rejections for row in rows}
+    alone = {row: handle.check_row(pod("new", 10), row) for row in range(4)}
+    assert together == {row: status for row, status in alone.items() if not status.ok}
+    assert len(together) == 4
