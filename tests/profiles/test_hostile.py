@@ -1,0 +1,77 @@
+"""Whatever a document holds, the answer is profiles or a `ProfileError`, never another exception."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placewright.framework.resolved import ExtensionPoint
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import read_profiles
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
+from profiles.makers import CATALOGUE
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+NAMES = st.sampled_from([*CATALOGUE, "*", "PodTopologySpread", "", "Nonsense"])
+ANYTHING = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3), max_leaves=8
+)
+REFS = st.lists(st.fixed_dictionaries({"name": NAMES}, optional={"weight": st.integers(-1, 100_001)}) | ANYTHING, max_size=3)
+POINTS = st.sampled_from(["multiPoint", *ExtensionPoint])
+SETS = st.fixed_dictionaries({}, optional={"enabled": REFS, "disabled": REFS})
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "schedulerName": st.text(max_size=5),
+        "plugins": st.dictionaries(POINTS, SETS | ANYTHING, max_size=3),
+        "pluginConfig": st.lists(st.fixed_dictionaries({"name": NAMES, "args": ANYTHING}), max_size=2),
+        "weights": st.dictionaries(NAMES, st.integers(-1, 100_001) | SCALARS, max_size=3),
+        "backoff": st.fixed_dictionaries({}, optional={"initialSeconds": st.floats() | st.integers(), "maxSeconds": st.floats()}),
+        "percentageOfNodesToScore": st.integers(-1, 101),
+    },
+)
+
+
+def document(spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
+
+
+@settings(max_examples=300, deadline=None)
+@given(spec=SPECS | ANYTHING)
+def test_a_spec_is_resolved_or_refused(spec: Any) -> None:
+    with contextlib.suppress(ProfileError):
+        (profile,) = read_profiles(document(spec), "x")
+        result = resolve(profile, CATALOGUE)
+        assert len(result.at(ExtensionPoint.QUEUE_SORT)) == 1
+        assert set(result.weights) == set(result.at(ExtensionPoint.SCORE))
+        assert all(weight > 0 for weight in result.weights.values())
+        assert set(result.args) == set(result.plugin_names)
+        for point in ExtensionPoint:
+            assert len(set(result.at(point))) == len(result.at(point))
+            assert all(point.implemented_by(CATALOGUE[name]) for name in result.at(point))
+
+
+@settings(max_examples=200, deadline=None)
+@given(name=st.sampled_from(sorted(in_tree())), args=ANYTHING)
+def test_arguments_of_every_shipped_plugin_are_taken_or_refused(name: str, args: Any) -> None:
+    with contextlib.suppress(ProfileError):
+        (profile,) = read_profiles(document({"pluginConfig": [{"name": name, "args": args}]}), "x")
+        resolve(profile, in_tree())
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(alphabet="abc:- \n\t[]{}&*!#|>'\"%@`,?0.~", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(ProfileError):
+        read_profiles(text, "x")
+
+
+@settings(max_examples=200, deadline=None)
+@given(content=ANYTHING)
+def test_any_document_is_read_or_refused(content: Any) -> None:
+    with contextlib.suppress(ProfileError):
+        read_profiles({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": content}, "x")
