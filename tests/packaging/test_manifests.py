@@ -5,13 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import pytest
 import yaml
 
+from placewright import __version__
 from placewright.api.profile import GROUP, KIND, PLURAL
+from placewright.handlers.sinks import sources_and_sinks
+from placewright.kube.discovery import ServedResources
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
@@ -88,6 +91,31 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
     }
 
 
+class Everything(dict[tuple[str, str], list[str]]):
+    """A server that has every collection in v1."""
+
+    def get(self, _key: Any, _default: Any = None) -> Any:
+        """v1, whatever is asked for."""
+        return ["v1"]
+
+
+def test_the_role_lets_the_scheduler_read_what_it_reflects_and_nothing_else(manifests: dict[tuple[str, str], Manifest]) -> None:
+    reflected = {
+        (path[2] if path[1] == "apis" else "", path[-1])
+        for source, _ in sources_and_sinks(ServedResources(Everything()), cast(Any, None))
+        for path in [source.path.split("/")]
+    }
+    readable = {
+        (group, resource)
+        for rule in one(manifests, "ClusterRole")["rules"]
+        if {"list", "watch"} <= set(rule["verbs"])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    watched_by_kopf = {(GROUP, PLURAL), ("kopf.dev", "clusterkopfpeerings"), ("apiextensions.k8s.io", "customresourcedefinitions")}
+    assert readable == reflected | watched_by_kopf
+
+
 def test_only_our_own_peering_may_be_written(manifests: dict[tuple[str, str], Manifest]) -> None:
     rules = one(manifests, "ClusterRole")["rules"]
     (rule,) = (rule for rule in rules if "clusterkopfpeerings" in rule["resources"] and "patch" in rule["verbs"])
@@ -123,6 +151,11 @@ def test_the_scheduler_does_not_wait_for_itself(manifests: dict[tuple[str, str],
     scheduler = deployment["spec"]["template"]["spec"]["schedulerName"]
     assert scheduler == "default-scheduler" != profile["spec"]["schedulerName"]
     assert deployment["spec"]["selector"]["matchLabels"] == deployment["spec"]["template"]["metadata"]["labels"]
+
+
+def test_the_image_is_of_this_version(manifests: dict[tuple[str, str], Manifest]) -> None:
+    (container,) = one(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"placewright:{__version__}"
 
 
 def test_the_default_profile_holds_to_the_schema_and_can_run(manifests: dict[tuple[str, str], Manifest]) -> None:
