@@ -22,6 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM, SIGINT, or (asked to) until standard input ends. Answers the exit code."""
     parser = _parser()
     parsed = parser.parse_args(arguments)
+    for name, most in (("port", 65_535), ("nodes", 100_000), ("history", 10_000_000)):
+        if not 0 <= getattr(parsed, name) <= most:
+            parser.error(f"--{name} {getattr(parsed, name)}: must be 0 to {most}")
     for folder in parsed.crds:
         if not folder.is_dir():
             parser.error(f"--crds {folder}: not a directory")

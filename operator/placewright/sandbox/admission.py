@@ -40,7 +40,7 @@ class Admission:
         return self._with_first_status(resource, new, now)
 
     def on_update(self, resource: ResourceType, old: Object, new: Object, now: str, subresource: str) -> Object:
-        """The object to store; its status is not looked at. Raises ApiError 422."""
+        """The object to store; its status counts for definitions only. Raises ApiError 422."""
         if resource.custom:
             return self.definitions.admit(resource, new, old)
         if subresource:
@@ -51,7 +51,7 @@ class Admission:
         if resource.key == PODS:
             _check_pod_update(resource, old, new)
         elif resource.key == DEFINITIONS:
-            return self.definitions.establish(new, now)
+            return self.definitions.establish({**new, "status": old.get("status")}, now)
         return new
 
     def schema(self, resource: ResourceType) -> Object | None:

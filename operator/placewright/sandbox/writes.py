@@ -14,6 +14,7 @@ import msgspec
 
 from . import metadata as meta
 from .admission import Admission
+from .definitions import DEFINITIONS
 from .patches import PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
 from .resources import ResourceRegistry, ResourceType
 from .status import ApiError, Object, already_exists, bad_request, details_of, forbidden, invalid, not_found
@@ -218,7 +219,7 @@ class Writes:
             new.pop("status", None)
         self._refuse_unknown_fields(resource, new, options)
         new = to_stored(resource, self.admission.on_update(resource, old, new, now, options.subresource))
-        if resource.has_status and not options.subresource:
+        if resource.has_status and not options.subresource and resource.key != DEFINITIONS:
             new = _keep(old, new, "status")
         if self._is_tracked(resource, options) or (options.manager and "managedFields" in old["metadata"]):
             self._track(resource, old, new, options)
