@@ -1,0 +1,59 @@
+"""What the documents name exists, and what they show works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from placewright.cli.main import COMMANDS
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import read_profiles
+from placewright.profiles.resolve import resolve
+from placewright.profiles.schema import json_schema
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+PACKAGE = ROOT / "operator" / "placewright"
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def test_the_profile_in_the_readme_can_run() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    profiles = [block for block in blocks if "SchedulingProfile" in block]
+    assert profiles
+    for text in profiles:
+        jsonschema.validate(yaml.safe_load(text), json_schema())
+        resolve(read_profiles(text, "README.md")[0], in_tree())
+
+
+def test_every_command_that_the_readme_names_exists() -> None:
+    assert set(re.findall(r"`placewright ([a-z]+)", README)) <= set(COMMANDS)
+
+
+def test_every_make_target_that_a_document_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {target for file in DOCUMENTS for target in re.findall(r"(?:^    |`)make ([a-z]+)", file.read_text(), re.MULTILINE)}
+    assert {"demo", "test"} <= named <= targets
+
+
+@pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.stem)
+def test_links_lead_somewhere(file: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)", file.read_text()):
+        assert link.startswith("https://") or (file.parent / link).exists(), link
+
+
+def test_the_files_that_the_architecture_names_are_there() -> None:
+    named = re.findall(r"`((?:[a-z]+/)+[a-z_]+\.py)`", ARCHITECTURE)
+    assert len(named) >= 5
+    for name in named:
+        assert (PACKAGE / name).is_file(), name
+
+
+def test_the_architecture_s_table_names_every_room() -> None:
+    rooms = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()}
+    assert set(re.findall(r"^\| `([a-z]+)` \|", ARCHITECTURE, re.MULTILINE)) == rooms
