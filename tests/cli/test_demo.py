@@ -1,0 +1,105 @@
+"""Whole demos with a stand-in for the operator: they end by themselves, say what happened, and leave nothing running."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from placewright.cli.demo import Demo, interruptible
+from placewright.cli.demo_run import DemoFailed, Limits
+from placewright.cli.scenario import make_scenario
+from placewright.simulate.inputs import Inputs
+from placewright.simulate.workload import mixed_nodes, plain_pods
+
+FAKE = Path(__file__).with_name("fake_operator.py")
+
+
+def fake_operator(kubeconfig: Path) -> list[str]:
+    return [sys.executable, str(FAKE), str(kubeconfig)]
+
+
+def failing_operator(kubeconfig: Path) -> list[str]:
+    return [sys.executable, str(FAKE), "fail"]
+
+
+def demo_of(pods: int, *, giants: int = 0, keep: bool = False, terminal: bool = False) -> tuple[Demo, io.StringIO]:
+    manifests = plain_pods(pods)
+    for pod in manifests[:giants]:
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5000"
+    scenario = make_scenario(Inputs(nodes=mixed_nodes(3), pods=manifests))
+    output = io.StringIO()
+    console = Console(file=output, width=120, force_terminal=terminal)
+    return Demo(scenario, console, Limits(run_seconds=30), keep=keep, command=fake_operator), output
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+async def test_a_demo_places_its_pods_changes_the_profile_half_way_and_ends(terminal: bool) -> None:
+    demo, output = demo_of(40, terminal=terminal)
+    assert await demo.run() == 0
+    text = output.getvalue()
+    assert "40 pods on 3 nodes: 40 placed" in text
+    assert "after 20 placements: kubectl patch schedprof default" in text
+    assert "generation 2 decides" in text
+    for generation in (1, 2):
+        row = next(line for line in text.splitlines() if f"default gen. {generation}" in line)
+        assert "20" in row
+
+
+async def test_pods_without_a_place_are_reported_with_their_reason_and_that_is_a_success() -> None:
+    demo, output = demo_of(10, giants=3)
+    assert await demo.run() == 0
+    assert "3 unschedulable" in output.getvalue()
+    assert "     3  0/3 nodes are available: 3 Insufficient cpu." in output.getvalue()
+
+
+async def test_an_operator_that_cannot_start_ends_the_demo_with_its_last_words() -> None:
+    demo, _ = demo_of(1)
+    demo._command = failing_operator
+    with pytest.raises(DemoFailed, match="the operator ended with code 1: this operator cannot start"):
+        await demo.run()
+
+
+class Seen(io.StringIO):
+    """Output that tells when a certain text has been written."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__()
+        self._wanted = wanted
+        self.written = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        if self._wanted in self.getvalue():
+            self.written.set()
+        return count
+
+
+async def test_with_keep_everything_stays_up_until_an_interrupt_and_then_ends_in_order() -> None:
+    demo, _ = demo_of(4, keep=True)
+    output = Seen("tail -f")
+    demo._console = Console(file=output, width=200)
+    running = asyncio.ensure_future(interruptible(demo))
+    async with asyncio.timeout(30):
+        await output.written.wait()
+        kubeconfig = next(line for line in output.getvalue().splitlines() if "KUBECONFIG=" in line).partition("=")[2]
+        assert os.access(kubeconfig, os.R_OK)
+        os.kill(os.getpid(), 2)
+        assert await running == 0
+    assert not os.access(kubeconfig, os.F_OK)
+
+
+async def test_an_interrupt_during_the_run_ends_it_with_130() -> None:
+    demo, _ = demo_of(2)
+    output = Seen("pods for")
+    demo._console = Console(file=output)
+    running = asyncio.ensure_future(interruptible(demo))
+    async with asyncio.timeout(30):
+        await output.written.wait()
+        os.kill(os.getpid(), 15)
+        assert await running == 130

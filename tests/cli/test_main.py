@@ -1,0 +1,68 @@
+"""The command itself: help, exit codes, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from placewright.cli.main import main
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    out, err = capsys.readouterr()
+    assert out == ""
+    return err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["demo", "--rate", "0"], "argument --rate: found '0'; allowed a whole number from 1 to 100000"),
+        (["demo", "--rate", "\x1b[2J"], "found '\\x1b[2J'; allowed"),
+        (["sandbox", "--port", "65536"], "argument --port: found '65536'; allowed a whole number from 0 to 65535"),
+        (["demo", "--what"], "unrecognized arguments: --what"),
+        (["demo", "--pods", "/nowhere/at-all.yaml"], "/nowhere/at-all.yaml: cannot be read: No such file or directory"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = lines(capsys)
+    assert len(said) == 1
+    assert said[0].startswith("placewright: error: ")
+    assert message in said[0]
+    assert said[0].isprintable()
+
+
+def test_a_wrong_manifest_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 5}\n")
+    assert main(["demo", "--pods", str(file)]) == 2
+    assert lines(capsys) == [
+        f"placewright: error: {file}: document 1 (Pod/p): spec.containers: found 5; allowed a list or nothing"
+    ]
+
+
+def test_a_kubeconfig_that_is_not_there_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--kubeconfig", "/nowhere/config"]) == 2
+    said = lines(capsys)
+    assert len(said) == 1
+    assert "/nowhere/config" in said[0]
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    for command in ("run", "sandbox", "demo", "version"):
+        assert f"\n    {command} " in out
+
+
+def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out.startswith("placewright ")
