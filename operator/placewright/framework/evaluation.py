@@ -107,6 +107,7 @@ class Evaluator:
         self.runtime = runtime
         self._cluster = cluster
         self._nominations = nominations or NoNominations()
+        self._checked: tuple[PodInfo, PodColumns] | None = None
         self._kept: OrderedDict[Hashable, PodColumns] = OrderedDict()
 
     # --- filtering -----------------------------------------------------------------------------------------------------------
@@ -216,9 +217,16 @@ class Evaluator:
         with self._cluster.hypothetically(add=others, row=row):
             return self._check_as_it_stands(pod, row)
 
+    def _checked_columns(self, pod: PodInfo) -> PodColumns:
+        """What local plugins said of the pod that is being checked row after row: preemption asks thousands of times for one pod."""
+        if self._checked is None or self._checked[0] is not pod:
+            self._checked = (pod, PodColumns(self.runtime))
+        return self._checked[1]
+
     def _check_as_it_stands(self, pod: PodInfo, row: int) -> Status:
-        state = CycleState()
-        refusal, candidates, narrowed_by = self._pre_filter(state, pod, PodColumns(self.runtime))
+        columns = self._checked_columns(pod)
+        state = CycleState(dict(columns.data))
+        refusal, candidates, narrowed_by = self._pre_filter(state, pod, columns)
         if refusal is not None:
             return refusal
         if candidates is not None and self._cluster.names[row] not in candidates:
@@ -232,8 +240,9 @@ class Evaluator:
 
     def check_rows(self, pod: PodInfo, rows: Rows) -> list[Rejection] | None:
         """`Handle.check_rows`: as `check_row`, for many rows that do not influence each other; None when they might."""
-        state = CycleState()
-        refusal, candidates, narrowed_by = self._pre_filter(state, pod, PodColumns(self.runtime))
+        columns = self._checked_columns(pod)
+        state = CycleState(dict(columns.data))
+        refusal, candidates, narrowed_by = self._pre_filter(state, pod, columns)
         filters = [plugin for plugin in self.runtime.filter if plugin.name not in state.skip_filter]
         if refusal is not None or any(plugin.reads is Reads.CLUSTER for plugin in filters):
             return None

@@ -30,7 +30,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.status import unresolvable, unschedulable
+from placewright.framework.status import Status, unresolvable, unschedulable
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec
 from placewright.plugins.noderesources.strategies import Load, strategy_score
 
@@ -145,10 +145,13 @@ def _load(spec: ResourceSpec, pod: PodInfo, cluster: Cluster, rows: Rows) -> Loa
 def _grouped(rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn]) -> list[Rejection]:
     """Rows by their combination of failures; the last flag says that no preemption can help."""
     table = np.array(flags)
+    if len(rows) == 1:  # preemption asks row by row, and `unique` is slow
+        return [Rejection(_status(reasons, table[:, 0]), rows)]
     combinations, membership = np.unique(table, axis=1, return_inverse=True)
-    rejections = []
-    for i, combination in enumerate(combinations.T):
-        texts = (reason for reason, failed in zip(reasons, combination[:-1], strict=True) if failed)
-        status = (unresolvable if combination[-1] else unschedulable)(*texts)
-        rejections.append(Rejection(status, rows[membership.reshape(-1) == i]))
-    return rejections
+    groups = enumerate(combinations.T)
+    return [Rejection(_status(reasons, combination), rows[membership.reshape(-1) == i]) for i, combination in groups]
+
+
+def _status(reasons: Sequence[str], flags: BoolColumn) -> Status:
+    texts = (reason for reason, failed in zip(reasons, flags[:-1], strict=True) if failed)
+    return (unresolvable if flags[-1] else unschedulable)(*texts)
