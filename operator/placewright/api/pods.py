@@ -17,7 +17,7 @@ from placewright.api.requests import pod_requests, scoring_requests
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 #: The wildcard address: conflicts with every other address on the same port.
-ANY_ADDRESS: Final = "0.0.0.0"
+ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - compared with host ports, never bound to
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
