@@ -37,6 +37,7 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> list[Problem]:
         *_check_percentage(spec.percentage_of_nodes_to_score),
         *_check_weights(spec.weights or {}, catalogue),
         *_check_backoff(spec.backoff),
+        *_check_extenders(spec),
     ]
 
 
@@ -72,6 +73,12 @@ def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
     if not (maximum == 0 or initial <= maximum <= MAX_BACKOFF_SECONDS):
         allowed = f"0 (no backoff), or initialSeconds ({initial}) to {MAX_BACKOFF_SECONDS}"
         yield Problem("spec.backoff.maxSeconds", str(maximum), allowed)
+
+
+def _check_extenders(spec: ProfileSpec) -> Iterator[Problem]:
+    # Leaving out a filter that somebody relies on would place pods where they must not go.
+    if spec.extenders:
+        yield Problem("spec.extenders", f"{len(spec.extenders)} of them", "none: this version calls no extenders")
 
 
 def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator[Problem]:
