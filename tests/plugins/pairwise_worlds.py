@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from hypothesis import strategies as st
 
 from placewright.api.objects import Namespace, Node, Pod, ReplicaSet, Service
 from placewright.api.pods import PodInfo
@@ -20,43 +20,82 @@ NODES = ("n0", "n1", "n2", "n3")
 NAMESPACES = ("home", "away")
 KEYS = (ZONE, HOST, "rack")
 
-label_sets = st.fixed_dictionaries({}, optional={"app": st.sampled_from("ab"), "tier": st.sampled_from("xy")})
-selectors = st.one_of(
-    st.none(),
-    st.just({}),
-    st.sampled_from("ab").map(lambda v: {"matchLabels": {"app": v}}),
-    st.sampled_from(["Exists", "DoesNotExist"]).map(lambda op: {"matchExpressions": [{"key": "tier", "operator": op}]}),
-    st.sampled_from(["In", "NotIn"]).map(lambda op: {"matchExpressions": [{"key": "app", "operator": op, "values": ["a"]}]}),
-)
-node_labels = st.fixed_dictionaries(
+UIDS = "123456789"
+SELECTORS: tuple[Body | None, ...] = (
+    None,
     {},
-    optional={
-        ZONE: st.sampled_from(["z1", "z2", ""]),
-        "rack": st.sampled_from(["r1", "r2"]),
-        "disk": st.just("ssd"),
-        HOST: st.just("self"),
-    },
+    {"matchLabels": {"app": "a"}},
+    {"matchLabels": {"app": "a"}},
+    {"matchLabels": {"app": "b"}},
+    {"matchExpressions": [{"key": "tier", "operator": "Exists"}]},
+    {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]},
+    {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]},
+    {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["a"]}]},
 )
+TERMINATING = "2026-01-01T00:00:00Z"
 
 
-def _node(name: str, labels: Body, tainted: bool) -> Body:
-    own = {key: name if value == "self" else value for key, value in labels.items()}
-    taints = [{"key": "gpu", "effect": "NoSchedule"}] if tainted else []
-    return {"metadata": {"name": name, "labels": own}, "spec": {"taints": taints}}
+class Dice(random.Random):
+    """Chance, from a seed that hypothesis chooses."""
+
+    def maybe(self, chance: float) -> bool:
+        """True this often."""
+        return self.random() < chance
+
+    def labels(self) -> Body:
+        """Labels of a pod."""
+        return {"app": self.choice("aab")} | ({"tier": self.choice("xy")} if self.maybe(0.5) else {})
+
+    def selector(self) -> Body | None:
+        """A label selector, or none."""
+        return self.choice(SELECTORS)
+
+    def node(self, name: str) -> Body:
+        """A node; now and then without a label that others have, or with an empty value, or tainted."""
+        labels = {ZONE: self.choice(["z1", "z1", "z2", ""]), "rack": self.choice(["r1", "r2"]), HOST: name, "disk": "ssd"}
+        kept = {key: value for key, value in labels.items() if self.maybe(0.8)}
+        taints = [{"key": "gpu", "effect": "NoSchedule"}] if self.maybe(0.2) else []
+        return {"metadata": {"name": name, "labels": kept}, "spec": {"taints": taints}}
+
+    def pod(self, uid: str, spec: Body) -> Body:
+        """A pod, mostly of the namespace "home"; it may be terminating."""
+        meta = {
+            "uid": uid,
+            "namespace": self.choice(("home", "home", "home", "away")),
+            "labels": self.labels(),
+            "deletionTimestamp": TERMINATING if self.maybe(0.1) else None,
+        }
+        return {"metadata": meta, "spec": spec}
 
 
-nodes = st.builds(_node, st.sampled_from(NODES), node_labels, st.booleans())
+Spec = Callable[[Dice], Body]
 
 
-def pods(spec: st.SearchStrategy[Body], **metadata: st.SearchStrategy[Any]) -> st.SearchStrategy[Body]:
-    """Pods with such a spec; the uid makes the same pod come back changed."""
-    meta = {
-        "uid": st.sampled_from("123456789"),
-        "namespace": st.sampled_from(NAMESPACES),
-        "labels": label_sets,
-        "deletionTimestamp": st.sampled_from([None, None, None, "2026-01-01T00:00:00Z"]),
-    }
-    return st.fixed_dictionaries({"metadata": st.fixed_dictionaries(meta | metadata), "spec": spec})
+def populate(world: World, dice: Dice, spec: Spec) -> None:
+    """Nodes, and pods on them and on a node that is not there."""
+    for name in NODES[: dice.randint(2, 4)]:
+        world.set_node(dice.node(name))
+    for uid in UIDS[: dice.randint(0, 9)]:
+        world.place(dice.pod(uid, spec(dice)), dice.choice(NODES))
+
+
+def happen(world: World, dice: Dice, spec: Spec) -> None:
+    """Change one thing."""
+    match dice.randrange(10):
+        case 0 | 1 | 2 | 3:
+            world.place(dice.pod(dice.choice(UIDS), spec(dice)), dice.choice(NODES))
+        case 4:
+            world.remove_pod(dice.choice(UIDS))
+        case 5 | 6:
+            world.set_node(dice.node(dice.choice(NODES)))
+        case 7:
+            world.remove_node(dice.choice(NODES))
+        case 8:
+            world.set_namespace(dice.choice(NAMESPACES), dice.choice([{}, {"env": "prod"}, {"env": "dev"}]))
+        case 9 if dice.maybe(0.5):
+            world.set_service(dice.choice(NAMESPACES), dice.choice("st"), dice.choice([None, {"app": "a"}, dice.labels()]))
+        case _:
+            world.set_replica_set(dice.choice(NAMESPACES), "rs", dice.selector())
 
 
 class World:
@@ -121,32 +160,6 @@ class World:
             self.placed = {uid: where for uid, where in kept.items() if where[0] != node}
             yield
         self.placed = kept
-
-
-Change = Callable[[World], None]
-
-
-def changes(pod: st.SearchStrategy[Body]) -> st.SearchStrategy[Change]:
-    """What may happen to a world."""
-    place = st.builds(lambda p, n: lambda world: world.place(p, n), pod, st.sampled_from(NODES))
-    delete = st.sampled_from("123456789").map(lambda uid: lambda world: world.remove_pod(uid))
-    update = nodes.map(lambda node: lambda world: world.set_node(node))
-    drop = st.sampled_from(NODES).map(lambda name: lambda world: world.remove_node(name))
-    label = st.builds(
-        lambda name, env: lambda world: world.set_namespace(name, env),
-        st.sampled_from(NAMESPACES),
-        st.sampled_from([{}, {"env": "prod"}, {"env": "dev"}]),
-    )
-    serve = st.builds(
-        lambda ns, name, selector: lambda world: world.set_service(ns, name, selector),
-        st.sampled_from(NAMESPACES),
-        st.sampled_from(["s", "t"]),
-        st.one_of(st.none(), label_sets),
-    )
-    own = st.builds(
-        lambda ns, selector: lambda world: world.set_replica_set(ns, "rs", selector), st.sampled_from(NAMESPACES), selectors
-    )
-    return st.one_of(place, place, place, delete, update, update, drop, label, serve, own)
 
 
 def info(pod: Body) -> PodInfo:

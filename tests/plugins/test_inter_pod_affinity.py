@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import Pairwise, build, disagreements, load, scores, verdicts
-from pairwise_worlds import KEYS, NAMESPACES, Body, World, changes, info, matches, nodes, pods, selectors
+from pairwise_worlds import KEYS, NAMESPACES, NODES, Body, Dice, World, happen, info, matches, populate
 
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
@@ -122,62 +122,71 @@ class Scalar:
                 yield term["topologyKey"], self.labels[on][term["topologyKey"]], weight
 
 
-terms = st.fixed_dictionaries(
-    {"topologyKey": st.sampled_from(KEYS), "labelSelector": selectors},
-    optional={
-        "namespaces": st.lists(st.sampled_from(NAMESPACES), max_size=1),
-        "namespaceSelector": st.sampled_from(
-            [
-                {},
-                {"matchLabels": {"env": "prod"}},
-                {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]},
-                {"matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]},
-            ]
-        ),
-    },
-)
-weighted_terms = st.fixed_dictionaries({"weight": st.integers(1, 100), "podAffinityTerm": terms})
-sides = st.fixed_dictionaries({}, optional={REQUIRED: st.lists(terms, max_size=2), PREFERRED: st.lists(weighted_terms, max_size=2)})
-specs = st.one_of(
-    st.just({}), st.fixed_dictionaries({"affinity": st.fixed_dictionaries({}, optional={"podAffinity": sides, "podAntiAffinity": sides})})
-)
-newcomers = pods(specs, uid=st.just("new"), deletionTimestamp=st.none())
-arguments = st.fixed_dictionaries(
-    {}, optional={"hardPodAffinityWeight": st.sampled_from([0, 1, 30]), "ignorePreferredTermsOfExistingPods": st.booleans()}
+NAMESPACE_SELECTORS: tuple[Body, ...] = (
+    {},
+    {"matchLabels": {"env": "prod"}},
+    {"matchLabels": {"env": "prod"}},
+    {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]},
+    {"matchExpressions": [{"key": "env", "operator": "DoesNotExist"}]},
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    arguments,
-    st.lists(nodes, min_size=1, max_size=4),
-    st.lists(changes(pods(specs)), max_size=12),
-    st.lists(newcomers, min_size=1, max_size=2),
-)
-def test_it_agrees_with_a_scalar_reading_whatever_happens(
-    args: Body, first: list[Body], happenings: list[Any], incoming: list[Body]
-) -> None:
-    world = World()
+def any_term(dice: Dice) -> Body:
+    """A term; it may look into other namespaces."""
+    drawn = {"topologyKey": dice.choice(KEYS), "labelSelector": dice.selector()}
+    if dice.maybe(0.2):
+        drawn["namespaces"] = [dice.choice(NAMESPACES)]
+    if dice.maybe(0.3):
+        drawn["namespaceSelector"] = dice.choice(NAMESPACE_SELECTORS)
+    return drawn
+
+
+def any_side(dice: Dice, hard: float) -> Body:
+    """Affinity or anti-affinity; required with this chance."""
+    soft = [{"weight": dice.randint(1, 100), "podAffinityTerm": any_term(dice)} for _ in range(dice.randint(0, 2))]
+    return {REQUIRED: [any_term(dice) for _ in range(dice.randint(1, 2))] if dice.maybe(hard) else [], PREFERRED: soft}
+
+
+def any_spec(dice: Dice) -> Body:
+    """Half of the pods have terms; seldom required anti-affinity, which would fill the world with bans."""
+    if dice.maybe(0.5):
+        return {}
+    return {"affinity": {"podAffinity": any_side(dice, 0.5), "podAntiAffinity": any_side(dice, 0.2)}}
+
+
+def newcomer(dice: Dice) -> Body:
+    """A pod to place."""
+    drawn = dice.pod("new", any_spec(dice))
+    drawn["metadata"]["deletionTimestamp"] = None
+    return drawn
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32))
+def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
+    dice, world = Dice(seed), World()
+    args = {"hardPodAffinityWeight": dice.choice([0, 1, 30]), "ignorePreferredTermsOfExistingPods": dice.maybe(0.3)}
     plugin = build(InterPodAffinity, world.cluster, args)
-    for one in first:
-        world.set_node(one)
-    for happen in (lambda _: None, *happenings):
-        happen(world)
-        for newcomer in incoming:
-            _compare(world, plugin, newcomer, args)
-            for name in list(world.nodes)[:1]:
-                with world.without_pods_of(name):
-                    _compare(world, plugin, newcomer, args)
+    populate(world, dice, any_spec)
+    incoming = [newcomer(dice) for _ in range(3)]
+    for _ in range(6):
+        for one in incoming:
+            _compare(world, plugin, one, args)
+        name = dice.choice(NODES)
+        if name in world.nodes:
+            with world.without_pods_of(name):
+                _compare(world, plugin, incoming[0], args)
+        happen(world, dice, any_spec)
 
 
-def _compare(world: World, plugin: Pairwise, newcomer: Body, args: Body) -> None:
-    scalar = Scalar(world, newcomer, args)
-    said = {name: status.message for name, status in verdicts(plugin, world.cluster, info(newcomer)).items()}
+def _compare(world: World, plugin: Pairwise, pending: Body, args: Body) -> None:
+    scalar = Scalar(world, pending, args)
+    said = {name: status.message for name, status in verdicts(plugin, world.cluster, info(pending)).items()}
     wanted = {name: scalar.verdict(name) for name in world.nodes}
     assert said == {name: reason for name, reason in wanted.items() if reason}
     fitting = [name for name in world.nodes if name not in said]
     if fitting:
-        assert scores(plugin, world.cluster, info(newcomer), fitting) == (scalar.scores(fitting) or {})
+        assert scores(plugin, world.cluster, info(pending), fitting) == (scalar.scores(fitting) or {})
 
 
 # --- case by case -------------------------------------------------------------------------------------------------------------
@@ -208,8 +217,8 @@ def two_zones(*objects: Body) -> Cluster:
     return load([node("a", zone="1"), node("b", zone="2"), node("c"), *objects])
 
 
-def said_of(cluster: Cluster, newcomer: Body) -> dict[str, tuple[Code, str]]:
-    found = verdicts(build(InterPodAffinity, cluster), cluster, info(newcomer))
+def said_of(cluster: Cluster, pending: Body) -> dict[str, tuple[Code, str]]:
+    found = verdicts(build(InterPodAffinity, cluster), cluster, info(pending))
     return {name: (status.code, status.message) for name, status in found.items()}
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import Pairwise, build, disagreements, load, scores, verdicts
-from pairwise_worlds import HOST, KEYS, ZONE, Body, World, changes, empty, info, matches, nodes, pods, selectors
+from pairwise_worlds import HOST, KEYS, NODES, ZONE, Body, Dice, World, empty, happen, info, matches, populate
 
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
@@ -39,6 +39,7 @@ class Scalar:
         self.pods = world.pods_by_node()
 
     def constraints(self, action: str) -> list[Body]:
+        """Those that apply, each with its selector."""
         own = self.pod["spec"].get("topologySpreadConstraints")
         if own:
             return [c | {"selector": self._merged(c)} for c in own if c["whenUnsatisfiable"] == action]
@@ -142,61 +143,59 @@ SYSTEM = [
 ]
 
 
-def _constraint(**extra: st.SearchStrategy[Any]) -> st.SearchStrategy[Body]:
-    return st.fixed_dictionaries(
-        {
-            "topologyKey": st.sampled_from(KEYS),
-            "maxSkew": st.integers(1, 2),
-            "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
-            "minDomains": st.sampled_from([None, None, 1, 2, 3]),
-            "nodeAffinityPolicy": st.sampled_from([None, "Honor", "Ignore"]),
-            "nodeTaintsPolicy": st.sampled_from([None, "Honor", "Ignore"]),
-        }
-        | extra
-    )
+def constraint(dice: Dice, *, default: bool = False) -> Body:
+    """A constraint of a pod or, without a selector, of the profile."""
+    drawn = {
+        "topologyKey": dice.choice(KEYS),
+        "maxSkew": dice.randint(1, 2),
+        "whenUnsatisfiable": dice.choice(["DoNotSchedule", "ScheduleAnyway"]),
+        "minDomains": dice.choice([None, None, 1, 2, 3]),
+        "nodeAffinityPolicy": dice.choice([None, "Honor", "Ignore"]),
+        "nodeTaintsPolicy": dice.choice([None, "Honor", "Ignore"]),
+    }
+    if default:
+        return drawn
+    return drawn | {"labelSelector": dice.selector(), "matchLabelKeys": dice.choice([None, None, ["app"], ["app", "gone"]])}
 
 
-own_constraints = _constraint(labelSelector=selectors, matchLabelKeys=st.sampled_from([None, ["app"], ["app", "gone"]]))
-newcomers = pods(
-    st.fixed_dictionaries(
-        {
-            "topologySpreadConstraints": st.lists(own_constraints, max_size=3),
-            "nodeSelector": st.sampled_from([None, {"disk": "ssd"}]),
-            "tolerations": st.sampled_from([None, [{"operator": "Exists"}]]),
-        }
-    ),
-    uid=st.just("new"),
-    deletionTimestamp=st.none(),
-    ownerReferences=st.sampled_from([None, [{"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}]]),
-)
-arguments = st.one_of(
-    st.just({}),
-    st.lists(_constraint(), max_size=2).map(lambda c: {"defaultingType": "List", "defaultConstraints": c}),
-)
-residents = pods(st.just({}))
+def newcomer(dice: Dice) -> Body:
+    """A pod to place; half of them bring constraints."""
+    own = [constraint(dice) for _ in range(dice.randint(1, 2))] if dice.maybe(0.5) else []
+    spec = {
+        "topologySpreadConstraints": own,
+        "nodeSelector": {"disk": "ssd"} if dice.maybe(0.3) else None,
+        "tolerations": [{"operator": "Exists"}] if dice.maybe(0.3) else None,
+    }
+    pod = dice.pod("new", spec)
+    pod["metadata"]["deletionTimestamp"] = None
+    if dice.maybe(0.5):
+        pod["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}]
+    return pod
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    arguments,
-    st.lists(nodes, min_size=1, max_size=4),
-    st.lists(changes(residents), max_size=12),
-    st.lists(newcomers, min_size=1, max_size=2),
-)
-def test_it_agrees_with_a_scalar_reading_whatever_happens(
-    args: Body, first: list[Body], happenings: list[Any], incoming: list[Body]
-) -> None:
-    world = World()
+def arguments(dice: Dice) -> Body:
+    """The system's defaults, or a list."""
+    if dice.maybe(0.6):
+        return {}
+    return {"defaultingType": "List", "defaultConstraints": [constraint(dice, default=True) for _ in range(dice.randint(1, 2))]}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32))
+def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
+    dice, world = Dice(seed), World()
+    args = arguments(dice)
     plugin = build(PodTopologySpread, world.cluster, args)
-    for node in first:
-        world.set_node(node)
-    for happen in (lambda _: None, *happenings):
-        happen(world)
+    populate(world, dice, lambda _: {})
+    incoming = [newcomer(dice) for _ in range(3)]
+    for _ in range(6):
         for pod in incoming:
             _compare(world, plugin, pod, args)
-            for name in list(world.nodes)[:1]:
-                with world.without_pods_of(name):
-                    _compare(world, plugin, pod, args)
+        name = dice.choice(NODES)
+        if name in world.nodes:
+            with world.without_pods_of(name):
+                _compare(world, plugin, incoming[0], args)
+        happen(world, dice, lambda _: {})
 
 
 def _compare(world: World, plugin: Pairwise, pod: Body, args: Body) -> None:
