@@ -133,6 +133,10 @@ class Tracker:
         states = {state: count for state, count in self._states.items() if count}
         return Snapshot(elapsed, len(self.fates), self._created, states, dict(self._generations), rate)
 
+    def times(self) -> list[tuple[float, float]]:
+        """(created, bound) in seconds, of every pod of which both are known."""
+        return [(fate.created, fate.bound) for fate in self.fates.values() if fate.created is not None and fate.bound is not None]
+
     def _placed(self, fate: Fate, pod: Pod, now: float) -> None:
         if fate.state is State.PLACED:
             return

@@ -32,6 +32,11 @@ class NodeVerdict:
     scores: dict[str, PluginScore] = field(default_factory=dict)
 
     @property
+    def fits(self) -> bool:
+        """True when the node can hold the pod."""
+        return self.code is Code.SUCCESS
+
+    @property
     def total(self) -> int:
         """Sum of weighted scores."""
         return sum(score.product for score in self.scores.values())
@@ -62,7 +67,7 @@ class Verdict:
     @property
     def best(self) -> tuple[str, ...]:
         """Every node with the highest total; the scheduler would choose one of them at random."""
-        fitting = [verdict for verdict in self.nodes if verdict.code is Code.SUCCESS]
+        fitting = [verdict for verdict in self.nodes if verdict.fits]
         highest = max((verdict.total for verdict in fitting), default=0)
         return tuple(verdict.node for verdict in fitting if verdict.total == highest)
 

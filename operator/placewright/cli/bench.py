@@ -1,0 +1,103 @@
+"""`placewright bench`: how fast decisions are, without an API server and through one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from placewright.cli.bench_end_to_end import EndToEnd, measure_end_to_end
+from placewright.cli.options import Subparsers, whole_number
+from placewright.simulate.benchmark import RUNS, WORKLOADS, Measurement, measure
+
+_MOST_NODES = 100_000
+_MOST_PODS = 1_000_000
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand and its two benchmarks."""
+    parser = subparsers.add_parser("bench", help="measure how fast pods are placed")
+    benchmarks = parser.add_subparsers(title="benchmarks", required=True, metavar="BENCHMARK")
+    decisions = benchmarks.add_parser("decisions", help="the scheduling cycle alone, without an API server")
+    decisions.add_argument("--nodes", type=_counts, default=(1000, 5000, 15000), metavar="N,N,...", help="default: 1000,5000,15000")
+    decisions.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=10_000, help="default: 10000")
+    decisions.set_defaults(main=_decisions)
+    end_to_end = benchmarks.add_parser("end-to-end", help="from created to bound, through a sandbox in another process")
+    end_to_end.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=1000, help="default: 1000")
+    end_to_end.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=5000, help="default: 5000")
+    end_to_end.add_argument(
+        "--assigned", type=whole_number(0, _MOST_PODS), default=0, help="pods that are on nodes before the operator starts (default: 0)"
+    )
+    end_to_end.set_defaults(main=_end_to_end)
+    for benchmark in (decisions, end_to_end):
+        benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(whole_number(1, _MOST_NODES)(part) for part in text.split(","))
+
+
+def _decisions(args: argparse.Namespace) -> int:
+    measured = [measure(workload, nodes, args.pods) for workload in WORKLOADS for nodes in args.nodes]
+    if args.output == "json":
+        _print_json([_decision_row(m) | {"seconds": list(m.seconds)} for m in measured])
+    else:
+        _print_table(f"decisions: all nodes evaluated, median of {RUNS} runs", [_decision_row(m) for m in measured])
+    return 0
+
+
+def _decision_row(m: Measurement) -> dict[str, Any]:
+    return {
+        "workload": m.workload,
+        "nodes": m.nodes,
+        "pods": m.pods,
+        "decisions/s": round(m.per_second),
+        "µs/decision": round(m.microseconds, 1),
+        "placed": m.placed,
+        "pending": m.pending,
+    }
+
+
+def _end_to_end(args: argparse.Namespace) -> int:
+    measured = asyncio.run(measure_end_to_end(args.nodes, args.pods, args.assigned))
+    row = _end_to_end_row(measured)
+    if args.output == "json":
+        _print_json(row)
+    else:
+        _print_table("end to end: created to bound, API server in another process", [row])
+    return 0
+
+
+def _end_to_end_row(m: EndToEnd) -> dict[str, Any]:
+    return {
+        "nodes": m.nodes,
+        "assigned": m.assigned,
+        "pods": m.pods,
+        "bound": m.bound,
+        "pods/s": round(m.per_second),
+        "p50 ms": round(m.p50 * 1000),
+        "p99 ms": round(m.p99 * 1000),
+        "operator CPU ms/pod": round(m.operator_cpu * 1000 / m.pods, 2),
+        "API server CPU ms/pod": round(m.server_cpu * 1000 / m.pods, 2),
+        "operator MB": round(m.operator_bytes / 1e6),
+    }
+
+
+def _print_json(data: Any) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(data)).decode() + "\n")
+
+
+def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    for column in rows[0]:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+    Console().print(table)
