@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,8 +75,8 @@ class Scene:
     args: dict[str, Any] = field(default_factory=dict)
     extra: tuple[type[Plugin], ...] = ()
 
-    def nodes(self) -> Iterable[NodeName]:
-        return self.nominated
+    def nodes(self) -> Collection[NodeName]:
+        return self.nominated.keys()
 
     def pods_on(self, node: NodeName) -> list[PodInfo]:
         return self.nominated.get(node, [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -55,7 +56,7 @@ def test_an_unimportant_pod_stays_when_only_a_more_important_one_is_in_the_way()
 
 
 def test_victims_are_named_most_important_first() -> None:
-    scene = Scene().node("n", pod("a", 1, start="03"), pod("b", 7), pod("c", 1, start="01"), cpu="3").budget(APP)
+    scene = Scene().node("n", pod("a", 1, start="03", labels=WEB), pod("b", 7), pod("c", 1, start="01"), cpu="3").budget(APP)
     assert scene.victims(pod("new", 10, "3")) == ["b", "c", "a"]
 
 
@@ -103,7 +104,7 @@ def test_a_budget_that_does_not_cover_the_pod_does_not_protect_it(covers_nobody:
 
 def test_a_pod_without_labels_is_under_no_budget() -> None:
     absent = {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}
-    assert Scene().node("n", pod("bare", 1), pod("other", 5)).budget(absent).victims(pod("new", 10)) == ["bare"]
+    assert Scene().node("n", pod("bare", 1), pod("other", 5, labels=WEB)).budget(absent).victims(pod("new", 10)) == ["bare"]
 
 
 def test_every_matching_budget_is_used_up_not_only_the_first() -> None:
@@ -176,6 +177,13 @@ def test_the_search_goes_on_while_every_candidate_breaks_a_budget() -> None:
         assert evaluator.runtime.run_post_filter(evaluation.state, pod("new", 10), diagnosis).nominated_node == "unprotected"
 
 
+def test_no_more_candidates_that_break_a_budget_are_compared_than_are_wanted() -> None:
+    scene = many_nodes(50).budget(APP).node("cheapest", pod("p", 0, "2", labels=WEB))
+    evaluator, evaluation, diagnosis = scene.diagnosed(pod("new", 10))
+    chosen = {evaluator.runtime.run_post_filter(evaluation.state, pod("new", 10), diagnosis).nominated_node for _ in range(20)}
+    assert len(chosen) > 5
+
+
 @pytest.mark.parametrize(("nodes", "wanted"), [(50, 50), (100, 100), (500, 100), (1000, 100), (5000, 500)])
 def test_a_tenth_of_the_nodes_but_at_least_a_hundred_are_wanted(nodes: int, wanted: int) -> None:
     assert DefaultPreemptionArgs().candidates_wanted(nodes) == wanted
@@ -197,14 +205,20 @@ def test_a_pod_waits_for_its_earlier_victims_to_leave() -> None:
     assert result.nominated_node is None
 
 
+def marked_but_not_leaving() -> PodInfo:
+    leaving = pod("d", 1, "2", leaving="PreemptionByScheduler").pod
+    return PodInfo(msgspec.structs.replace(leaving, metadata=msgspec.structs.replace(leaving.metadata, deletion_timestamp=None)))
+
+
 @pytest.mark.parametrize(
     "unrelated",
     [
         pod("a", 1, "2", leaving="EvictionByEvictionAPI"),
         pod("b", 10, "2", leaving="PreemptionByScheduler"),
         pod("c", 1, "2"),
+        marked_but_not_leaving(),
     ],
-    ids=["leaves for another reason", "is as important", "stays"],
+    ids=["leaves for another reason", "is as important", "stays", "is marked but was never deleted"],
 )
 def test_a_pod_does_not_wait_for_one_that(unrelated: PodInfo) -> None:
     scene = Scene().node("n", unrelated).node("m", pod("low", 0, "2"))

@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.interface import Handle
+from placewright.framework.evaluation import CycleError
+from placewright.framework.interface import Handle, Rejection
+from placewright.framework.status import Code, Status
 from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.pick import Candidate
+from placewright.plugins.defaultpreemption.trial import NO_VICTIMS
 from plugins.preempting import Scene, pod
 
 APPS: Final = ("web", "db")
@@ -21,17 +24,18 @@ PORT: Final = {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
 running_pods = st.lists(
     st.builds(
         lambda priority, cpu, start, app, port: (priority, f"{cpu}m", start, {"app": app}, PORT if port else {}),
-        st.integers(0, 3),
+        st.integers(0, 2),
         st.sampled_from((100, 300, 500)),
         st.sampled_from((None, "01", "02")),
         st.sampled_from(APPS),
-        st.booleans(),
+        st.sampled_from((False, False, False, True)),
     ),
+    min_size=2,
     max_size=6,
 )
 clusters = st.lists(running_pods, min_size=1, max_size=5)
 budgets = st.lists(st.tuples(st.sampled_from(APPS), st.integers(0, 2)), max_size=2)
-SETTINGS: Final = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS: Final = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class OneByOne:
@@ -43,8 +47,22 @@ class OneByOne:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handle, name)
 
-    def check_rows(self, pod: PodInfo, rows: Any) -> None:
+    def check_rows(self, pod: PodInfo, rows: Any) -> list[Rejection] | None:
         return None
+
+
+class Reluctant(OneByOne):
+    """Promises to check nodes together, and finds out later that it cannot."""
+
+    def check_rows(self, pod: PodInfo, rows: Any) -> list[Rejection] | None:
+        return None if len(rows) else []
+
+
+class Broken(OneByOne):
+    """A plugin fails whenever it is asked."""
+
+    def check_row(self, pod: PodInfo, row: int) -> Status:
+        raise CycleError("broken")
 
 
 def scene_of(cluster: list[list[Any]], allowed: list[tuple[str, int]]) -> Scene:
@@ -64,7 +82,7 @@ def trials(scene: Scene, handle: Any, preemptor: PodInfo) -> list[Any]:
 
 
 @SETTINGS
-@given(clusters, budgets, st.integers(0, 3), st.sampled_from(("400m", "900m", "2")), st.booleans())
+@given(clusters, budgets, st.integers(1, 3), st.sampled_from(("400m", "600m", "900m")), st.booleans())
 def test_nodes_tried_in_step_give_what_each_gives_alone(
     cluster: list[list[Any]], allowed: list[tuple[str, int]], priority: int, cpu: str, port: bool
 ) -> None:
@@ -96,6 +114,28 @@ def assert_needed(scene: Scene, handle: Handle, preemptor: PodInfo, candidate: C
         for victim in candidate.victims:
             with scene.cluster.hypothetically(add=[victim], row=row):
                 assert not handle.check_row(preemptor, row).ok
+
+
+def test_a_node_tried_alone_keeps_whom_it_can() -> None:
+    scene = Scene().node("n", pod("a", 1), pod("b", 2), pod("c", 3), cpu="3")
+    handle = scene.evaluator().runtime.post_filter[0].handle
+    (outcome,) = trials(scene, OneByOne(handle), pod("new", 10, "2"))
+    assert [victim.name for victim in outcome.victims] == ["b", "a"]
+
+
+def test_nodes_are_tried_alone_after_all_when_a_filter_turns_out_to_look_around() -> None:
+    scene = Scene().node("n", pod("a", 1), pod("b", 2))
+    handle = scene.evaluator().runtime.post_filter[0].handle
+    assert trials(scene, Reluctant(handle), pod("new", 10)) == trials(scene, handle, pod("new", 10))
+
+
+def test_an_error_on_one_node_does_not_end_the_search_on_others() -> None:
+    scene = Scene().node("n", pod("a", 1, "2")).node("m")
+    handle = scene.evaluator().runtime.post_filter[0].handle
+    broken, empty = trials(scene, Broken(handle), pod("new", 10))
+    assert (broken.code, broken.message) == (Code.ERROR, "broken")
+    assert empty == NO_VICTIMS
+    assert scene.cluster.pod_count.tolist() == [1, 0]
 
 
 def test_check_rows_says_of_every_row_what_check_row_says() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
@@ -88,6 +89,6 @@ def cheapest(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, diagnosis: Di
     """Evicted pods by node, for all nodes that tie under every criterion: kube-scheduler takes any of these."""
     trials = DryRun(evaluator.runtime.post_filter[0].handle, pod, Budgets(cluster.objects.disruption_budgets.values()))
     rows = rows_where_it_may_help(cluster, diagnosis).tolist()
-    found = [outcome for outcome in trials.on([(row, str(cluster.names[row])) for row in rows]) if isinstance(outcome, Candidate)]
+    found = [outcome for outcome in trials.on([(row, NodeName(str(cluster.names[row]))) for row in rows]) if isinstance(outcome, Candidate)]
     least = min(candidate.cost for candidate in found)
     return {c.node: sorted(victim.key for victim in c.victims if not victim.terminating) for c in found if c.cost == least}
