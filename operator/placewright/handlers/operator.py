@@ -98,5 +98,8 @@ async def _supervise(engine: Engine, stop: asyncio.Event) -> None:
                 type(problem).__name__, problem, len(engine.queue),
             )  # fmt: skip
             await _unless_stopped(asyncio.sleep(backoff.delay(attempt)), stop)
+        else:
+            # Kopf took the signals for itself; it comes back without an error only when one came, or when `stop` was set.
+            stop.set()
 
 
