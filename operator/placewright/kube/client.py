@@ -116,6 +116,7 @@ class ApiClient:
         self, method: str, path: str, params: Params, data: bytes | None, content_type: str, limit: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         await self.access.refresh_when_due()
+        answered = False
         try:
             async with self._session.request(
                 method,
@@ -130,12 +131,15 @@ class ApiClient:
             ) as answer:
                 await self._raise_for(answer)
                 self.away.answered()
+                answered = True
                 yield answer
         except RequestError:
             raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
-            self.away.failed(lost)
+            # A body that breaks off, such as a watch's, says nothing about the server.
+            if not answered:
+                self.away.failed(lost)
             raise lost from error
 
     async def _raise_for(self, answer: aiohttp.ClientResponse) -> None:

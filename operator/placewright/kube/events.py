@@ -149,7 +149,8 @@ class HttpEventRecorder:
         """Write what waits, for at most `deadline` seconds; the rest is dropped and counted."""
         if self._workers:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), deadline)
+                async with asyncio.timeout(deadline):
+                    await self._idle.wait()
         self.counts.dropped += len(self._waiting) + self._busy
         for worker in self._workers:
             worker.cancel()

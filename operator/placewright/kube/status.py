@@ -103,7 +103,8 @@ class HttpStatusWriter:
         """Write what waits, for at most `deadline` seconds."""
         if self._workers:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), deadline)
+                async with asyncio.timeout(deadline):
+                    await self._idle.wait()
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)

@@ -8,6 +8,7 @@ clock (`peers`). Peering elects, but cannot exclude: that is what `fence` is for
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -162,10 +163,10 @@ class Leadership:
             self._news.clear()
             self.review()
             until = self.verdict.until
-            try:
-                await asyncio.wait_for(self._news.wait(), None if until is None else max(until - self._clock(), 0.0) + 0.001)
-            except TimeoutError:
-                continue
+            # Not `wait_for`: until Python 3.12 it can swallow a cancellation that comes together with news.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if until is None else max(until - self._clock(), 0.0) + 0.001):
+                    await self._news.wait()
 
 
 async def ensure_peering(client: ApiClient, name: str = PEERING_NAME) -> bool:
