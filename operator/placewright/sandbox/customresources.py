@@ -186,6 +186,20 @@ def _faults_of_schema(schema: Any, path: str) -> Iterator[Fault]:
     if not isinstance(schema, dict):
         yield Fault(path, "FieldValueInvalid", f"Invalid value: {schema!r}: a schema is an object")
         return
+    yield from _faults_of_type(schema, path)
+    yield from _faults_of_defaults(schema, path)
+    yield from _faults_of_pattern(schema, path)
+    if not isinstance(schema.get("properties", {}), dict):
+        yield Fault(f"{path}.properties", "FieldValueInvalid", "Invalid value: properties map names to schemas")
+        return
+    for name, part in schema.get("properties", {}).items():
+        yield from _faults_of_schema(part, f"{path}.properties[{name}]")
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            yield from _faults_of_schema(schema[name], f"{path}.{name}")
+
+
+def _faults_of_type(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
     kind = schema.get("type")
     loose = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if kind is None and not loose:
@@ -202,13 +216,6 @@ def _faults_of_schema(schema: Any, path: str) -> Iterator[Fault]:
     if "properties" in schema and isinstance(schema.get("additionalProperties"), dict):
         shown = "Forbidden: additionalProperties and properties are mutual exclusive"
         yield Fault(f"{path}.additionalProperties", "FieldValueForbidden", shown)
-    yield from _faults_of_defaults(schema, path)
-    yield from _faults_of_pattern(schema, path)
-    for name, part in (schema.get("properties") or {}).items():
-        yield from _faults_of_schema(part, f"{path}.properties[{name}]")
-    for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), dict):
-            yield from _faults_of_schema(schema[name], f"{path}.{name}")
 
 
 def _faults_of_pattern(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:

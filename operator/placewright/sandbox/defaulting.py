@@ -91,7 +91,8 @@ def _default_container(container: Object) -> None:
     )
     resources = _part(container, "resources")
     if isinstance(limits := resources.get("limits"), dict):
-        resources["requests"] = {**limits, **(resources.get("requests") or {})}
+        requests = resources.get("requests") or {}
+        resources["requests"] = {**limits, **requests} if isinstance(requests, dict) else requests
     for port in _objects(container, "ports"):
         _fill(port, protocol="TCP")
 
@@ -104,7 +105,7 @@ def _objects(parent: Object, name: str) -> list[Object]:
 
 def _tolerate_node_problems(spec: Object) -> None:
     """Tolerates a node that is not ready or unreachable for five minutes, as admission does for every pod."""
-    tolerations = spec.get("tolerations") or []
+    tolerations = _objects(spec, "tolerations")
     for key in _NODE_PROBLEMS:
         if not any(_covers(toleration, key) for toleration in tolerations):
             tolerations = [
@@ -137,8 +138,9 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 
 def _compute(container: Mapping[str, Any], which: str) -> dict[str, int]:
     """The amounts of cpu and memory that are not zero, in nano-units; what is no quantity counts as left out."""
-    resources = (container.get("resources") or {}).get(which) or {}
-    amounts = {name: _nano(resources.get(name, 0)) for name in _RESOURCES_OF_QOS}
+    resources = container.get("resources")
+    found = resources.get(which) if isinstance(resources, dict) else None
+    amounts = {name: _nano(found.get(name, 0)) if isinstance(found, dict) else 0 for name in _RESOURCES_OF_QOS}
     return {name: amount for name, amount in amounts.items() if amount}
 
 
@@ -152,15 +154,15 @@ def _nano(quantity: Any) -> int:
 def _default_node(node: Object) -> None:
     """The taint of a cordoned node, which the node controller keeps; allocatable, which the kubelet reports."""
     spec, status = _part(node, "spec"), _part(node, "status")
-    taints = [t for t in spec.get("taints") or [] if t.get("key") != UNSCHEDULABLE_TAINT]
-    present = [t for t in spec.get("taints") or [] if t.get("key") == UNSCHEDULABLE_TAINT]
+    taints = [taint for taint in _objects(spec, "taints") if taint.get("key") != UNSCHEDULABLE_TAINT]
+    present = [taint for taint in _objects(spec, "taints") if taint.get("key") == UNSCHEDULABLE_TAINT]
     if spec.get("unschedulable"):
         taints += present or [{"key": UNSCHEDULABLE_TAINT, "effect": "NoSchedule"}]
     if taints:
         spec["taints"] = taints
     else:
         spec.pop("taints", None)
-    if status.get("capacity"):
+    if isinstance(status.get("capacity"), dict):
         _fill(status, allocatable=dict(status["capacity"]))
 
 

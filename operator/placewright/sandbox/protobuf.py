@@ -46,7 +46,9 @@ def decode_protobuf(body: bytes) -> dict[str, Any]:
         if name not in _KINDS:
             raise ProtobufError(f"kind {name!r} is not read as protobuf here: send JSON")
         return {**kind, **_decode(base64.b64decode(envelope.get("raw", "")), _MESSAGES[name])}
-    except (IndexError, UnicodeDecodeError) as error:
+    except ProtobufError:
+        raise
+    except (IndexError, OverflowError, OSError, ValueError) as error:  # too short, or a time beyond all calendars
         raise ProtobufError(f"the protobuf ends in the middle or is not sound: {error}") from error
 
 

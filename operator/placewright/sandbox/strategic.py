@@ -33,8 +33,9 @@ def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
         if not name.startswith("$"):
             _merge_field(result, name, value, shape.child(name))
         elif name.startswith(_DELETE_VALUES):
-            field = name.removeprefix(_DELETE_VALUES)
-            result[field] = [v for v in result.get(field) or [] if v not in _list(value, name)]
+            field, unwanted = name.removeprefix(_DELETE_VALUES), _list(value, name)
+            if isinstance(result.get(field), list):
+                result[field] = [kept for kept in result[field] if kept not in unwanted]
     for name, value in patch.items():
         if name.startswith(_ORDER):
             _reorder(result, name.removeprefix(_ORDER), _list(value, name), shape)

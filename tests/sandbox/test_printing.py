@@ -1,0 +1,230 @@
+"""Tables: cells, ages, and the paths of printer columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placewright.sandbox.ages import age, duration
+from placewright.sandbox.columns import columns_of
+from placewright.sandbox.jsonpath import JsonPath, JsonPathError
+from placewright.sandbox.tables import table
+
+NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+KINDS = [
+    "Pod",
+    "Node",
+    "Namespace",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "Service",
+    "Event",
+    "Lease",
+    "PriorityClass",
+    "PodDisruptionBudget",
+    "CustomResourceDefinition",
+    "ConfigMap",
+    "Secret",
+    "ServiceAccount",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "Unheard",
+]
+
+
+def row(kind: str, obj: dict[str, Any], columns: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    found = table(kind, [obj], columns=columns, include_object="None", now=NOW, metadata={"resourceVersion": "1"})
+    names = [column["name"] for column in found["columnDefinitions"]]
+    return dict(zip(names, found["rows"][0]["cells"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (125, "2m5s"),
+        (599, "9m59s"),
+        (600, "10m"),
+        (10_799, "179m"),
+        (10_800, "3h"),
+        (11_100, "3h5m"),
+        (28_800, "8h"),
+        (172_799, "47h"),
+        (172_800, "2d"),
+        (176_400, "2d1h"),
+        (691_200, "8d"),
+        (63_072_000, "2y"),
+        (63_158_400, "2y1d"),
+        (252_288_000, "8y"),
+    ],
+)
+def test_spans_get_coarser_as_they_grow(seconds: int, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+def test_an_age_counts_from_the_timestamp_and_never_from_the_future() -> None:
+    assert age("2025-12-31T23:59:30Z", NOW) == "30s"
+    assert age("2025-12-31T23:59:30.123456Z", NOW) == "30s"
+    assert age("2026-02-01T00:00:00Z", NOW) == "0s"
+    assert age("soon", NOW) == "<unknown>"
+    assert age(None, NOW) == "<unknown>"
+
+
+DOCUMENT = {
+    "spec": {"hosts": ["a", "b"], "my-key": 1},
+    "metadata": {"labels": {"app.kubernetes.io/name": "x"}},
+    "status": {
+        "conditions": [
+            {"type": "Ready", "status": "True", "n": 1},
+            {"type": "Stalled", "status": "False", "n": 2},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".spec.hosts[0]", ["a"]),
+        (".spec.hosts[-1]", ["b"]),
+        (".spec.hosts[9]", []),
+        (".spec.hosts[*]", ["a", "b"]),
+        (".spec['my-key']", [1]),
+        ("{.spec.my-key}", [1]),
+        (r".metadata.labels.app\.kubernetes\.io/name", ["x"]),
+        ('.status.conditions[?(@.type=="Ready")].status', ["True"]),
+        ("$.status.conditions[?(@.type=='Stalled')].status", ["False"]),
+        (".status.conditions[?(@.type!='Ready')].type", ["Stalled"]),
+        (".status.conditions[?(@.n > 1)].type", ["Stalled"]),
+        (".status.conditions[?(@.missing)].type", []),
+        (".nothing.at.all", []),
+        (".spec.hosts.name", []),
+    ],
+)
+def test_paths_find_what_they_name(path: str, found: list[Any]) -> None:
+    assert JsonPath(path).find(DOCUMENT) == found
+
+
+@pytest.mark.parametrize("path", ["spec", ".a[", ".a[?(]", ".a[?()]", "..", ".a[b]", ".a[?(b=='c')]"])
+def test_a_path_that_makes_no_sense_is_refused(path: str) -> None:
+    with pytest.raises(JsonPathError):
+        JsonPath(path)
+
+
+def container(name: str, *, ready: bool = False, restarts: int = 0, **state: Any) -> dict[str, Any]:
+    return {"name": name, "ready": ready, "restartCount": restarts, "state": state}
+
+
+@pytest.mark.parametrize(
+    ("pod", "shown"),
+    [
+        ({"status": {"phase": "Pending"}}, "Pending"),
+        ({"status": {"phase": "Failed", "reason": "Evicted"}}, "Evicted"),
+        ({"status": {"containerStatuses": [container("a", waiting={"reason": "ErrImagePull"})]}}, "ErrImagePull"),
+        ({"status": {"containerStatuses": [container("a", terminated={"exitCode": 3})]}}, "ExitCode:3"),
+        ({"status": {"containerStatuses": [container("a", terminated={"signal": 9})]}}, "Signal:9"),
+        (
+            {
+                "spec": {"initContainers": [{}, {}]},
+                "status": {"initContainerStatuses": [container("i", terminated={"exitCode": 0}), container("j")]},
+            },
+            "Init:1/2",
+        ),
+        (
+            {"status": {"initContainerStatuses": [container("i", waiting={"reason": "CrashLoopBackOff"})]}},
+            "Init:CrashLoopBackOff",
+        ),
+        ({"metadata": {"deletionTimestamp": "x"}, "status": {"phase": "Running"}}, "Terminating"),
+        ({"metadata": {"deletionTimestamp": "x"}, "status": {"phase": "Succeeded", "reason": "Done"}}, "Done"),
+        (
+            {"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}]}},
+            "SchedulingGated",
+        ),
+    ],
+)
+def test_the_state_of_a_pod_in_a_word(pod: dict[str, Any], shown: str) -> None:
+    assert row("Pod", pod)["Status"] == shown
+
+
+def test_restarts_say_when_the_last_was() -> None:
+    last = {"lastState": {"terminated": {"finishedAt": "2025-12-31T23:55:00Z"}}}
+    pod = {"status": {"containerStatuses": [container("a", restarts=2) | last, container("b", restarts=1)]}}
+    assert row("Pod", pod)["Restarts"] == "3 (5m ago)"
+
+
+def test_a_nodes_roles_and_state() -> None:
+    node = {
+        "metadata": {"labels": {"node-role.kubernetes.io/worker": "", "kubernetes.io/role": "edge"}},
+        "spec": {"unschedulable": True},
+        "status": {"conditions": [{"type": "Ready", "status": "False"}]},
+    }
+    shown = row("Node", node)
+    assert (shown["Status"], shown["Roles"]) == ("NotReady,SchedulingDisabled", "edge,worker")
+
+
+def test_workloads_count_what_is_ready() -> None:
+    deployment = {"spec": {"replicas": 3}, "status": {"readyReplicas": 1, "updatedReplicas": 2}}
+    shown = row("Deployment", deployment)
+    assert (shown["Ready"], shown["Up-to-date"], shown["Available"]) == ("1/3", 2, 0)
+    job = {"spec": {"completions": 2}, "status": {"succeeded": 2, "startTime": "2025-12-31T23:59:00Z"}}
+    job["status"] |= {"completionTime": "2025-12-31T23:59:45Z", "conditions": [{"type": "Complete", "status": "True"}]}
+    shown = row("Job", job)
+    assert (shown["Status"], shown["Completions"], shown["Duration"]) == ("Complete", "2/2", "45s")
+
+
+def test_an_event_shows_its_object_in_either_groups_words() -> None:
+    core = {
+        "involvedObject": {"kind": "Pod", "name": "p"},
+        "message": "hello\n",
+        "lastTimestamp": "2025-12-31T23:59:58Z",
+    }
+    modern = {"regarding": {"kind": "Pod", "name": "p"}, "note": "hello", "eventTime": "2025-12-31T23:59:58.5Z"}
+    for event in (core, modern):
+        shown = row("Event", event)
+        assert (shown["Object"], shown["Message"], shown["Last Seen"]) == ("pod/p", "hello", "2s")
+
+
+def test_printer_columns_show_values_of_their_declared_type_only() -> None:
+    columns = [
+        {"name": "Text", "type": "string", "jsonPath": ".spec"},
+        {"name": "Number", "type": "integer", "jsonPath": ".spec.text"},
+        {"name": "When", "type": "date", "jsonPath": ".when"},
+        {"name": "Wrong", "type": "string", "jsonPath": "not a path"},
+        {"name": "Yes", "type": "boolean", "jsonPath": ".yes"},
+    ]
+    shown = row(
+        "Box", {"metadata": {"name": "b"}, "spec": {"text": "x"}, "when": "2025-12-31T23:59:58Z", "yes": True}, columns
+    )
+    expected = {"Name": "b", "Text": '{"text":"x"}', "Number": None, "When": "2s", "Wrong": None, "Yes": True}
+    assert shown == expected
+
+
+anything = st.recursive(
+    st.none() | st.integers() | st.text(max_size=3),
+    lambda below: (
+        st.lists(below, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                ["conditions", "containers", "template", "labels", "type", "spec", "state", "ports", "reason"]
+            ),
+            below,
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=20, deadline=None)
+@given(metadata=anything, spec=anything, status=anything)
+def test_an_object_of_any_shape_makes_a_row(kind: str, metadata: Any, spec: Any, status: Any) -> None:
+    assert len(row(kind, {"metadata": metadata, "spec": spec, "status": status})) == len(columns_of(kind, None))

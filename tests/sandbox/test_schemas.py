@@ -1,0 +1,213 @@
+"""Structural schemas and definitions: pruning, defaults, faults."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placewright.sandbox.customresources import CustomResource, Invalid, establish
+from placewright.sandbox.schemas import fill_defaults, prune, unknown_fields, validate
+
+TEXT = {"type": "string"}
+NUMBER = {"type": "integer"}
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["a", "b"]),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "free"]), below),
+    max_leaves=10,
+)
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "object", "properties": {"a": NUMBER, "b": {"type": "string", "default": "d"}}},
+        "b": {"type": "array", "items": {"type": "object", "properties": {"a": NUMBER}}},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
+
+
+def faults(value: Any, schema: dict[str, Any]) -> list[str]:
+    return [str(fault) for fault in validate(value, schema, "spec")]
+
+
+@given(values)
+def test_after_pruning_nothing_is_unknown(value: Any) -> None:
+    value = {"a": value, "b": value, "free": value, "x": value}
+    prune(value, SCHEMA)
+    assert list(unknown_fields(value, SCHEMA)) == []
+    assert "x" not in value
+
+
+@given(values)
+def test_filling_in_defaults_twice_is_filling_them_in_once(value: Any) -> None:
+    once = {"a": value}
+    fill_defaults(once, SCHEMA)
+    twice = copy.deepcopy(once)
+    fill_defaults(twice, SCHEMA)
+    assert twice == once
+
+
+@given(values)
+def test_validation_of_anything_ends_in_faults_and_never_in_an_error(value: Any) -> None:
+    list(validate(value, SCHEMA))
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "expected"),
+    [
+        (1, TEXT, 'spec: Invalid value: "integer": spec in body must be of type string: "integer"'),
+        (True, NUMBER, 'spec: Invalid value: "boolean": spec in body must be of type integer: "boolean"'),
+        (1.5, NUMBER, 'spec: Invalid value: "number": spec in body must be of type integer: "number"'),
+        (None, TEXT, 'spec: Invalid value: "null": spec in body must be of type string: "null"'),
+        ("c", TEXT | {"enum": ["a", "b"]}, 'spec: Unsupported value: "c": supported values: "a", "b"'),
+        ("a", TEXT | {"minLength": 2}, 'spec: Invalid value: "a": spec in body should be at least 2 chars long'),
+        ("abc", TEXT | {"maxLength": 2}, "spec: Too long: may not be more than 2 bytes"),
+        ("A", TEXT | {"pattern": "^[a-z]$"}, "spec: Invalid value: \"A\": spec in body should match '^[a-z]$'"),
+        (0, NUMBER | {"minimum": 1}, "spec: Invalid value: 0: spec in body should be greater than or equal to 1"),
+        (
+            1,
+            NUMBER | {"minimum": 1, "exclusiveMinimum": True},
+            "spec: Invalid value: 1: spec in body should be greater than 1",
+        ),
+        (9, NUMBER | {"maximum": 8}, "spec: Invalid value: 9: spec in body should be less than or equal to 8"),
+        (3, NUMBER | {"multipleOf": 2}, "spec: Invalid value: 3: spec in body should be a multiple of 2"),
+        (
+            2**31,
+            NUMBER | {"format": "int32"},
+            "spec: Invalid value: 2147483648: spec in body must be of type int32: 2147483648",
+        ),
+        ([1, 2], {"type": "array", "items": NUMBER, "maxItems": 1}, "spec: Too many: 2: must have at most 1 items"),
+        ([], {"type": "array", "minItems": 1}, "spec: Invalid value: []: spec in body should have at least 1 items"),
+        ({}, {"type": "object", "required": ["a"]}, "spec.a: Required value"),
+        ([{}, 1], {"type": "array", "items": {"type": "object"}}, None),
+        (
+            "later",
+            TEXT | {"format": "date-time"},
+            'spec: Invalid value: "later": spec in body must be of type date-time: "later"',
+        ),
+        (
+            1,
+            {"x-kubernetes-int-or-string": True, "anyOf": [TEXT]},
+            "spec: Invalid value: 1: spec in body must validate at least one schema (anyOf)",
+        ),
+    ],
+)
+def test_faults_are_worded_as_an_api_server_words_them(value: Any, schema: Any, expected: str | None) -> None:
+    if expected is None:
+        expected = 'spec[1]: Invalid value: "integer": spec[1] in body must be of type object: "integer"'
+    assert faults(value, schema) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        (None, TEXT | {"nullable": True}),
+        (2.0, NUMBER),
+        (2, {"type": "number"}),
+        ("2026-01-02T03:04:05Z", TEXT | {"format": "date-time"}),
+        ({"any": {"thing": [1]}}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
+        ({"a": 1}, {"type": "object", "additionalProperties": NUMBER}),
+    ],
+)
+def test_what_fits_has_no_faults(value: Any, schema: Any) -> None:
+    assert faults(value, schema) == []
+
+
+def test_an_embedded_resource_keeps_what_every_resource_has() -> None:
+    schema = {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": {"type": "object"}}}
+    value = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}, "other": 1}
+    prune(value, schema)
+    assert value.keys() == {"apiVersion", "kind", "metadata", "spec"}
+
+
+def definition(**changes: Any) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}}
+    spec = {
+        "group": "example.com",
+        "scope": "Cluster",
+        "names": {"plural": "boxes", "kind": "Box"},
+        "versions": [version],
+        **changes,
+    }
+    return {"metadata": {"name": "boxes.example.com"}, "spec": spec}
+
+
+def test_admitting_leaves_what_was_sent_alone() -> None:
+    sent = {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "b"}, "a": {}, "x": 1}
+    before = copy.deepcopy(sent)
+    admitted = CustomResource(definition()).admit(sent, None)
+    assert sent == before
+    assert admitted["a"] == {"b": "d"}
+    assert "x" not in admitted
+
+
+def test_all_faults_of_an_object_are_in_one_refusal() -> None:
+    sent = {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "b"}, "a": {"a": "x"}, "b": {}}
+    with pytest.raises(Invalid) as refused:
+        CustomResource(definition()).admit(sent, None)
+    assert [cause["field"] for cause in refused.value.causes] == ["a.a", "b"]
+    assert str(refused.value).startswith('Box.example.com "b" is invalid: [a.a: Invalid value')
+
+
+def test_a_definition_gets_names_and_conditions_once() -> None:
+    crd = definition()
+    establish(crd, "t1")
+    establish(crd, "t2")
+    assert crd["status"]["acceptedNames"] == {
+        "plural": "boxes",
+        "kind": "Box",
+        "singular": "box",
+        "listKind": "BoxList",
+    }
+    conditions = {each["type"]: each for each in crd["status"]["conditions"]}
+    assert {kind: each["status"] for kind, each in conditions.items()} == {
+        "NamesAccepted": "True",
+        "Established": "True",
+    }
+    assert {each["lastTransitionTime"] for each in conditions.values()} == {"t1"}
+
+
+def versions(schema: Any, **more: Any) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, **more}
+    return {"versions": [version]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"group": ""}, "spec.group"),
+        ({"scope": "Galaxy"}, "spec.scope"),
+        ({"names": None}, "spec.names"),
+        ({"names": {"plural": "Boxes", "kind": "Box"}}, "spec.names.plural"),
+        ({"names": {"plural": "crates", "kind": "Crate"}}, "metadata.name"),
+        ({"versions": []}, "spec.versions"),
+        ({"versions": [1]}, "spec.versions"),
+        (versions(SCHEMA, storage=False), "spec.versions"),
+        (versions(None), "spec.versions[0].schema.openAPIV3Schema"),
+        (versions({"type": "string"}), "spec.versions[0].schema.openAPIV3Schema.type"),
+        (
+            versions({"type": "object", "properties": {"a": {}}}),
+            "spec.versions[0].schema.openAPIV3Schema.properties[a].type",
+        ),
+        (
+            versions({"type": "object", "properties": {"a": {"type": "array"}}}),
+            "spec.versions[0].schema.openAPIV3Schema.properties[a].items",
+        ),
+        (
+            versions({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
+            "spec.versions[0].schema.openAPIV3Schema.properties[a].pattern",
+        ),
+        (
+            versions({"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}}),
+            "spec.versions[0].schema.openAPIV3Schema.properties[a].default",
+        ),
+        (versions({"type": "object", "properties": 1}), "spec.versions[0].schema.openAPIV3Schema.properties"),
+    ],
+)
+def test_a_definition_that_is_not_sound_is_refused_with_the_place(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        establish(definition(**changes), "t1")
+    assert field in [cause["field"] for cause in refused.value.causes]
