@@ -25,7 +25,7 @@ def test_a_namespace_is_read() -> None:
     metadata = (
         part(1, "team") + part(11, part(1, "a") + part(2, "b")) + part(11, part(1, "c") + part(2, "d")) + part(8, b"")
     )
-    sent = body("v1", "Namespace", part(1, metadata) + part(2, b"") + part(77, b"new"))
+    sent = body("v1", "Namespace", part(1, metadata) + part(2, b"") + part(9, b"new"))
     assert decode_protobuf(sent) == {
         "apiVersion": "v1",
         "kind": "Namespace",

@@ -40,16 +40,19 @@ def decode_protobuf(body: bytes) -> dict[str, Any]:
     if not body.startswith(_MAGIC):
         raise ProtobufError("the body does not begin as protobuf of Kubernetes does")
     try:
-        envelope = _decode(body[len(_MAGIC) :], _ENVELOPE)
-        kind = envelope.get("typeMeta", {})
-        name = str(kind.get("kind", ""))
-        if name not in _KINDS:
-            raise ProtobufError(f"kind {name!r} is not read as protobuf here: send JSON")
-        return {**kind, **_decode(base64.b64decode(envelope.get("raw", "")), _MESSAGES[name])}
+        return _decode_envelope(_decode(body[len(_MAGIC) :], _ENVELOPE))
     except ProtobufError:
         raise
     except (IndexError, OverflowError, OSError, ValueError) as error:  # too short, or a time beyond all calendars
         raise ProtobufError(f"the protobuf ends in the middle or is not sound: {error}") from error
+
+
+def _decode_envelope(envelope: dict[str, Any]) -> dict[str, Any]:
+    kind = envelope.get("typeMeta", {})
+    name = str(kind.get("kind", ""))
+    if name not in _KINDS:
+        raise ProtobufError(f"kind {name!r} is not read as protobuf here: send JSON")
+    return {**kind, **_decode(base64.b64decode(envelope.get("raw", "")), _MESSAGES[name])}
 
 
 def _decode(data: bytes, message: _Message) -> dict[str, Any]:
