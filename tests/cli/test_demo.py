@@ -55,7 +55,7 @@ async def test_pods_without_a_place_are_reported_with_their_reason_and_that_is_a
     demo, output = demo_of(10, giants=3)
     assert await demo.run() == 0
     assert "3 unschedulable" in output.getvalue()
-    assert "     3  0/3 nodes are available: 3 Insufficient cpu." in output.getvalue()
+    assert "     3  Insufficient cpu\n        such as: 0/3 nodes are available: 3 Insufficient cpu." in output.getvalue()
 
 
 async def test_an_operator_that_cannot_start_ends_the_demo_with_its_last_words() -> None:

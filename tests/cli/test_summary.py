@@ -58,12 +58,20 @@ def test_nothing_placed_has_no_speed() -> None:
     assert summary.use["cpu"].max == 0.0
 
 
-def test_reasons_are_grouped_by_message_most_frequent_first() -> None:
+def test_reasons_are_grouped_by_what_stood_in_the_way_most_frequent_first() -> None:
     summary = run_of(
-        (without_place("a", "full"), 1.0), (without_place("b", "tainted"), 1.0), (without_place("c", "full"), 1.0)
+        (without_place("a", "0/9 nodes are available: 9 Too many pods."), 1.0),
+        (without_place("b", "0/9 nodes are available: 2 Insufficient cpu, 7 node(s) were unschedulable. preemption: x"), 1.0),
+        (without_place("c", "0/9 nodes are available: 3 Insufficient cpu, 6 node(s) were unschedulable."), 1.0),
+        (without_place("d", "no nodes available to schedule pods"), 1.0),
     )
-    assert summary.reasons == [("full", 2), ("tainted", 1)]
-    assert summary.states == {State.UNSCHEDULABLE: 3}
+    assert [(reason.what, reason.pods) for reason in summary.reasons] == [
+        ("Insufficient cpu, node(s) were unschedulable", 2),
+        ("Too many pods", 1),
+        ("no nodes available to schedule pods", 1),
+    ]
+    assert summary.reasons[0].example.endswith("unschedulable. preemption: x")
+    assert summary.states == {State.UNSCHEDULABLE: 4}
 
 
 def test_a_run_is_honest_when_everybody_got_an_answer() -> None:

@@ -88,7 +88,7 @@ def test_a_placed_pod_stays_placed_whatever_comes_later() -> None:
     run.gone(pod("a", "n1"), 4.0)
     fate = run.fates[key("a")]
     assert (fate.state, fate.node, fate.bound) == (State.PLACED, "n1", 1.0)
-    assert run.snapshot(5.0).generations == {1: 1}
+    assert run.snapshot(5.0).generations == {("default", 1): 1}
 
 
 def test_pods_of_others_are_not_counted() -> None:
@@ -103,7 +103,7 @@ def test_a_watch_that_is_faster_than_the_answer_to_the_creation_is_no_trouble() 
     run.seen(pod("a", "n1", generation=3), 1.0)
     run.created(key("a"), 1.1)
     snapshot = run.snapshot(2.1)
-    assert (snapshot.created, snapshot.placed, snapshot.generations) == (1, 1, {3: 1})
+    assert (snapshot.created, snapshot.placed, snapshot.generations) == (1, 1, {("default", 3): 1})
     assert run.finished(1.1)
 
 
@@ -112,7 +112,7 @@ def test_placements_without_a_readable_decision_count_for_generation_zero() -> N
     run.seen(pod("a", "n1"), 1.0)
     broken = ObjectMeta(name="b", namespace="default", annotations={DECISION: "{not json"})
     run.seen(Pod(metadata=broken, spec=PodSpec(node_name="n1")), 1.0)
-    assert run.snapshot(1.0).generations == {0: 2}
+    assert run.snapshot(1.0).generations == {("", 0): 2}
 
 
 def test_the_snapshot_counts_time_and_rate_from_the_first_creation() -> None:

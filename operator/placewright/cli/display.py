@@ -17,12 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from placewright.api.bad_input import printable
-from placewright.cli.summary import Generation, Summary, Use
+from placewright.cli.summary import Reason, Summary, Use
 from placewright.cli.tracker import Snapshot, State
 
 _REFRESH_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 2.0
-_LONGEST_MESSAGE: Final = 240
+_LONGEST_MESSAGE: Final = 400
 _MOST_REASONS: Final = 12
 
 
@@ -119,8 +119,7 @@ def _counts(snapshot: Snapshot) -> str:
     others = (State.UNSCHEDULABLE, State.GATED, State.REFUSED, State.GONE)
     parts += [f"{state} {snapshot.states[state]}" for state in others if snapshot.states.get(state)]
     if snapshot.generations:
-        by = ", ".join(f"{generation}: {count}" for generation, count in sorted(snapshot.generations.items()))
-        parts.append(f"by generation {by}")
+        parts += [f"{_name(*by)}: {count}" for by, count in sorted(snapshot.generations.items())]
     parts.append(f"{snapshot.rate:.0f} pods/s")
     return "  ".join(parts)
 
@@ -156,13 +155,13 @@ def _generation_table(summary: Summary) -> Table:
     for heading in ("min", "mean", "max", "std dev"):
         table.add_column(heading, justify="right")
     for generation in summary.generations:
-        _add_rows(table, _name(generation), generation.placed, generation.use)
+        _add_rows(table, _name(generation.profile, generation.generation), generation.placed, generation.use)
     _add_rows(table, "all together", summary.states.get(State.PLACED, 0), summary.use)
     return table
 
 
-def _name(generation: Generation) -> str:
-    return f"{generation.profile} gen. {generation.generation}" if generation.profile else "no decision noted"
+def _name(profile: str, generation: int) -> str:
+    return printable(f"{profile} gen. {generation}") if profile else "no decision noted"
 
 
 def _add_rows(table: Table, title: str, placed: int, use: Mapping[str, Use]) -> None:
@@ -174,12 +173,14 @@ def _add_rows(table: Table, title: str, placed: int, use: Mapping[str, Use]) -> 
     table.add_section()
 
 
-def _show_reasons(console: Console, reasons: Sequence[tuple[str, int]]) -> None:
+def _show_reasons(console: Console, reasons: Sequence[Reason]) -> None:
     console.print("without a place:", style="bold")
-    for message, count in reasons[:_MOST_REASONS]:
-        console.print(Text(f"{count:6d}  ").append_text(plain(message)), soft_wrap=True)
+    for reason in reasons[:_MOST_REASONS]:
+        console.print(Text(f"{reason.pods:6d}  ").append_text(plain(reason.what)), soft_wrap=True)
+        if reason.example != reason.what:
+            console.print(Text("        such as: ").append_text(plain(reason.example)), soft_wrap=True)
     if rest := reasons[_MOST_REASONS:]:
-        console.print(f"        and {len(rest)} more reasons for {sum(count for _, count in rest)} pods")
+        console.print(f"        and {len(rest)} more reasons for {sum(reason.pods for reason in rest)} pods")
 
 
 def show_notes(say: Callable[[str], None], notes: Sequence[str], heading: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,9 @@ from placewright.api.objects import Node, NodeName, Pod, PodKey
 from placewright.api.requests import canonical, pod_requests
 from placewright.cli.tracker import Fate, State, Tracker
 from placewright.simulate.openb import GPU_MILLI
+
+_FIT_ERROR: Final = re.compile(r"\d+/\d+ nodes are available: (?P<reasons>\d+ .+?)\.(?: |$)")
+_BETWEEN_REASONS: Final = re.compile(r", (?=\d+ )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,15 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """Why pods have no place: what stood in the way, how many pods say so, and one of their messages in full."""
+
+    what: str
+    pods: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A run's outcome.
 
@@ -55,7 +69,7 @@ class Summary:
         generations: placements by profile and generation; profile "" for pods that carry no decision.
         use: use of nodes at the end, by resource.
         speed: None when nothing was placed.
-        reasons: messages of pods without a place, with how many pods have each, most frequent first.
+        reasons: why pods have no place, most frequent first.
     """
 
     nodes: int
@@ -64,7 +78,7 @@ class Summary:
     generations: Sequence[Generation]
     use: Mapping[str, Use]
     speed: Speed | None
-    reasons: Sequence[tuple[str, int]]
+    reasons: Sequence[Reason]
 
     @property
     def honest(self) -> bool:
@@ -106,7 +120,7 @@ def summarise(tracker: Tracker, nodes: Sequence[Node], pods: Mapping[PodKey, Pod
         states=dict(Counter(fate.state for fate in tracker.fates.values())),
         generations=_generations(placed, use.of),
         use=use.of(placed),
-        speed=_speed(placed.values()),
+        speed=_speed(tracker.times()),
         reasons=_reasons(tracker.fates.values()),
     )
 
@@ -128,13 +142,11 @@ def _generations(
 ) -> list[Generation]:
     groups: dict[tuple[str, int], dict[PodKey, Fate]] = {}
     for key, fate in placed.items():
-        who = (fate.decision.profile, fate.decision.generation) if fate.decision else ("", 0)
-        groups.setdefault(who, {})[key] = fate
+        groups.setdefault(fate.decided_by, {})[key] = fate
     return [Generation(*who, len(fates), use(fates)) for who, fates in sorted(groups.items())]
 
 
-def _speed(placed: Iterable[Fate]) -> Speed | None:
-    times = [(f.created, f.bound) for f in placed if f.created is not None and f.bound is not None]
+def _speed(times: Sequence[tuple[float, float]]) -> Speed | None:
     if not times:
         return None
     # The watch may show a pod bound before the answer to its creation has been read.
@@ -144,6 +156,19 @@ def _speed(placed: Iterable[Fate]) -> Speed | None:
     return Speed(len(times) / whole if whole > 0 else 0.0, float(p50), float(p99))
 
 
-def _reasons(fates: Iterable[Fate]) -> list[tuple[str, int]]:
-    unplaced = (f for f in fates if f.state is not State.PLACED)
-    return Counter(f.message or "no decision yet" for f in unplaced).most_common()
+def _reasons(fates: Iterable[Fate]) -> list[Reason]:
+    messages: dict[str, list[str]] = {}
+    for fate in fates:
+        if fate.state is not State.PLACED:
+            message = fate.message or "no decision yet"
+            messages.setdefault(_without_counts(message), []).append(message)
+    found = [Reason(what, len(alike), alike[0]) for what, alike in messages.items()]
+    return sorted(found, key=lambda reason: -reason.pods)
+
+
+def _without_counts(message: str) -> str:
+    """What stood in the way, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    match = _FIT_ERROR.match(message)
+    if match is None:
+        return message
+    return ", ".join(sorted(reason.partition(" ")[2] for reason in _BETWEEN_REASONS.split(match["reasons"])))

@@ -41,6 +41,11 @@ class Fate:
     state: State = State.WAITING
     message: str = ""
 
+    @property
+    def decided_by(self) -> tuple[str, int]:
+        """Profile and generation of the decision; ("", 0) without one."""
+        return (self.decision.profile, self.decision.generation) if self.decision else ("", 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -50,7 +55,7 @@ class Snapshot:
         elapsed: seconds since the first pod was created.
         total, created: pods wanted, pods the API server has.
         states: pods by state.
-        generations: placements by generation of the deciding profile; 0 where a pod carries no decision.
+        generations: placements by profile and generation; ("", 0) where a pod carries no decision.
         rate: placements a second since the first pod was created.
     """
 
@@ -58,7 +63,7 @@ class Snapshot:
     total: int
     created: int
     states: Mapping[State, int]
-    generations: Mapping[int, int]
+    generations: Mapping[tuple[str, int], int]
     rate: float
 
     @property
@@ -83,7 +88,7 @@ class Tracker:
     def __post_init__(self) -> None:
         self.fates = {key: Fate() for key in self.keys}
         self._states: Counter[State] = Counter({State.WAITING: len(self.fates)})
-        self._generations: Counter[int] = Counter()
+        self._generations: Counter[tuple[str, int]] = Counter()
         self._created = 0
         self._first: float | None = None
         self._last_placed = 0.0
@@ -142,7 +147,7 @@ class Tracker:
             return
         fate.bound, fate.node = now, NodeName(pod.spec.node_name)
         fate.decision = read_decision(pod.metadata.annotations)
-        self._generations[fate.decision.generation if fate.decision else 0] += 1
+        self._generations[fate.decided_by] += 1
         self._last_placed = now
         self._move(fate, State.PLACED, "", now)
 
