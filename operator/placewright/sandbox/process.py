@@ -47,7 +47,8 @@ class SandboxProcess:
 
     async def __aenter__(self) -> Self:
         command = (sys.executable, "-m", "placewright.sandbox", "--exit-with-stdin", *self._arguments)
-        self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+        # In a session of its own it does not get the terminal's Ctrl-C: whoever started it says when it ends.
+        self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, start_new_session=True)
         try:
             async with asyncio.timeout(START_SECONDS):
                 assert self._process.stdout is not None
