@@ -44,7 +44,7 @@ def _say_hidden(console: Console, nodes: list[NodeVerdict], what: str) -> None:
 
 
 def _scores(nodes: Iterable[NodeVerdict], best: tuple[str, ...]) -> Table:
-    table = Table("NODE", "VERDICT", "PLUGIN", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = _table("NODE", "VERDICT", "PLUGIN")
     for column in _NUMBER_COLUMNS:
         table.add_column(column, justify="right")
     for node in nodes:
@@ -58,8 +58,16 @@ def _scores(nodes: Iterable[NodeVerdict], best: tuple[str, ...]) -> Table:
     return table
 
 
+def _table(*columns: str) -> Table:
+    """Text that does not fit goes on in the next line: a name cut short is no name."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
 def _rejections(nodes: Iterable[NodeVerdict]) -> Table:
-    table = Table("NODE", "VERDICT", "PLUGIN", "REASON", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = _table("NODE", "VERDICT", "PLUGIN", "REASON")
     for node in nodes:
         table.add_row(*(_plain(text) for text in (node.node, node.code.value, node.plugin, ", ".join(node.reasons))))
     return table

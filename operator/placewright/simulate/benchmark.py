@@ -119,7 +119,7 @@ def _decide(scheduler: Scheduler, count: int) -> int:
     for _ in range(count):
         queued = scheduler.queue.pop()
         if queued is None:
-            break
+            raise RuntimeError("the queue ran empty before the benchmark was over")
         binding = scheduler.schedule(queued)
         if binding is not None:
             binding.close()  # bound, as far as this benchmark is concerned

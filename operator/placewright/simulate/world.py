@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from placewright.api.bad_input import bad_field
 from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import Node, NodeName, Pod
@@ -39,7 +41,7 @@ class World:
             if kind == "Node":
                 self.cluster.set_node(convert(manifest, Node))
             elif kind == "Pod":
-                self._add_pod(PodInfo(convert(manifest, Pod)))
+                self._add_pod(PodInfo(_with_uid(convert(manifest, Pod))))
             elif isinstance(kind, str) and kind in _OTHER_KINDS:
                 self.cluster.objects.put(convert(manifest, _OTHER_KINDS[kind]))
         except (DecodeError, QuantityError) as problem:
@@ -52,6 +54,15 @@ class World:
             self.cluster.set_pod(pod)
         else:
             self.pending[pod.key] = pod
+
+
+def _with_uid(pod: Pod) -> Pod:
+    """Manifests that people write have no uid; the columns tell pods apart by it."""
+    meta = pod.metadata
+    if meta.uid:
+        return pod
+    namespace = meta.namespace or "default"
+    return replace(pod, metadata=replace(meta, namespace=namespace, uid=f"{namespace}/{meta.name}"))
 
 
 def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> World:
