@@ -237,6 +237,11 @@ def test_a_wanted_pod_anywhere_ends_the_first_pods_privilege() -> None:
     assert set(said_of(two_zones(pod("p", on="a")), pod("new", **near(term())))) == {"b", "c"}
 
 
+def test_a_wanted_pod_that_only_one_term_can_see_ends_the_privilege_too() -> None:
+    cluster = load([node("a", zone="1", rack="1"), node("b", zone="2"), pod("p", on="b")])
+    assert set(said_of(cluster, pod("new", **near(term(), term(key="rack"))))) == {"a", "b"}
+
+
 def test_anti_affinity_refuses_for_now_and_from_either_side() -> None:
     placed = two_zones(pod("p", on="a"))
     assert said_of(placed, pod("new", app="other", **apart(term()))) == {"a": (Code.UNSCHEDULABLE, UNWANTED)}
@@ -271,6 +276,14 @@ def test_a_pod_that_nobody_means_and_that_means_nobody_is_skipped() -> None:
     plugin, new = build(InterPodAffinity, cluster), info(pod("new"))
     assert plugin.pre_filter(CycleState(), new, cluster).status.code is Code.SKIP
     assert plugin.pre_score(CycleState(), new, cluster, cluster.rows()).code is Code.SKIP
+
+
+def test_scores_are_cut_off_after_a_division_in_floats() -> None:
+    cluster = two_zones(pod("p", on="a", app="db"), pod("q", on="b", app="cache"))
+    liked = [{"weight": 100, "podAffinityTerm": term("db")}, {"weight": 29, "podAffinityTerm": term("cache")}]
+    fond = pod("new", podAffinity={PREFERRED: liked})
+    # 100·(29/100) is 28.999… in floats.
+    assert scores(build(InterPodAffinity, cluster), cluster, info(fond), ["a", "b", "c"]) == {"a": 100, "b": 28, "c": 0}
 
 
 def test_terms_that_do_not_parse_refuse_an_incoming_pod_and_are_ignored_on_a_placed_one() -> None:

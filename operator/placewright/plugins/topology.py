@@ -50,7 +50,7 @@ def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32
 def counts_by_domain(cluster: Cluster, selection: PodSelection, place: Domains) -> NDArray[np.float64]:
     """Pods that the selection picks, by code; whole numbers in shape (distinct,). Those on nodes without the label are under `MISSING`."""
     counts = counts_by_row(cluster, selection)
-    taken = np.flatnonzero(counts)
+    taken = np.flatnonzero(counts != 0)
     return np.bincount(place.codes[taken], weights=counts[taken], minlength=place.distinct).astype(np.float64, copy=False)
 
 

@@ -6,7 +6,7 @@ selections to be counted; the counting itself happens in every cycle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -83,6 +83,8 @@ class Matcher:
         self._hard_weight = hard_weight
         self._own = Memory(_MAX_LOOKS)
         self._facing = Memory(_MAX_LOOKS)
+        self._alike = Memory(_MAX_LOOKS)
+        self._mentioned: frozenset[str] = frozenset()
         self._carried: dict[AffinityCarrier, PodTerms] = {}
         self._groups: GroupCounts | None = None
         self._namespaces: list[Namespace] = []
@@ -101,18 +103,23 @@ class Matcher:
             return NONE_FACING
         self._refresh(cluster)
         look = (pod.group.namespace, pod.group.labels)
-        return self._facing.recall(look, lambda: self._face(pod, cluster))
+        return self._facing.recall(look, lambda: self._face_alike(pod, cluster))
+
+    def _face_alike(self, pod: PodInfo, cluster: Cluster) -> FacingTerms:
+        """Pods that differ only in labels that no term mentions, such as the members of a StatefulSet, face the same."""
+        mentioned = frozenset([pair for pair in pod.group.labels if pair[0] in self._mentioned])
+        return self._alike.recall((pod.namespace, mentioned), lambda: self._face(pod, cluster))
 
     def _refresh(self, cluster: Cluster) -> None:
         groups = cluster.groups
         if groups is not self._groups or self._namespaces_changed(cluster.objects):
             self._own.forget()
-            self._facing.forget()
-        elif groups.carriers_version != self._carriers_version:
-            self._facing.forget()
-        else:
+        elif groups.carriers_version == self._carriers_version:
             return
+        self._facing.forget()
+        self._alike.forget()
         self._carried = {c: self._carried.get(c) or _carried_terms(c, groups) for c in groups.carriers}
+        self._mentioned = frozenset(key for terms in self._carried.values() for key in _label_keys(terms))
         self._groups = groups
         self._carriers_version = groups.carriers_version
 
@@ -165,6 +172,13 @@ def _own_terms(pod: PodInfo, namespaces: Mapping[str, Namespace]) -> OwnTerms:
 
 def _carried_terms(carrier: AffinityCarrier, groups: GroupCounts) -> PodTerms:
     return compile_leniently(groups.affinity(carrier), carrier.namespace)
+
+
+def _label_keys(terms: PodTerms) -> Iterator[str]:
+    """The pod labels that these terms look at."""
+    for term in (*terms.affinity, *terms.anti_affinity, *(term for _, term in terms.preferred)):
+        if term.selector is not None:
+            yield from (expression.key for expression in term.selector.expressions)
 
 
 def _pods_of(carriers: Iterable[AffinityCarrier]) -> PodSelection:

@@ -219,7 +219,7 @@ def _domain_counts(constraint: Constraint, field: Field, cluster: Cluster) -> ND
     if constraint.counted is None:
         return np.zeros(field.count)
     counts = counts_by_row(cluster, constraint.counted)
-    taken = np.flatnonzero(counts)
+    taken = np.flatnonzero(counts != 0)
     counted = np.bincount(field.counting[taken], weights=counts[taken], minlength=field.count + 1)
     return counted[: field.count].astype(np.float64, copy=False)
 
