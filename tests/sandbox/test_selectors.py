@@ -94,7 +94,8 @@ def test_a_field_selector_reads_numbers_and_booleans_as_text() -> None:
 
 
 def test_a_field_selector_survives_objects_of_the_wrong_shape() -> None:
-    assert not fields("pods", "status.phase=Running", {"metadata": {}, "status": None})
+    for status in (None, [], "Running", 7):
+        assert not fields("pods", "status.phase=Running", {"metadata": {}, "status": status})
 
 
 @pytest.mark.parametrize("text", ["spec.containers=x", "metadata.labels=x", "nonsense", "spec.nodeName>3"])

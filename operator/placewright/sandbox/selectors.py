@@ -203,7 +203,7 @@ def _pair_reader(outer: str, inner: str, absent: str, general: Callable[[Object]
 
     def read(found: Object) -> str:
         holder = found.get(outer)
-        if not holder:
+        if holder.__class__ is not dict:
             return absent
         value = holder.get(inner)
         if value is None:

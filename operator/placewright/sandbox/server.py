@@ -35,6 +35,7 @@ from .pods import PodOperations
 from .priorities import SYSTEM_CLASSES
 from .reads import Reads
 from .resources import ResourceRegistry, ResourceType
+from .status import ApiError
 from .store import Store
 from .views import Views
 from .watches import Watches
@@ -101,10 +102,14 @@ class Sandbox:
         return f"https://127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> Self:
-        self._assemble()
-        self._fill()
-        await self._listen()
-        self._write_kubeconfig()
+        try:
+            self._assemble()
+            self._fill()
+            await self._listen()
+            self._write_kubeconfig()
+        except BaseException:
+            await self.close()
+            raise
         self._spawn(self._bookmark())
         return self
 
@@ -165,10 +170,16 @@ class Sandbox:
             self.writes.create(classes, "", {"metadata": {"name": name}, "value": value})
         for number in range(self._options.nodes):
             self.writes.create(nodes, "", simulated_node(number, self.writes.identity.now()))
-        definitions = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         for folder in self._options.crds:
-            for content in read_definitions(folder):
+            self._define(folder)
+
+    def _define(self, folder: Path) -> None:
+        definitions = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        for content in read_definitions(folder):
+            try:
                 self.writes.create(definitions, "", content)
+            except ApiError as refused:
+                raise ValueError(f"{folder}: {refused.message}") from refused
 
     def _document(self, path: str, accept: str) -> Reply | None:
         found = self.discovery.answer(path, accept)

@@ -19,7 +19,7 @@ from .store import Change, ChangeType, Store, Stored
 _encode = msgspec.json.Encoder().encode
 
 MOST_PENDING_LINES = 200_000
-"""A watcher further behind than this is cut off, as the real server does with slow ones."""
+"""A watcher further behind than this is cut off, as the real server does with slow ones; its first state may be longer."""
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -71,6 +71,8 @@ class Watch:
             self._push(self._line(change, "MODIFIED" if was else "ADDED", change.current))
         elif was:
             self._push(self._line(change, "DELETED", change.departed))
+        if len(self._pending) > MOST_PENDING_LINES:
+            self.abort()
 
     def add_initial(self, stored: Iterable[Stored]) -> None:
         """Queues the present state as ADDED."""
@@ -127,8 +129,6 @@ class Watch:
         if self.closed:
             return
         self._pending.append(line)
-        if len(self._pending) > MOST_PENDING_LINES:
-            self.abort()
         self._left -= 1
         if self._left == 0:
             self.cut = True
