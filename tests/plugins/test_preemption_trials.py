@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import CycleError
-from placewright.framework.interface import Handle, Rejection
+from placewright.framework.interface import Handle, RowChecks
 from placewright.framework.status import Code, Status
 from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
@@ -39,7 +39,7 @@ SETTINGS: Final = settings(max_examples=150, deadline=None, suppress_health_chec
 
 
 class OneByOne:
-    """A handle under which no two nodes can be tried together."""
+    """A handle under which nothing can be told of two nodes together."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -47,15 +47,25 @@ class OneByOne:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handle, name)
 
-    def check_rows(self, pod: PodInfo, rows: Any) -> list[Rejection] | None:
-        return None
+    def check_rows(self, pod: PodInfo, rows: Any) -> RowChecks:
+        return RowChecks([], complete=False)
 
 
 class Reluctant(OneByOne):
-    """Promises to check nodes together, and finds out later that it cannot."""
+    """Checks nodes together for a while, and finds out then that it cannot."""
 
-    def check_rows(self, pod: PodInfo, rows: Any) -> list[Rejection] | None:
-        return None if len(rows) else []
+    calls = 0
+
+    def check_rows(self, pod: PodInfo, rows: Any) -> RowChecks:
+        self.calls += 1
+        return RowChecks(self._handle.check_rows(pod, rows).rejections, complete=self.calls < 3)
+
+
+class Screening(OneByOne):
+    """Can tell together which nodes are hopeless, and no more."""
+
+    def check_rows(self, pod: PodInfo, rows: Any) -> RowChecks:
+        return RowChecks(self._handle.check_rows(pod, rows).rejections, complete=False)
 
 
 class Broken(OneByOne):
@@ -89,7 +99,9 @@ def test_nodes_tried_in_step_give_what_each_gives_alone(
     scene = scene_of(cluster, allowed)
     handle = scene.evaluator().runtime.post_filter[0].handle
     preemptor = pod("new", priority, cpu, spec=PORT if port else {})
-    assert trials(scene, handle, preemptor) == trials(scene, OneByOne(handle), preemptor)
+    alone = trials(scene, OneByOne(handle), preemptor)
+    assert trials(scene, handle, preemptor) == alone
+    assert trials(scene, Screening(handle), preemptor) == alone
 
 
 @SETTINGS
@@ -124,9 +136,9 @@ def test_a_node_tried_alone_keeps_whom_it_can() -> None:
 
 
 def test_nodes_are_tried_alone_after_all_when_a_filter_turns_out_to_look_around() -> None:
-    scene = Scene().node("n", pod("a", 1), pod("b", 2))
+    scene = Scene().node("n", pod("a", 1), pod("b", 2), pod("c", 3), cpu="3")
     handle = scene.evaluator().runtime.post_filter[0].handle
-    assert trials(scene, Reluctant(handle), pod("new", 10)) == trials(scene, handle, pod("new", 10))
+    assert trials(scene, Reluctant(handle), pod("new", 10, "2")) == trials(scene, handle, pod("new", 10, "2"))
 
 
 def test_an_error_on_one_node_does_not_end_the_search_on_others() -> None:
@@ -142,8 +154,8 @@ def test_check_rows_says_of_every_row_what_check_row_says() -> None:
     scene = Scene().node("full", pod("a", 0, "2")).node("free").node("closed", unschedulable=True).node("small", cpu="100m")
     scene.nominated[NodeName("free")] = [pod("earlier", 20, "2")]
     handle = scene.evaluator().runtime.post_filter[0].handle
-    rejections = handle.check_rows(pod("new", 10), np.arange(4))
-    assert rejections is not None
+    rejections, complete = handle.check_rows(pod("new", 10), np.arange(4))
+    assert complete
     together = {int(row): status for status, rows in rejections for row in rows}
     alone = {row: handle.check_row(pod("new", 10), row) for row in range(4)}
     assert together == {row: status for row, status in alone.items() if not status.ok}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from placewright.framework.interface import (
     IntColumn,
     Reads,
     Rejection,
+    RowChecks,
     Rows,
     ScorePlugin,
 )
@@ -106,7 +108,7 @@ class Evaluator:
     def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations | None = None) -> None:
         self.runtime = runtime
         self._cluster = cluster
-        self._nominations = nominations or NoNominations()
+        self._nominations = NoNominations() if nominations is None else nominations  # an empty nominator is false
         self._checked: tuple[PodInfo, PodColumns] | None = None
         self._kept: OrderedDict[Hashable, PodColumns] = OrderedDict()
 
@@ -238,37 +240,39 @@ class Evaluator:
             return plugin.explain(state, pod, self._cluster, rows)[0].status.by(plugin.name)
         return SUCCESS
 
-    def check_rows(self, pod: PodInfo, rows: Rows) -> list[Rejection] | None:
-        """`Handle.check_rows`: as `check_row`, for many rows that do not influence each other; None when they might."""
+    def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
+        """`Handle.check_rows`: as `check_row`, for many rows at once, up to the first filter through which rows see each other."""
         columns = self._checked_columns(pod)
         state = CycleState(dict(columns.data))
         refusal, candidates, narrowed_by = self._pre_filter(state, pod, columns)
+        if refusal is not None:
+            return RowChecks([], complete=False)
         filters = [plugin for plugin in self.runtime.filter if plugin.name not in state.skip_filter]
-        if refusal is not None or any(plugin.reads is Reads.CLUSTER for plugin in filters):
-            return None
-        rejections: list[Rejection] = []
+        local = list(takewhile(lambda plugin: plugin.reads is not Reads.CLUSTER, filters))
+        checks = RowChecks([], complete=len(local) == len(filters))
         remaining = rows
         if candidates is not None:
             inside = self._rows_named(candidates)[rows]
-            rejections.append(Rejection(_outside(narrowed_by), rows[~inside]))
+            checks.rejections.append(Rejection(_outside(narrowed_by), rows[~inside]))
             remaining = rows[inside]
-        remaining = self._without_crowded(pod, remaining, rejections)
-        for plugin in filters:
+        remaining = self._without_crowded(pod, remaining, checks)
+        for plugin in local:
             passes = plugin.filter(state, pod, self._cluster, remaining)
             if not passes.all():
                 explained = plugin.explain(state, pod, self._cluster, remaining[~passes])
-                rejections.extend(Rejection(status.by(plugin.name), rejected) for status, rejected in explained)
+                checks.rejections.extend(Rejection(status.by(plugin.name), rejected) for status, rejected in explained)
                 remaining = remaining[passes]
-        return rejections
+        return checks
 
-    def _without_crowded(self, pod: PodInfo, rows: Rows, rejections: list[Rejection]) -> Rows:
-        """The rows that can hold the pod beside the pods nominated there; the others are added to the rejections."""
+    def _without_crowded(self, pod: PodInfo, rows: Rows, checks: RowChecks) -> Rows:
+        """The rows whose nominated pods leave room for the pod; the others are added to the rejections, or left for a check alone."""
         nominated = {row for name in self._nominations.nodes() if (row := self._cluster.row(name)) is not None}
         crowded: set[int] = set()
         for row in nominated.intersection(rows.tolist()) if nominated else ():
-            status = self._check_beside_nominated(pod, row)
+            status = self._check_beside_nominated(pod, row) if checks.complete else None
             if status is not None and not status.ok:
-                rejections.append(Rejection(status, np.array([row], np.intp)))
+                checks.rejections.append(Rejection(status, np.array([row], np.intp)))
+            if not checks.complete or (status is not None and not status.ok):
                 crowded.add(row)
         return rows[~np.isin(rows, list(crowded))] if crowded else rows
 

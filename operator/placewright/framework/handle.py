@@ -8,7 +8,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator, Nominations
-from placewright.framework.interface import Binder, Plugin, Rejection, Rows
+from placewright.framework.interface import Binder, Plugin, RowChecks, Rows
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status
@@ -43,7 +43,7 @@ class ProfileHandle:
             raise RuntimeError("check_row was called before the profile was built")
         return self._evaluator.check_row(pod, row)
 
-    def check_rows(self, pod: PodInfo, rows: Rows) -> list[Rejection] | None:
+    def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
         """`Handle.check_rows`; raise `RuntimeError` when a plugin asks in its constructor."""
         if self._evaluator is None:
             raise RuntimeError("check_rows was called before the profile was built")

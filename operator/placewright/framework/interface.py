@@ -87,6 +87,20 @@ class Rejection(NamedTuple):
     rows: Rows
 
 
+class RowChecks(NamedTuple):
+    """What `Handle.check_rows` found.
+
+    Attributes:
+        rejections: rows that cannot hold the pod, grouped by status; every row at most once.
+        complete: whether all other rows can hold it. False when a filter that reads more than a row and the pods on it (`Reads.CLUSTER`)
+            was left out, with all filters after it, because rows that are changed hypothetically at the same time would see each other
+            through it: then each of the other rows must be checked alone.
+    """
+
+    rejections: list[Rejection]
+    complete: bool
+
+
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
     """What PreFilter found: a status, and the nodes to look at (None: all)."""
@@ -151,12 +165,8 @@ class Handle(Protocol):
         Returns SUCCESS, or the first rejection, with the plugin's name.
         """
 
-    def check_rows(self, pod: PodInfo, rows: Rows) -> list[Rejection] | None:
-        """`check_row` for many rows at once: the rows that cannot hold the pod, grouped by status, every row at most once.
-
-        None when that cannot be told together, because a filter reads more than a row and the pods on it (`Reads.CLUSTER`): then rows
-        that were changed hypothetically at the same time would see each other.
-        """
+    def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
+        """`check_row` for many rows at once, as far as it can be told together."""
 
 
 class Binder(Protocol):
@@ -384,6 +394,7 @@ __all__ = [
     "Reads",
     "Rejection",
     "ReservePlugin",
+    "RowChecks",
     "Rows",
     "ScorePlugin",
     "Seconds",

@@ -1,8 +1,8 @@
 """Who would have to leave a node so that the pod fits there: tried on the columns, and undone.
 
 On every node all evictable pods are taken away; where the pod then fits, they come back one by one, as long as it still does. Nodes that do
-not influence each other (see `Handle.check_rows`) are tried in step, one look at the columns for all of them; others one after another. The
-outcomes are the same.
+not influence each other (see `Handle.check_rows`) are tried in step, one look at the columns for all of them. Others are tried one after
+another, once the hopeless ones were sorted out together. The outcomes are the same.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.eligibility import may_evict
 from placewright.plugins.defaultpreemption.trial import NO_VICTIMS, Outcome, Trial
 
-_NO_ROWS = np.zeros(0, np.intp)
-
 
 class DryRun:
     """One attempt's question to many nodes."""
@@ -36,14 +34,12 @@ class DryRun:
     def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         """The outcome on each of these rows, in the given order."""
         trials = [Trial(row, node, self._evictable(node)) for row, node in nodes]
-        outcomes = self._in_step([trial for trial in trials if trial.evictable])
+        known = self._in_step([trial for trial in trials if trial.evictable])
         for trial in trials:
             if not trial.evictable:
                 yield NO_VICTIMS
-            elif outcomes is not None:
-                yield outcomes[trial.row]
             else:
-                yield self._alone(trial)
+                yield known[trial.row] if trial.row in known else self._alone(trial)
 
     def _evictable(self, node: NodeName) -> list[PodInfo]:
         preemptor = self._pod
@@ -81,22 +77,20 @@ class DryRun:
 
     # --- many nodes in step --------------------------------------------------------------------------------------------------
 
-    def _in_step(self, trials: list[Trial]) -> dict[int, Outcome] | None:
-        """Outcome by row, or None when the nodes must be tried one after another."""
+    def _in_step(self, trials: list[Trial]) -> dict[int, Outcome]:
+        """Outcome by row, for those nodes about which it can be told together; where a plugin breaks, for none."""
+        known: dict[int, Outcome] = {}
         try:
-            if self._handle.check_rows(self._pod, _NO_ROWS) is None:
-                return None
             with ExitStack() as changes:
                 for trial in trials:
                     changes.enter_context(self._cluster.hypothetically(remove=trial.evictable, row=trial.row))
-                hopeless = self._rejected(trials)
-                hopeful = [trial for trial in trials if trial.row not in hopeless]
+                hopeless, complete = self._rejected(trials)
+                known.update(hopeless)
+                hopeful = [trial for trial in trials if complete and trial.row not in known]
                 self._reprieve_in_step(hopeful, changes)
-            return {**hopeless, **{trial.row: trial.outcome() for trial in hopeful}}
-        except _NotTogether:
-            return None
-        except CycleError as problem:
-            return {trial.row: error(str(problem)) for trial in trials}
+            return {**known, **{trial.row: trial.outcome() for trial in hopeful}}
+        except (CycleError, _NotTogether):
+            return known
 
     def _reprieve_in_step(self, trials: list[Trial], back: ExitStack) -> None:
         for trial in trials:
@@ -108,19 +102,20 @@ class DryRun:
                     attempt = attempts.enter_context(ExitStack())
                     if self._return(trial, turn, attempt):
                         running[trial.row] = (trial, attempt)
-                for row in self._rejected([trial for trial, _ in running.values()]):
+                rejected, complete = self._rejected([trial for trial, _ in running.values()])
+                if not complete:
+                    raise _NotTogether
+                for row in rejected:
                     trial, attempt = running[row]
                     trial.condemn(turn)
                     attempt.close()
                 back.push(attempts.pop_all())
 
-    def _rejected(self, trials: list[Trial]) -> dict[int, Status]:
-        """Why the pod does not fit, by row, for those rows where it does not."""
+    def _rejected(self, trials: list[Trial]) -> tuple[dict[int, Status], bool]:
+        """Why the pod does not fit, by row, where it does not; and whether it fits on all other rows."""
         rows = np.fromiter((trial.row for trial in trials), np.intp, len(trials))
-        rejections = self._handle.check_rows(self._pod, rows)
-        if rejections is None:
-            raise _NotTogether
-        return {row: status for status, rejected in rejections for row in rejected.tolist()}
+        rejections, complete = self._handle.check_rows(self._pod, rows)
+        return {row: status for status, rejected in rejections for row in rejected.tolist()}, complete
 
 
 class _NotTogether(Exception):

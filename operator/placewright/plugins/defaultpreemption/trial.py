@@ -39,7 +39,9 @@ class Trial:
         self._violations = 0
 
     def rank(self, budgets: Budgets) -> None:
-        """Fill `protected` and `others`; needed only where taking all of them away makes room."""
+        """Fill `protected` and `others`, and begin; needed only where taking all of them away makes room."""
+        self._victims = []
+        self._violations = 0
         self.protected, self.others = budgets.split(sorted(self.evictable, key=importance))
 
     def to_reprieve(self, index: int) -> PodInfo | None:
