@@ -7,12 +7,14 @@ from placewright.plugins.defaultbinder import DefaultBinder
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.plugins.dynamicresources import DynamicResources
 from placewright.plugins.imagelocality import ImageLocality
+from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.nodeaffinity import NodeAffinity
 from placewright.plugins.nodename import NodeName
 from placewright.plugins.nodeports import NodePorts
 from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
 from placewright.plugins.noderesources.fit import NodeResourcesFit
 from placewright.plugins.nodeunschedulable import NodeUnschedulable
+from placewright.plugins.podtopologyspread import PodTopologySpread
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.plugins.tainttoleration import TaintToleration
@@ -30,6 +32,8 @@ def in_tree() -> Registry:
             NodeAffinity,
             NodePorts,
             NodeResourcesFit,
+            PodTopologySpread,
+            InterPodAffinity,
             DynamicResources,
             DefaultPreemption,
             NodeResourcesBalancedAllocation,
