@@ -87,8 +87,7 @@ async def test_it_ends_when_its_parent_closes_the_pipe() -> None:
 async def test_it_ends_when_its_parent_is_killed() -> None:
     parent = (
         "import asyncio, sys\n"
-        "from placewright.sandbox.__main__ import main
-from placewright.sandbox.process import SandboxProcess\n"
+        "from placewright.sandbox.process import SandboxProcess\n"
         "async def main():\n"
         "    async with SandboxProcess() as sandbox:\n"
         "        print(sandbox.pid, flush=True)\n"
