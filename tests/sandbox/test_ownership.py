@@ -181,6 +181,36 @@ def test_lists_of_a_custom_schema_merge_as_it_says() -> None:
     assert found["plain"] == ["b"]
 
 
+def recorded(obj: dict[str, Any], schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    track_update(None, obj, field_manager="maker", now="t1", schema=schema)
+    [entry] = obj["metadata"]["managedFields"]
+    assert (entry["manager"], entry["operation"]) == ("maker", "Update")
+    fields: dict[str, Any] = entry["fieldsV1"]
+    return fields
+
+
+def test_whoever_writes_plainly_owns_the_maps_and_elements_too() -> None:
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "labels": {"l": "1"}},
+        "data": {"a": "1"},
+    }
+    assert recorded(config) == {
+        "f:data": {".": {}, "f:a": {}},
+        "f:metadata": {"f:labels": {".": {}, "f:l": {}}},
+    }
+    spec = {"containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}}}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    limits = {".": {}, "f:limits": {".": {}, "f:cpu": {}}}
+    assert recorded(pod) == {
+        "f:spec": {"f:containers": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:resources": limits}}}
+    }
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
+    box = {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "b"}, "spec": {"a": "1"}}
+    assert recorded(box, schema) == {"f:spec": {".": {}, "f:a": {}}}
+
+
 def test_an_object_without_records_belongs_to_before_first_apply() -> None:
     live = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostname": "a"}}
     sent = {**live, "spec": {"hostname": "b"}}

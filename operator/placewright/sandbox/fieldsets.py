@@ -90,7 +90,8 @@ def fields_of(value: Object, shape: Shape) -> FieldSet:
 def _fields(value: Any, shape: Shape, path: FieldPath, *, holders: bool = False) -> Iterator[FieldPath]:
     """The fields inside `value`; with `holders` also the nested objects that hold them (written as a whole)."""
     if isinstance(value, dict) and value and not shape.atomic:
-        if holders and len(path) > 1 and path[-1].startswith("f:"):
+        # The parts of built-in objects (spec, metadata) are always there; what is deeper inside mostly is optional.
+        if holders and path[-1].startswith("f:") and (shape.optional or len(path) > 1):
             yield path
         for name, below in value.items():
             inner = (*path, f"f:{name}")

@@ -23,7 +23,8 @@ class Shape:
     `fields` are the named children; `free` says that other keys are user data (labels), each owned by itself.
     `item` is the shape of list elements. For server-side apply a list is keyed (`keys`), a set (`is_set`) or atomic;
     `atomic` makes a map one piece. For strategic merge a list merges by `merge_key`, as a set (`merge_set`) or is
-    replaced; `retain_keys` drops what the patch's `$retainKeys` does not name.
+    replaced; `retain_keys` drops what the patch's `$retainKeys` does not name. `optional` objects are absent until
+    somebody writes them, which he then owns beside what is in them.
     """
 
     fields: Mapping[str, Shape] = field(default_factory=lambda: _NONE)
@@ -36,6 +37,7 @@ class Shape:
     merge_key: str = ""
     merge_set: bool = False
     retain_keys: bool = False
+    optional: bool = False
 
     def child(self, name: str) -> Shape:
         """Shape of the value under `name`; a plain one when nothing is known of it."""
@@ -52,7 +54,7 @@ class Shape:
 
 
 PLAIN = Shape()
-FREE = Shape(free=True)
+FREE = Shape(free=True, optional=True)
 ATOMIC = Shape(atomic=True)
 
 
@@ -76,6 +78,7 @@ def from_schema(schema: Mapping[str, Any]) -> Shape:
         {name: from_schema(part) for name, part in properties.items()},
         free=not properties and bool(schema.get("additionalProperties")),
         atomic=schema.get("x-kubernetes-map-type") == "atomic",
+        optional=True,
     )
 
 
