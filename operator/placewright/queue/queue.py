@@ -202,10 +202,10 @@ class SchedulingQueue:
 
     # --- what brings pods back ---------------------------------------------------------------------------------------------------
 
-    def move(self, event: ClusterEvent, old: Any = None, new: Any = None) -> int:
+    def move(self, event: ClusterEvent, old: Any = None, new: Any = None, *, except_uid: str = "") -> int:
         """Something happened in the cluster: try the pods again that it could help; the number of pods moved.
 
-        `old` and `new` are the object before and after; pods as `PodInfo`.
+        `old` and `new` are the object before and after; pods as `PodInfo`. The pod of `except_uid` is left where it waits.
         """
         lanes = [lane for lane in self._lanes.values() if lane.served]
         if self._flights and any(lane.hints.wanted(event) for lane in lanes):
@@ -215,6 +215,7 @@ class SchedulingQueue:
             self._move(lane, queued, event, old, new)
             for lane in lanes
             for queued in lane.candidates(event)
+            if queued.uid != except_uid
             if assigned is None or may_help(queued.pod, queued.rejecting_plugins, queued.affinity_terms, assigned)
         )
 
