@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Final
 
+from placewright.api.decode import DecodeError
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.handlers.sinks import readable_pod
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
+from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.retry import Backoff
 from placewright.kube.wire import Bad, Wire
 from placewright.scheduler.reconcile import Reconciler
 
@@ -39,27 +42,47 @@ class UnscheduledPodLister:
 
     async def run(self) -> None:
         """Compare whenever it is due, until cancelled."""
+        backoff, failures = Backoff(initial=_QUIET_SECONDS), 0
         while True:
             await self._due()
             try:
                 await self.compare()
-            except RequestError as problem:
+            except (RequestError, DecodeError) as problem:
                 _logger.info("reconciler: the comparison is put off: %s", problem)
+                await asyncio.sleep(backoff.delay(failures))
+                failures += 1
+                self._relisted.set()
+            else:
+                failures = 0
 
     async def compare(self) -> None:
-        """One comparison, with its repairs logged; raises `RequestError`."""
+        """One comparison, with its repairs logged; raises `RequestError` or `DecodeError`."""
+        before = replace(self.reconciler.repairs)
         known = self.reconciler.before_list()
-        listed = await self._list()
-        repairs = self.reconciler.after_list(known, listed)
-        if repairs.total:
+        self.reconciler.after_list(known, await self._list())
+        for pod in self.reconciler.doubtful():
+            self.reconciler.looked(pod, await self._read(pod))
+        repairs = self.reconciler.repairs
+        if repairs != before:
             _logger.warning(
-                "reconciler: %d pods were missed, %d had vanished, %d bindings did not exist; repaired",
-                repairs.missed, repairs.vanished, repairs.unbound,
+                "reconciler: %d pods were missed, %d had vanished, %d bindings did not exist, %d pods on nodes were gone; repaired",
+                repairs.missed - before.missed, repairs.vanished - before.vanished,
+                repairs.unbound - before.unbound, repairs.forgotten - before.forgotten,
             )  # fmt: skip
+
+    async def _read(self, pod: PodInfo) -> PodInfo | None:
+        try:
+            found = await self._client.get_as(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", Pod)
+        except ApiError as problem:
+            if problem.status == NOT_FOUND:
+                return None
+            raise
+        return readable_pod(found) or pod
 
     async def _due(self) -> None:
         try:
-            await asyncio.wait_for(self._relisted.wait(), self._beat)
+            async with asyncio.timeout(self._beat):
+                await self._relisted.wait()
         except TimeoutError:
             return
         while self._relisted.is_set():

@@ -62,8 +62,7 @@ class AssignedPodSink:
 
     def deleted(self, old: Pod) -> None:
         """Gone or finished."""
-        if (pod := readable_pod(old)) is not None:
-            self._intake.assigned_pod_gone(pod)
+        self._intake.assigned_pod_gone(old.metadata.uid)
 
     def synced(self) -> None:
         """Nothing to do: the columns are right after every event."""

@@ -13,12 +13,13 @@ import msgspec
 
 from placewright.api.annotations import DECISION, Decision
 from placewright.api.errors import BindError
+from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ASSIGNED_POD_DELETE
-from placewright.framework.status import Status, error
+from placewright.framework.status import Code, Status, error
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.cycle import NoPlacement, Placement
+from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import assigned, late_rejection
 from placewright.scheduler.ports import EventRecorder, EventType
@@ -41,42 +42,65 @@ class BindingCycle:
     #: Placements whose Binding may or may not exist, by uid: still assumed, still in flight, until a watch or the reconciler tells.
     unresolved: dict[str, tuple[QueuedPod, Placement]] = field(default_factory=dict)
 
-    async def run(self, queued: QueuedPod, placement: Placement, waits: dict[str, float]) -> bool:
-        """Bind, or roll back and requeue; True when the pod was bound. Never raises for what a plugin or the API server does."""
+    async def run(self, queued: QueuedPod, placement: Placement) -> bool:
+        """Bind, or roll back and requeue; True when the pod is bound. Never raises for what a plugin or the API server does."""
+        unknown = False
         try:
-            status = await self._bind(placement, waits)
+            status = await self._bind(placement)
         except BindError as problem:
-            _logger.warning("pod %s: %s; it keeps its place on %s until the API server tells", queued.key, problem, placement.node)
-            self.unresolved[queued.uid] = (queued, placement)
-            return False
+            status, unknown = error(str(problem)), problem.unknown
         except Exception as problem:
             _logger.exception("binding pod %s to node %s broke", placement.pod.key, placement.node)
             status = error(f"{type(problem).__name__}: {problem}")
-        if not status.ok:
+        # A watch may have been faster than the answer, and what it shows counts.
+        shown = self._confirmed_on(queued.uid)
+        if status.ok or shown == placement.node:
+            self._bound(queued, placement)
+            return True
+        if shown is not None:
+            self._bound_by_another(queued, placement)
+        elif unknown:
+            _logger.warning("%s; the pod keeps its place until the API server tells", status.message)
+            self.unresolved[queued.uid] = (queued, placement)
+        else:
             self.roll_back(queued, placement, status)
-            return False
-        self._bound(queued, placement)
-        return True
+        return False
 
-    def resolve(self, uid: str, *, bound: bool) -> None:
-        """The API server told what became of an unresolved Binding; unknown pods are no error."""
+    def resolve(self, uid: str, node: NodeName | None) -> None:
+        """The API server told where the pod of an unresolved Binding stands (None: nowhere); other pods are no error."""
         unresolved = self.unresolved.pop(uid, None)
         if unresolved is None:
             return
-        if bound:
-            self._bound(*unresolved)
+        queued, placement = unresolved
+        if node is None:
+            self.roll_back(queued, placement, error("the API server has no Binding of this pod"))
+        elif node == placement.node:
+            self._bound(queued, placement)
         else:
-            self.roll_back(*unresolved, error("the API server has no Binding of this pod"))
+            self._bound_by_another(queued, placement)
+
+    def _confirmed_on(self, uid: str) -> NodeName | None:
+        known = self.cluster.placement(uid)
+        return None if known is None or known.assumed else known.node
 
     def _bound(self, queued: QueuedPod, placement: Placement) -> None:
         self.queue.done(queued.uid)
         self.events.record(placement.pod, EventType.NORMAL, SCHEDULED, "Binding", assigned(placement.pod, placement.node))
-        placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
+        try:
+            placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
+        except Exception:
+            _logger.exception("PostBind of pod %s broke; the pod is bound", placement.pod.key)
         self.queue.activate(placement.state.activate.values())
 
-    async def _bind(self, placement: Placement, waits: dict[str, float]) -> Status:
+    def _bound_by_another(self, queued: QueuedPod, placement: Placement) -> None:
+        """Somebody else put the pod on another node: it needs nothing more from us."""
+        _logger.warning("pod %s was bound by somebody else while it was on its way to %s", placement.pod.key, placement.node)
+        unreserve(placement)
+        self.queue.done(queued.uid)
+
+    async def _bind(self, placement: Placement) -> Status:
         pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
-        status = await self.waiting.wait(pod, waits)
+        status = await self.waiting.decided(pod)
         if status.ok:
             status = await runtime.run_pre_bind(state, pod, node)
         if status.ok:
@@ -86,17 +110,32 @@ class BindingCycle:
     def roll_back(self, queued: QueuedPod, placement: Placement, status: Status) -> None:
         """Take everything back and requeue the pod."""
         pod, node = placement.pod, placement.node
-        placement.runtime.run_unreserve(placement.state, pod, node)
+        unreserve(placement)
         self.cluster.forget(pod, node)
-        self.failures.handle(queued, rejected_late(status) if status.rejected else NoPlacement(status.message, internal=True))
-        # The room that the pod would have used is free again: others may want it. The pod itself is rejected or backs off; a plugin
-        # that rejected it must not be overruled by the pod's own leaving.
-        self.queue.move(ASSIGNED_POD_DELETE, pod.on(node), None)
+        failure = rejected_late(status) if status.rejected else broken(status.message)
+        self.failures.handle(queued, failure)
+        # The room that the pod would have used is free again: others may want it. A plugin that rejected the pod itself must not be
+        # overruled by the pod's own leaving.
+        self.queue.move(ASSIGNED_POD_DELETE, pod.on(node), None, except_uid=pod.uid)
+
+
+def unreserve(placement: Placement) -> None:
+    """Let plugins give back what they reserved; one that breaks doing so does not keep the pod."""
+    try:
+        placement.runtime.run_unreserve(placement.state, placement.pod, placement.node)
+    except Exception:
+        _logger.exception("Unreserve of pod %s broke", placement.pod.key)
 
 
 def rejected_late(status: Status) -> NoPlacement:
-    """A plugin rejected the pod after a node was chosen."""
-    return NoPlacement(late_rejection(status), unschedulable_plugins=frozenset({status.plugin}))
+    """A plugin rejected the pod after a node was chosen; an earlier nomination has had its chance."""
+    blamed = frozenset({status.plugin})
+    return NoPlacement(
+        late_rejection(status),
+        unschedulable_plugins=blamed,
+        pending_plugins=blamed if status.code is Code.PENDING else frozenset(),
+        nominated_node=NO_NOMINATION,
+    )
 
 
 def decision_annotations(placement: Placement) -> dict[str, str]:

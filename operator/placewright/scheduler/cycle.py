@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from placewright.framework.status import Code
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.messages import NO_NODES, fit_error
 from placewright.scheduler.selection import Choice, Sampler, choose
+
+#: Withdraws an earlier nomination.
+NO_NOMINATION: Final = NodeName("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,11 @@ class NoPlacement(Exception):
         self.victims = victims
 
 
+def broken(message: str) -> NoPlacement:
+    """Something broke, and no plugin is to blame; as upstream, an earlier nomination goes."""
+    return NoPlacement(message, internal=True, nominated_node=NO_NOMINATION)
+
+
 class SchedulingCycle:
     """Decides pods on one cluster. One object serves all profiles; each profile's evaluator comes with the call."""
 
@@ -88,7 +97,7 @@ class SchedulingCycle:
     def place(self, evaluator: Evaluator, pod: PodInfo) -> Placement:
         """Choose a node; raise `NoPlacement` when there is none."""
         if self._cluster.node_count == 0:
-            raise NoPlacement(NO_NODES)
+            raise NoPlacement(NO_NODES, nominated_node=NO_NOMINATION)
         try:
             evaluation = evaluator.evaluate(pod)
             if evaluation.count == 0:
@@ -101,7 +110,7 @@ class SchedulingCycle:
             self._sample(evaluator.runtime, evaluation)
             totals = evaluator.score(evaluation)
         except (CycleError, InvalidScoreError) as problem:
-            raise NoPlacement(str(problem), internal=True) from problem
+            raise broken(str(problem)) from problem
         return self._placement(evaluator, evaluation, choose(totals, self._rng), scored=True)
 
     def _nominated_row(self, evaluation: Evaluation) -> int | None:
@@ -113,7 +122,10 @@ class SchedulingCycle:
     def _sample(self, runtime: ProfileRuntime, evaluation: Evaluation) -> None:
         percentage = runtime.profile.percentage_of_nodes_to_score
         if percentage is not None:
-            evaluation.feasible = self._sampler.narrow(evaluation.feasible, self._cluster.node_count, percentage)
+            nodes = self._cluster.node_count
+            if evaluation.candidates is not None:
+                nodes = sum(self._cluster.row(name) is not None for name in evaluation.candidates)
+            evaluation.feasible = self._sampler.narrow(evaluation.feasible, nodes, percentage)
             evaluation.count = int(np.count_nonzero(evaluation.feasible))
 
     def _placement(self, evaluator: Evaluator, evaluation: Evaluation, choice: Choice, *, scored: bool) -> Placement:

@@ -24,7 +24,7 @@ from placewright.framework.events import (
     ClusterEvent,
     EventResource,
 )
-from placewright.queue.podchanges import pod_update_events
+from placewright.queue.podchanges import pod_update_events, same_version
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.binding import BindingCycle
 
@@ -50,50 +50,68 @@ class Intake:
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
+        #: Uids of pods that left while somebody compares with a list; None while nobody does.
+        self.departed: set[str] | None = None
 
     # --- pods without a node ---------------------------------------------------------------------------------------------------
 
     def unscheduled_pod(self, pod: PodInfo) -> None:
         """A pod as the watch of unscheduled pods shows it; one that got a node or finished has left the queue's care."""
         if pod.node_name or pod.finished:
-            self._queue.delete(pod.uid)
+            self.unscheduled_pod_gone(pod)
         elif self._cluster.placement(pod.uid) is None or self._queue.get(pod.uid) is not None:
             self._queue.update(pod)
         # Otherwise it is bound already and this is old news: the watch of assigned pods was faster.
 
     def unscheduled_pod_gone(self, pod: PodInfo) -> None:
         """A pod left the watch of unscheduled pods: bound (its object says where), finished, or deleted."""
-        self._queue.delete(pod.uid)
-        if pod.node_name or pod.finished:
-            return
-        waiting = self._binding.waiting.get(pod.uid)
+        self._leaves(pod.uid)
+        if pod.node_name:
+            self._binding.resolve(pod.uid, pod.node_name)
+        else:
+            self._removed(pod.uid)
+
+    def pod_gone(self, uid: str) -> None:
+        """There is no such pod any more, wherever it was."""
+        self._leaves(uid)
+        self._removed(uid)
+        self.assigned_pod_gone(uid)
+
+    def _leaves(self, uid: str) -> None:
+        self._queue.delete(uid)
+        if self.departed is not None:
+            self.departed.add(uid)
+
+    def _removed(self, uid: str) -> None:
+        """A pod without a node is gone: it waits for no permission, and a Binding whose answer got lost does not exist."""
+        waiting = self._binding.waiting.get(uid)
         if waiting is not None:
             waiting.reject("", "removed")
+        self._binding.resolve(uid, None)
 
     # --- pods on nodes ---------------------------------------------------------------------------------------------------------
 
     def assigned_pod(self, pod: PodInfo) -> None:
         """A pod that stands on a node: add, update or confirm."""
+        self._binding.resolve(pod.uid, pod.node_name)
         if pod.finished:
-            self.assigned_pod_gone(pod)
+            self.assigned_pod_gone(pod.uid)
             return
-        self._binding.resolve(pod.uid, bound=True)
         known = self._cluster.set_pod(pod)
         if self._queue.get(pod.uid) is not None and (known is None or not known.assumed):
             self._queue.delete(pod.uid)
         if known is None or known.assumed:
             self._queue.move(ASSIGNED_POD_ADD, None, pod)
-        if known is None:
-            return
-        if known.node != pod.node_name:
+        elif not same_version(known.pod, pod):
+            for event in pod_update_events(known.pod, pod):
+                self._queue.move(event, known.pod, pod)
+        if known is not None and known.node != pod.node_name:
             self._queue.move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
-        for event in pod_update_events(known.pod, pod):
-            self._queue.move(ClusterEvent(EventResource.ASSIGNED_POD, event.action, event.label), known.pod, pod)
 
-    def assigned_pod_gone(self, pod: PodInfo) -> None:
+    def assigned_pod_gone(self, uid: str) -> None:
         """A pod on a node was deleted or finished."""
-        known = self._cluster.remove_pod(pod.uid)
-        self._queue.delete(pod.uid)
+        known = self._cluster.remove_pod(uid)
+        self._leaves(uid)
         if known is not None:
             self._queue.move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from placewright.api.objects import NodeName
@@ -22,7 +23,7 @@ def fit_error(diagnosis: Diagnosis) -> str:
     if diagnosis.prefilter_message:
         message += f" {diagnosis.prefilter_message}."
     elif counted := _reasons(diagnosis):
-        message += f" {', '.join(sorted(f'{count} {reason}' for reason, count in counted.items()))}."
+        message += f" {_listed(counted)}."
     if diagnosis.postfilter_message:
         message += f" {diagnosis.postfilter_message}"
     return message
@@ -36,9 +37,31 @@ def _reasons(diagnosis: Diagnosis) -> Counter[str]:
     return counted
 
 
+def _listed(counted: Mapping[str, int]) -> str:
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in counted.items()))
+
+
 def late_rejection(status: Status) -> str:
     """A rejection after a node was chosen (Reserve, Permit): the text of a cluster of one node."""
-    return f"0/1 nodes are available: 1 {status.message}."
+    reasons = _listed(Counter(status.reasons))
+    return f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:"
+
+
+def permit_timeout(plugin: str, seconds: float) -> str:
+    """A Permit plugin kept the pod for as long as it may."""
+    return f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}"
+
+
+def go_duration(seconds: float) -> str:
+    """Seconds as Go prints a duration: `1m30s`, `2.5s`, `100ms`, `0s`."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{rest:g}s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
 
 
 def assigned(pod: PodInfo, node: NodeName) -> str:

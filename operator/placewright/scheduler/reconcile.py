@@ -24,28 +24,35 @@ class Repairs:
         missed: unscheduled pods that the queue did not know.
         vanished: pods in the queue that the API server does not list as unscheduled any more.
         unbound: Bindings of unknown outcome that turned out not to exist.
+        forgotten: pods that held room on a node although they are gone.
     """
 
     missed: int = 0
     vanished: int = 0
     unbound: int = 0
+    forgotten: int = 0
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.missed + self.vanished + self.unbound
+        return self.missed + self.vanished + self.unbound + self.forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was believed when the list was asked for; what came later cannot be judged by that list."""
+    """What was believed when the list was asked for; what came later cannot be judged by that list.
+
+    `departed` grows while the list is under way: what it shows of those pods is old.
+    """
 
     queued: frozenset[str]
     unresolved: frozenset[str]
+    unconfirmed: frozenset[str]
+    departed: set[str]
 
 
 class Reconciler:
-    """Compares and repairs. `before_list`, then list, then `after_list`."""
+    """Compares and repairs. `before_list`, then list, then `after_list`; then ask for each of `doubtful` and say `looked`."""
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: Intake) -> None:
         self.repairs = Repairs()
@@ -53,28 +60,64 @@ class Reconciler:
         self._queue = queue
         self._binding = binding
         self._intake = intake
+        self._unconfirmed_before: frozenset[str] = frozenset()
+        self._doubtful: frozenset[str] = frozenset()
 
     def before_list(self) -> Known:
         """Remember what the list is going to be compared with."""
-        return Known(frozenset(self._queue.uids()), frozenset(self._binding.unresolved))
+        self._intake.departed = departed = set[str]()
+        unresolved = frozenset(self._binding.unresolved)
+        return Known(frozenset(self._queue.uids()), unresolved, self._unconfirmed(), departed)
 
     def after_list(self, known: Known, listed: Iterable[PodInfo]) -> Repairs:
         """Mend the differences; returns those of this run."""
+        self._intake.departed = None
         found = Repairs()
         seen: set[str] = set()
         for pod in listed:
             seen.add(pod.uid)
-            if pod.uid in known.unresolved and pod.uid in self._binding.unresolved:
-                self._binding.resolve(pod.uid, bound=False)
-                found.unbound += 1
-            elif self._queue.get(pod.uid) is None and self._cluster.placement(pod.uid) is None:
-                self._intake.unscheduled_pod(pod)
-                found.missed += 1
+            self._compare(pod, known, found)
         for uid in known.queued - seen:
-            if uid not in known.unresolved and self._queue.delete(uid) is not None:
+            # A pod that is being bound has left the list for a good reason; its binding tells.
+            if self._cluster.placement(uid) is None and self._queue.delete(uid) is not None:
                 found.vanished += 1
+        self._doubt(known, seen)
         self._add(found)
         return found
+
+    def doubtful(self) -> list[PodInfo]:
+        """Pods that hold room on a node, are not listed without one, and that no watch has shown there: only reading each one tells."""
+        placements = (self._cluster.placement(uid) for uid in self._doubtful)
+        return [placement.pod for placement in placements if placement is not None and placement.assumed]
+
+    def looked(self, pod: PodInfo, found: PodInfo | None) -> None:
+        """A doubtful pod was read; None when there is none of that name."""
+        if found is None or found.uid != pod.uid:
+            self._intake.pod_gone(pod.uid)
+            self.repairs.forgotten += 1
+        elif found.node_name:
+            self._intake.assigned_pod(found)
+
+    def _compare(self, pod: PodInfo, known: Known, found: Repairs) -> None:
+        if pod.uid in known.departed:
+            return
+        if pod.uid in known.unresolved and pod.uid in self._binding.unresolved:
+            self._binding.resolve(pod.uid, None)
+            found.unbound += 1
+        elif self._queue.get(pod.uid) is None and self._cluster.placement(pod.uid) is None:
+            self._intake.unscheduled_pod(pod)
+            found.missed += 1
+
+    def _doubt(self, known: Known, seen: set[str]) -> None:
+        """Bindings without an answer at once; those that succeeded only when two comparisons in a row saw no watch confirm them."""
+        self._doubtful = (known.unresolved | (known.unconfirmed & self._unconfirmed_before)) - seen
+        self._unconfirmed_before = known.unconfirmed
+
+    def _unconfirmed(self) -> frozenset[str]:
+        if not self._cluster.assumed_count:
+            return frozenset()
+        uids = (placement.pod.uid for placement in self._cluster.placements() if placement.assumed)
+        return frozenset(uid for uid in uids if self._queue.get(uid) is None)
 
     def _add(self, found: Repairs) -> None:
         self.repairs.missed += found.missed

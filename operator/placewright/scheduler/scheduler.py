@@ -7,6 +7,7 @@ and renew its lead.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from placewright.framework.evaluation import Evaluator
 from placewright.framework.status import Status
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.binding import BindingCycle, rejected_late
-from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle
+from placewright.scheduler.binding import BindingCycle, rejected_late, unreserve
+from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle, broken
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import skip_deleting
 from placewright.scheduler.ports import AlwaysLead, Clock, EventRecorder, Evictor, Lead, StatusWriter
@@ -29,8 +30,10 @@ _logger = logging.getLogger(__name__)
 
 #: How long the loop decides before it lets others run, in seconds.
 SLICE_SECONDS: Final = 0.005
-#: Binding cycles under way at once; more would only queue up in front of the API server.
+#: Binding cycles under way at once, without those that wait for permission; more would only queue up in front of the API server.
 MAX_BINDING: Final = 512
+#: How long bindings under way get to end when the scheduler stops, in seconds.
+DRAIN_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Scheduler:
         self._failures = FailureHandler(queue, ports.events, ports.status)
         self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._binding_slots = asyncio.Semaphore(MAX_BINDING)
+        self._task_ended = asyncio.Event()
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
@@ -100,16 +103,16 @@ class Scheduler:
             return None
         try:
             placement = self._cycle.place(evaluator, pod)
-            waits = self._assume(placement)
+            self._assume(placement)
         except NoPlacement as failure:
             self._fail(queued, failure)
             return None
         except Exception as problem:
             _logger.exception("scheduling pod %s broke", pod.key)
-            self._fail(queued, NoPlacement(f"{type(problem).__name__}: {problem}", internal=True))
+            self._fail(queued, broken(f"{type(problem).__name__}: {problem}"))
             return None
         self.counts.scheduled += 1
-        return self._bind(queued, placement, waits)
+        return self._bind(queued, placement)
 
     def _skip(self, pod: PodInfo) -> bool:
         """Pods that need no node any more."""
@@ -118,30 +121,32 @@ class Scheduler:
             return True
         return self.cluster.placement(pod.uid) is not None
 
-    def _assume(self, placement: Placement) -> dict[str, float]:
-        """Assume · Reserve · Permit; returns which plugins want to wait. Raises `NoPlacement` with everything taken back."""
+    def _assume(self, placement: Placement) -> None:
+        """Assume · Reserve · Permit. Raises `NoPlacement`, or what a plugin raised, with everything taken back."""
         pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
         self.cluster.assume(pod, node)
+        reserved = True
         try:
             status = runtime.run_reserve(state, pod, node)
+            reserved = status.ok  # what failed has been given back already
             self._require(status)
             status, waits = runtime.run_permit(state, pod, node)
-            if not status.ok:
-                runtime.run_unreserve(state, pod, node)
             self._require(status)
         except BaseException:
+            if reserved:
+                unreserve(placement)
             self.cluster.forget(pod, node)
             raise
+        self.waiting.enter(pod, waits)
         self.queue.nominator.delete(pod.uid)
         self.queue.activate(state.activate.values())
         state.activate.clear()
-        return waits
 
     @staticmethod
     def _require(status: Status) -> None:
         if status.ok:
             return
-        raise rejected_late(status) if status.rejected else NoPlacement(status.message, internal=True)
+        raise rejected_late(status) if status.rejected else broken(status.message)
 
     def _fail(self, queued: QueuedPod, failure: NoPlacement) -> None:
         self.counts.errors += failure.internal
@@ -151,8 +156,8 @@ class Scheduler:
             for victim in failure.victims:
                 self._spawn(self._evictor.evict(victim, pod, failure.nominated_node))
 
-    async def _bind(self, queued: QueuedPod, placement: Placement, waits: dict[str, float]) -> bool:
-        bound = await self.binding.run(queued, placement, waits)
+    async def _bind(self, queued: QueuedPod, placement: Placement) -> bool:
+        bound = await self.binding.run(queued, placement)
         self.counts.bound += bound
         self.counts.bind_failures += not bound
         return bound
@@ -168,22 +173,37 @@ class Scheduler:
             await asyncio.sleep(0)
 
     async def _slice(self) -> None:
+        await self._room_for_binding()
         until = self._clock() + SLICE_SECONDS
-        while self._clock() < until and self._lead.active:
-            await self._binding_slots.acquire()
+        while self._clock() < until and self._lead.active and self._room > 0:
             queued = self.queue.pop()
-            binding = None if queued is None else self.schedule(queued)
-            if binding is None:
-                self._binding_slots.release()
-            else:
-                self._spawn(binding).add_done_callback(lambda _task: self._binding_slots.release())
             if queued is None:
                 return
+            binding = self.schedule(queued)
+            if binding is not None:
+                self._spawn(binding)
 
-    async def drain(self) -> None:
-        """Wait until every binding and eviction under way has ended."""
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+    @property
+    def _room(self) -> int:
+        """How many more bindings may begin. Pods that wait for permission may wait for pods that are yet to be placed: not counted."""
+        return MAX_BINDING - len(self._tasks) + len(self.waiting)
+
+    async def _room_for_binding(self) -> None:
+        while self._room <= 0:
+            self._task_ended.clear()
+            await self._task_ended.wait()
+
+    async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
+        """Let bindings and evictions under way end; what has not after `seconds` is given up. For after the loop has been stopped."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(self._tasks) > len(self.waiting):  # nobody is left to give permission to those that wait for it
+                    self._task_ended.clear()
+                    await self._task_ended.wait()
+        late = tuple(self._tasks)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -193,5 +213,6 @@ class Scheduler:
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
+        self._task_ended.set()
         if not task.cancelled() and task.exception() is not None:
             _logger.error("background work of the scheduler failed", exc_info=task.exception())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping
 
 from placewright.api.pods import PodInfo
 from placewright.framework.status import SUCCESS, Status, unschedulable
+from placewright.scheduler.messages import permit_timeout
 from placewright.scheduler.ports import Clock
 
 
@@ -43,12 +45,11 @@ class WaitingPod:
             plugin, longest = min(self._waits.items(), key=lambda wait: wait[1])
             left = self._since + longest - self._clock()
             if left <= 0:
-                self.reject(plugin, f"rejected due to timeout after waiting {longest:g}s at plugin {plugin}")
+                self.reject(plugin, permit_timeout(plugin, longest))
                 continue
-            try:
-                await asyncio.wait_for(self._decided.wait(), left)
-            except TimeoutError:
-                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._decided.wait()
         return self._verdict
 
     def _decide(self, verdict: Status) -> None:
@@ -71,11 +72,19 @@ class WaitingPods:
         """The waiting pod, or None."""
         return self._pods.get(uid)
 
-    async def wait(self, pod: PodInfo, waits: Mapping[str, float]) -> Status:
-        """Keep the pod here until it is decided."""
-        if not waits:
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def enter(self, pod: PodInfo, waits: Mapping[str, float]) -> None:
+        """Keep the pod from now on, if any plugin wants it to wait: plugins can find it here before its binding has begun."""
+        if waits:
+            self._pods[pod.uid] = WaitingPod(pod, waits, self._clock)
+
+    async def decided(self, pod: PodInfo) -> Status:
+        """Wait until the pod is allowed or rejected, and let it go; SUCCESS at once for one that was not to wait."""
+        waiting = self._pods.get(pod.uid)
+        if waiting is None:
             return SUCCESS
-        waiting = self._pods[pod.uid] = WaitingPod(pod, waits, self._clock)
         try:
             return await waiting.decision()
         finally:

@@ -1,0 +1,274 @@
+"""Makers for the scheduler's tests: pods and nodes in a few words, ports that remember, and a scheduler with a clock that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Coroutine
+from typing import Any, Self
+
+from placewright.api.annotations import Decision, read_decision
+from placewright.api.decode import convert
+from placewright.api.errors import BindError
+from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.pods import PodInfo
+from placewright.api.profile import SchedulingProfile
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.handle import build_evaluator
+from placewright.framework.interface import Plugin
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import Place, QueuedPod
+from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.intake import Intake
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.ports import AlwaysLead, EventType, Lead
+from placewright.scheduler.reconcile import Reconciler
+from placewright.scheduler.scheduler import Ports, Scheduler
+
+Body = dict[str, Any]
+_versions = itertools.count(1)
+
+
+class PodMaker:
+    """Builds a pod step by step; `info` may be called again and again, each time for a newer version of the same pod."""
+
+    def __init__(self, name: str) -> None:
+        self._meta: Body = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+        self._container: Body = {"name": "main"}
+        self._spec: Body = {"containers": [self._container]}
+        self._status: Body = {}
+
+    def uid(self, uid: str) -> Self:
+        self._meta["uid"] = uid
+        return self
+
+    def created(self, when: str) -> Self:
+        self._meta["creationTimestamp"] = when
+        return self
+
+    def version(self, version: str) -> Self:
+        self._meta["resourceVersion"] = version
+        return self
+
+    def labels(self, **labels: str) -> Self:
+        self._meta["labels"] = labels
+        return self
+
+    def deleting(self) -> Self:
+        self._meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        return self
+
+    def requests(self, **amounts: str) -> Self:
+        self._container["resources"] = {"requests": amounts}
+        return self
+
+    def priority(self, priority: int) -> Self:
+        self._spec["priority"] = priority
+        return self
+
+    def scheduler(self, name: str) -> Self:
+        self._spec["schedulerName"] = name
+        return self
+
+    def gates(self, *names: str) -> Self:
+        self._spec["schedulingGates"] = [{"name": name} for name in names]
+        return self
+
+    def on(self, node: str) -> Self:
+        self._spec["nodeName"] = node
+        return self
+
+    def phase(self, phase: str) -> Self:
+        self._status["phase"] = phase
+        return self
+
+    def nominated(self, node: str) -> Self:
+        self._status["nominatedNodeName"] = node
+        return self
+
+    def info(self) -> PodInfo:
+        meta = {"resourceVersion": f"v{next(_versions)}"} | self._meta
+        return PodInfo(convert({"metadata": meta, "spec": self._spec, "status": self._status}, Pod))
+
+
+def pod(name: str) -> PodMaker:
+    """A pod of the default scheduler; its uid is `uid-NAME`."""
+    return PodMaker(name)
+
+
+class NodeMaker:
+    """Builds a node step by step."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._meta: Body = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+        self._spec: Body = {}
+        self._status: Body = {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}}
+
+    def offers(self, **amounts: str) -> Self:
+        self._status["allocatable"].update(amounts)
+        return self
+
+    def labels(self, **labels: str) -> Self:
+        self._meta["labels"] = self._meta["labels"] | labels
+        return self
+
+    def annotated(self, **annotations: str) -> Self:
+        self._meta["annotations"] = annotations
+        return self
+
+    def cordoned(self) -> Self:
+        self._spec["unschedulable"] = True
+        return self
+
+    def tainted(self, key: str) -> Self:
+        self._spec["taints"] = [{"key": key, "effect": "NoSchedule"}]
+        return self
+
+    def condition(self, kind: str, status: str, seen: str = "") -> Self:
+        self._status["conditions"] = [{"type": kind, "status": status, "lastTransitionTime": seen}]
+        return self
+
+    def features(self, *names: str) -> Self:
+        self._status["declaredFeatures"] = list(names)
+        return self
+
+    def build(self) -> Node:
+        return convert({"metadata": self._meta, "spec": self._spec, "status": self._status}, Node)
+
+
+def node(name: str) -> NodeMaker:
+    """A node with 4 CPUs, 16 GiB and room for 110 pods."""
+    return NodeMaker(name)
+
+
+class RecordingPorts:
+    """Events, statuses, evictions and Bindings, remembered. What becomes of a Binding is set in `answers`, by pod uid.
+
+    Attributes:
+        events: (pod name, type, reason, action, note).
+        statuses: (pod name, reason, message, nominated node).
+        evicted: (victim, preemptor, node).
+        bound: (pod name, uid, node, decision), also of Bindings whose answer is an error.
+        answers: what `bind` raises for a pod, once; a future instead of an exception is awaited first.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, EventType, str, str, str]] = []
+        self.statuses: list[tuple[str, str, str, str | None]] = []
+        self.evicted: list[tuple[str, str, str]] = []
+        self.bound: list[tuple[str, str, str, Decision | None]] = []
+        self.answers: dict[str, Exception | asyncio.Future[None]] = {}
+
+    def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
+        self.events.append((pod.name, kind, reason, action, note))
+
+    def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
+        self.statuses.append((pod.name, reason, message, nominated_node))
+
+    async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
+        self.evicted.append((victim.name, preemptor.name, node))
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        self.bound.append((pod.name, pod.uid, node, read_decision(annotations)))
+        answer = self.answers.pop(pod.uid, None)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is not None:
+            await answer
+
+    def reasons(self, name: str) -> list[str]:
+        """The reasons of a pod's events, in order."""
+        return [event[2] for event in self.events if event[0] == name]
+
+
+CONFLICT = BindError("the pod is bound to another node", conflict=True)
+REFUSED = BindError("given up after 5 attempts: 500")
+UNKNOWN = BindError("answer lost, and the pod could not be read", unknown=True)
+
+
+class World:
+    """A scheduler on a cluster, under one or more profiles, with everything around it faked."""
+
+    def __init__(self, *plugins: type[Plugin], lead: Lead | None = None, **spec: Any) -> None:
+        """`plugins`: out-of-tree plugins, all enabled. `spec`: fields of the profile's spec."""
+        self.now = 100.0
+        self.ports = RecordingPorts()
+        self.cluster = Cluster()
+        self.profiles: dict[str, Evaluator] = {}
+        self.queue = SchedulingQueue(self._policy, lambda: self.now)
+        self._registry = in_tree().extended(plugins)
+        self._extra = [{"name": plugin.name} for plugin in plugins]
+        self.cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7))
+        ports = Ports(self.ports, self.ports, self.ports)
+        self.scheduler = Scheduler(
+            self.cluster, self.queue, self.profiles.get, self.cycle, ports, lambda: self.now, lead or AlwaysLead()
+        )
+        self.binding = self.scheduler.binding
+        self.intake = Intake(self.cluster, self.queue, self.binding)
+        self.reconciler = Reconciler(self.cluster, self.queue, self.binding, self.intake)
+        self.use_profile(**spec)
+
+    def use_profile(self, *, name: str = "default", generation: int = 1, **spec: Any) -> None:
+        """Swap a profile in, as the live set does."""
+        enabled = {"plugins": {"multiPoint": {"enabled": self._extra}}} if self._extra else {}
+        body = {"metadata": {"name": name, "generation": generation}, "spec": {**enabled, **spec}}
+        profile = resolve(convert(body, SchedulingProfile), self._registry)
+        self.profiles[profile.scheduler_name] = build_evaluator(
+            profile, self._registry, self.cluster, self.ports, self.queue.nominator
+        )
+        self.queue.reprioritise(profile.scheduler_name, retry_rejected=True)
+
+    def _policy(self, scheduler_name: str) -> ProfilePolicy | None:
+        evaluator = self.profiles.get(scheduler_name)
+        return None if evaluator is None else ProfilePolicy(evaluator.runtime)
+
+    @property
+    def evaluator(self) -> Evaluator:
+        return self.profiles["default-scheduler"]
+
+    # --- what happens -----------------------------------------------------------------------------------------------------------
+
+    def nodes(self, *makers: NodeMaker) -> Self:
+        for maker in makers:
+            self.intake.node(maker.build())
+        return self
+
+    def pods(self, *makers: PodMaker) -> Self:
+        """Unscheduled pods, or pods on nodes, as the watches show them."""
+        for maker in makers:
+            info = maker.info()
+            (self.intake.assigned_pod if info.node_name else self.intake.unscheduled_pod)(info)
+        return self
+
+    def pop(self) -> QueuedPod:
+        queued = self.queue.pop()
+        assert queued is not None, "nothing to try"
+        return queued
+
+    def decide(self) -> Coroutine[Any, Any, bool] | None:
+        """Decide the next pod; its binding, not begun, or None."""
+        return self.scheduler.schedule(self.pop())
+
+    async def attempt(self) -> bool | None:
+        """Decide the next pod and bind it; None when there was nothing to bind."""
+        binding = self.decide()
+        return None if binding is None else await binding
+
+    # --- what came of it --------------------------------------------------------------------------------------------------------
+
+    def place(self, name: str) -> Place | None:
+        return self.queue.locate(f"uid-{name}")
+
+    def node_of(self, name: str) -> str | None:
+        """Where a pod counts, assumed or confirmed."""
+        placement = self.cluster.placement(f"uid-{name}")
+        return None if placement is None else placement.node
+
+    def requested_cpu(self, name: str) -> int:
+        """Milli-CPU taken on a node."""
+        return sum(info.requests.get("cpu", 0) for info in self.cluster.pods_on(NodeName(name)))

@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+import pytest
+
+from placewright.framework.interface import PermitResult
+from placewright.framework.status import Code, Status, error, unschedulable
+from placewright.queue.check import check_invariants
+from placewright.queue.queued import Place
+from placewright.scheduler.binding import decision_annotations
+from placewright.scheduler.ports import EventType
+
+from .makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
+from .scripted import Script, late_plugin, raising
+
+WAIT = Status(Code.WAIT)
+
+
+def waiting(seconds: float) -> PermitResult:
+    return PermitResult(WAIT, seconds)
+
+
+async def settled() -> None:
+    """Let everything that can run now run."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def one_pod(*scripts: Script, shared: list[str] | None = None) -> World:
+    """A node, a pod that fits on it, and a late plugin a script, all noting into one list."""
+    plugins = [late_plugin(f"P{number}", script, shared) for number, script in enumerate(scripts)]
+    return World(*plugins).nodes(node("a")).pods(pod("web").requests(cpu="1"))
+
+
+# --- bound -----------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_bound_pod_has_left_the_queue_and_keeps_its_place_on_the_node() -> None:
+    world = one_pod()
+    assert await world.attempt() is True
+    assert world.place("web") is None
+    assert world.node_of("web") == "a"
+    assert world.requested_cpu("a") == 1000
+    assert [(name, node) for name, _, node, _ in world.ports.bound] == [("web", "a")]
+
+
+async def test_the_scheduled_event_says_where() -> None:
+    world = one_pod()
+    await world.attempt()
+    assert world.ports.events == [
+        ("web", EventType.NORMAL, "Scheduled", "Binding", "Successfully assigned default/web to a"),
+    ]
+    assert world.ports.statuses == []
+
+
+async def test_the_binding_carries_the_decision() -> None:
+    world = one_pod().nodes(node("b").cordoned(), node("c").offers(cpu="8"))
+    world.use_profile(name="fast", generation=4)
+    await world.attempt()
+    ((_, _, chosen, decision),) = world.ports.bound
+    assert decision is not None
+    assert (chosen, decision.profile, decision.generation) == ("c", "fast", 4)
+    assert decision.score == sum(decision.plugins.values()) > 0
+    assert decision.runner_up is not None
+    assert decision.runner_up < decision.score
+
+
+def test_the_annotation_is_json_with_the_names_that_people_read() -> None:
+    world = World().nodes(node("a"), node("b").offers(cpu="1500m"))
+    placement = world.cycle.place(world.evaluator, pod("web").requests(cpu="1").info())
+    (text,) = decision_annotations(placement).values()
+    assert msgspec.json.decode(text).keys() == {"profile", "generation", "score", "runnerUp", "plugins"}
+    assert decision_annotations(placement).keys() == {"placewright.dev/decision"}
+
+
+async def test_the_late_steps_run_in_order() -> None:
+    asked: list[str] = []
+    await one_pod(Script(), Script(), shared=asked).attempt()
+    steps = ["reserve", "permit", "pre-bind", "post-bind"]
+    assert asked == [f"{step} P{number}" for step in steps for number in (0, 1)]
+
+
+async def test_pods_that_a_plugin_wants_activated_are_tried_once_the_pod_is_placed_and_bound() -> None:
+    world = World().nodes(node("a")).pods(pod("big").requests(cpu="9"))
+    await world.attempt()
+    assert world.place("big") is Place.UNSCHEDULABLE
+    world.pods(pod("web"))
+    placement = world.cycle.place(world.evaluator, pod("web").info())
+    placement.state.activate["uid-big"] = pod("big").info()
+    queued = world.pop()
+    world.cluster.assume(placement.pod, placement.node)
+    assert await world.binding.run(queued, placement)
+    assert world.place("big") is Place.ACTIVE
+
+
+async def test_a_postbind_that_breaks_does_not_unbind_the_pod(caplog: pytest.LogCaptureFixture) -> None:
+    world = one_pod(Script(post_bind=raising("oh")))
+    assert await world.attempt() is True
+    assert world.node_of("web") == "a"
+    assert world.place("web") is None
+    assert "PostBind of pod default/web broke" in caplog.text
+
+
+# --- rolled back -----------------------------------------------------------------------------------------------------------------
+
+
+def taken_back(world: World) -> bool:
+    """Nothing of the attempt is left, and the queue is whole."""
+    check_invariants(world.queue)
+    return world.node_of("web") is None and world.requested_cpu("a") == 0 and not len(world.queue.flights)
+
+
+@pytest.mark.parametrize("answer", [REFUSED, CONFLICT])
+async def test_a_refused_binding_is_taken_back_and_the_pod_backs_off(answer: Exception) -> None:
+    world = one_pod(Script())
+    world.ports.answers["uid-web"] = answer
+    assert await world.attempt() is False
+    assert taken_back(world)
+    assert world.place("web") is Place.BACKOFF
+    assert world.ports.statuses == [("web", "SchedulerError", str(answer), "")]
+    assert world.ports.events == [("web", EventType.WARNING, "FailedScheduling", "Scheduling", str(answer))]
+
+
+async def test_everything_is_unreserved_in_reverse_order() -> None:
+    asked: list[str] = []
+    world = one_pod(Script(), Script(), Script(), shared=asked)
+    world.ports.answers["uid-web"] = REFUSED
+    await world.attempt()
+    assert asked[-3:] == ["unreserve P2", "unreserve P1", "unreserve P0"]
+
+
+async def test_an_unreserve_that_breaks_does_not_lose_the_pod() -> None:
+    world = one_pod(Script(unreserve=raising("oh")))
+    world.ports.answers["uid-web"] = REFUSED
+    assert await world.attempt() is False
+    assert taken_back(world)
+    assert world.place("web") is Place.BACKOFF
+
+
+async def test_a_prebind_that_breaks_is_an_error() -> None:
+    world = one_pod(Script(pre_bind=raising("no volume")))
+    assert await world.attempt() is False
+    assert taken_back(world)
+    assert world.ports.bound == []
+    assert world.ports.statuses == [("web", "SchedulerError", "RuntimeError: no volume", "")]
+
+
+async def test_a_prebind_that_fails_is_an_error() -> None:
+    world = one_pod(Script(pre_bind=lambda _pod: error("no volume")))
+    await world.attempt()
+    assert taken_back(world)
+    assert world.ports.statuses == [("web", "SchedulerError", "no volume", "")]
+
+
+async def test_a_prebind_that_rejects_is_unschedulable_and_waits_for_that_plugin() -> None:
+    world = one_pod(Script(pre_bind=lambda _pod: unschedulable("volume is elsewhere")))
+    await world.attempt()
+    assert taken_back(world)
+    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.ports.statuses == [("web", "Unschedulable", "0/1 nodes are available: 1 volume is elsewhere.", "")]
+    assert world.queue.rejections("default-scheduler") == {"P0": 1}
+
+
+async def test_a_rejected_pod_is_not_woken_by_its_own_leaving_but_others_are() -> None:
+    """The plugin waits for pods to leave nodes; this pod's leaving is no news to itself."""
+    world = one_pod(Script(pre_bind=lambda _pod: unschedulable("no")))
+    await world.attempt()
+    assert world.place("web") is Place.UNSCHEDULABLE
+    world.now += 100
+    world.pods(pod("other").requests(cpu="1"))
+    await world.attempt()
+    assert world.place("web") is Place.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (Script(reserve=lambda _pod: unschedulable("no quota")), "Unschedulable"),
+        (Script(reserve=lambda _pod: error("no quota")), "SchedulerError"),
+        (Script(reserve=raising("no quota")), "SchedulerError"),
+        (Script(permit=lambda _pod: PermitResult(unschedulable("no quota"))), "Unschedulable"),
+        (Script(permit=lambda _pod: PermitResult(error("no quota"))), "SchedulerError"),
+        (Script(permit=raising("no quota")), "SchedulerError"),
+    ],
+)
+def test_a_failed_reserve_or_permit_is_taken_back_before_anything_is_bound(script: Script, reason: str) -> None:
+    asked: list[str] = []
+    world = one_pod(Script(), script, shared=asked)
+    assert world.decide() is None
+    assert taken_back(world)
+    assert asked[-2:] == ["unreserve P1", "unreserve P0"]
+    assert asked.count("unreserve P0") == 1
+    ((_, told, message, _),) = world.ports.statuses
+    assert told == reason
+    assert "no quota" in message
+
+
+def test_a_pending_plugins_event_brings_the_pod_back_at_once() -> None:
+    world = one_pod(Script(permit=lambda _pod: PermitResult(Status(Code.PENDING, ("claim is being made",)))))
+    world.decide()
+    queued = world.queue.get("uid-web")
+    assert queued is not None
+    assert queued.pending_plugins == {"P0"}
+
+
+# --- waiting for permission --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pod_can_be_allowed_before_its_binding_has_begun() -> None:
+    """The next pod of a gang is decided in the same slice, and must find those that wait for it."""
+    world = one_pod(Script(permit=lambda _pod: waiting(60)))
+    binding = world.decide()
+    assert binding is not None
+    (found,) = world.scheduler.waiting
+    assert (found.pod.name, found.pending_plugins) == ("web", ("P0",))
+    found.allow("P0")
+    assert await binding is True
+    assert not list(world.scheduler.waiting)
+
+
+async def test_every_plugin_that_waits_must_allow() -> None:
+    world = one_pod(Script(permit=lambda _pod: waiting(60)), Script(permit=lambda _pod: waiting(30)))
+    task = asyncio.ensure_future(world.attempt())
+    await settled()
+    held = world.scheduler.waiting.get("uid-web")
+    assert held is not None
+    held.allow("P0")
+    await settled()
+    assert not task.done()
+    assert world.node_of("web") == "a", "it keeps its place while it waits"
+    assert world.place("web") is Place.IN_FLIGHT
+    held.allow("P1")
+    assert await task is True
+
+
+async def test_a_rejected_waiting_pod_is_rolled_back_in_the_plugins_name() -> None:
+    world = one_pod(Script(permit=lambda _pod: waiting(60)))
+    task = asyncio.ensure_future(world.attempt())
+    await settled()
+    held = world.scheduler.waiting.get("uid-web")
+    assert held is not None
+    held.reject("P0", "the gang broke up")
+    held.allow("P0")
+    assert await task is False
+    assert taken_back(world)
+    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.ports.statuses == [("web", "Unschedulable", "0/1 nodes are available: 1 the gang broke up.", "")]
+
+
+async def test_a_pod_that_waited_too_long_is_rejected_by_the_most_impatient_plugin() -> None:
+    world = one_pod(Script(permit=lambda _pod: waiting(90)), Script(permit=lambda _pod: waiting(120)))
+    binding = world.decide()
+    assert binding is not None
+    world.now += 90
+    assert await binding is False
+    assert world.ports.statuses[0][2] == (
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin P0."
+    )
+    assert world.queue.rejections("default-scheduler") == {"P0": 1}
+
+
+async def test_a_deleted_waiting_pod_lets_go_of_everything() -> None:
+    world = one_pod(Script(permit=lambda _pod: waiting(60)))
+    task = asyncio.ensure_future(world.attempt())
+    await settled()
+    world.intake.unscheduled_pod_gone(pod("web").info())
+    assert await task is False
+    assert taken_back(world)
+    assert len(world.queue) == 0
+    assert world.ports.events == [], "nobody reads about a pod that is gone"
+
+
+# --- nobody knows ------------------------------------------------------------------------------------------------------------------
+
+
+async def unknown_outcome() -> World:
+    world = one_pod(Script())
+    world.ports.answers["uid-web"] = UNKNOWN
+    assert await world.attempt() is False
+    return world
+
+
+async def test_a_pod_whose_binding_may_exist_keeps_its_place_on_the_node_and_in_flight() -> None:
+    world = await unknown_outcome()
+    assert world.node_of("web") == "a"
+    assert world.place("web") is Place.IN_FLIGHT
+    assert world.ports.events == []
+    check_invariants(world.queue)
+
+
+async def test_the_watch_that_shows_it_bound_ends_the_doubt() -> None:
+    world = await unknown_outcome()
+    world.pods(pod("web").requests(cpu="1").on("a"))
+    assert world.place("web") is None
+    assert world.ports.reasons("web") == ["Scheduled"]
+    assert world.requested_cpu("a") == 1000
+    assert not world.binding.unresolved
+
+
+async def test_news_that_there_is_no_binding_rolls_back() -> None:
+    world = await unknown_outcome()
+    world.binding.resolve("uid-web", None)
+    assert taken_back(world)
+    assert world.place("web") is Place.BACKOFF
+    assert world.ports.statuses[0][1] == "SchedulerError"
+
+
+async def test_the_watch_that_shows_it_on_another_node_frees_ours() -> None:
+    world = (await unknown_outcome()).nodes(node("b"))
+    world.pods(pod("web").requests(cpu="1").on("b"))
+    assert world.place("web") is None
+    assert (world.requested_cpu("a"), world.requested_cpu("b")) == (0, 1000)
+    assert world.ports.events == [], "we did not assign it"
+
+
+async def test_a_pod_deleted_while_nobody_knows_lets_go_of_everything() -> None:
+    world = await unknown_outcome()
+    world.intake.unscheduled_pod_gone(pod("web").info())
+    assert taken_back(world)
+    assert len(world.queue) == 0
+    assert not world.binding.unresolved
+
+
+async def test_a_watch_that_was_faster_than_the_lost_answer_counts() -> None:
+    world = one_pod(Script())
+    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(world.attempt())
+    await settled()
+    world.pods(pod("web").requests(cpu="1").on("a"))
+    answer.set_exception(UNKNOWN)
+    assert await task is True
+    assert not world.binding.unresolved
+    assert world.place("web") is None
+    assert world.ports.reasons("web") == ["Scheduled"]
+
+
+@pytest.mark.parametrize("answer", [CONFLICT, UNKNOWN])
+async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(
+    answer: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    script = Script()
+    world = one_pod(script).nodes(node("b").cordoned())
+    world.ports.answers["uid-web"] = lost = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(world.attempt())
+    await settled()
+    world.pods(pod("web").requests(cpu="1").on("b"))
+    lost.set_exception(answer)
+    assert await task is False
+    assert (world.requested_cpu("a"), world.requested_cpu("b")) == (0, 1000)
+    assert len(world.queue) == 0
+    assert world.ports.events == []
+    assert "unreserve P0" in script.asked
+    assert "bound by somebody else" in caplog.text
+    check_invariants(world.queue)
