@@ -5,7 +5,7 @@ import logging
 import msgspec
 import pytest
 from aiohttp import web
-from fake_api import FakeApi, answer, hang_up, refuse
+from fake_api import FakeApi, answer, hang_up, refuse, stream
 
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import ApiError, Unreachable
@@ -50,6 +50,20 @@ async def test_selectors_survive_the_way_into_the_url() -> None:
         await client.get("/x", {"fieldSelector": "spec.nodeName=,status.phase!=Failed", "labelSelector": "a in (b,c)"})
     assert api.requests[0].query["fieldSelector"] == "spec.nodeName=,status.phase!=Failed"
     assert api.requests[0].query["labelSelector"] == "a in (b,c)"
+
+
+async def test_a_path_in_the_servers_address_goes_before_ours() -> None:
+    async with FakeApi() as api, ApiClient(ClusterAccess(f"{api.url}/k8s/clusters/c-1/")) as client:
+        api.on("GET /k8s/clusters/c-1/version", answer({}))
+        await client.get("/version")
+
+
+async def test_a_body_that_breaks_off_is_unreachable_but_the_server_is_not_called_away() -> None:
+    async with FakeApi() as api, api.client() as client:
+        api.on("GET /x", stream(b"half", broken=True))
+        with pytest.raises(Unreachable):
+            await client.get("/x")
+        assert client.away.away_since is None
 
 
 async def test_nothing_is_repeated_by_the_client() -> None:

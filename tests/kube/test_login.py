@@ -198,6 +198,22 @@ def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(tmp_path:
     assert access.reload is not None and access.reload(True).authorization.lower() == "bearer sa-2"
 
 
+async def test_connections_are_kept_when_only_the_token_changes_and_renewed_with_the_certificates(tmp_path: Path) -> None:
+    token, ca = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("sa-1\n")
+    ca.write_text(_certificate())
+    access = _in_cluster({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}, str(token), str(ca))
+    first = access.tls
+    token.write_text("sa-2\n")
+    access.rejected()
+    await access.refresh_when_due()
+    assert access.tls is first
+    ca.write_text(_certificate())
+    access.rejected()
+    await access.refresh_when_due()
+    assert access.tls is not first
+
+
 def test_in_a_pod_without_a_token_the_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"in-cluster configuration: .*token"):
         _in_cluster({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}, str(tmp_path / "token"), str(tmp_path / "ca"))

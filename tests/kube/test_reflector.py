@@ -10,8 +10,11 @@ from recording import RecordingSink
 
 from placewright.api.objects import Node
 from placewright.kube.client import ApiClient
+from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.retry import Backoff
+from placewright.sandbox.faults import Rule
+from placewright.sandbox.server import Sandbox, SandboxOptions
 
 NODES = "/api/v1/nodes"
 GONE = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
@@ -279,6 +282,53 @@ async def test_retry_after_is_obeyed_before_the_list_is_asked_for_again() -> Non
         await sink.until_synced()
         await group.stop()
     assert len(waited) == 1 and 7 <= waited[0] <= 7.1
+
+
+async def test_watches_that_end_at_once_are_asked_for_with_growing_waits_and_long_quiet_ones_without() -> None:
+    now, waited = 0.0, []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    def lasting(seconds: float) -> Step:
+        async def step(request: object) -> object:
+            nonlocal now
+            now += seconds
+            return await stream()(request)  # type: ignore[arg-type]
+
+        return step  # type: ignore[return-value]
+
+    async with FakeApi() as api, api.client() as client:
+        api.on(f"GET {NODES}", answer(listing()))
+        api.on(f"WATCH {NODES}", lasting(0), lasting(0), lasting(400), lasting(0), stream(api.open))
+        backoff = Backoff(1, 30, uniform=lambda: 1.0)
+        group = Reflectors([Reflector(client, Source(NODES, Node), RecordingSink(), backoff=backoff, sleep=sleep, clock=lambda: now)])
+        group.start()
+        await api.until_asked("WATCH", times=5)
+        await group.stop()
+    assert waited == [1, 2, 1]
+
+
+async def test_against_the_sandbox_nothing_is_missed_over_broken_watches_and_forgotten_history() -> None:
+    async with Sandbox(SandboxOptions(nodes=5)) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
+        sink = RecordingSink()
+        quick = Backoff(initial=0.001, maximum=0.01)
+        reflector = Reflector(client, Source(NODES, Node), sink, backoff=quick, page_limit=2)
+        group = Reflectors([reflector])
+        group.start()
+        await asyncio.wait_for(group.wait_synced(), 5)
+        names = sorted(reflector.store)
+        assert len(names) == 5
+        sandbox.faults.add(Rule(path=NODES, watch=True, code=503))
+        sandbox.faults.drop_watches()
+        await client.delete(f"{NODES}/{names[0]}")
+        await client.post(NODES, {"metadata": {"name": "late"}})
+        sandbox.faults.compact()
+        sandbox.faults.clear()
+        await sink.until_heard("deleted", names[0])
+        await sink.until_heard("added", "late")
+        await group.stop()
+    assert sorted(reflector.store) == sorted([*names[1:], "late"])
 
 
 async def test_wait_synced_returns_when_all_lists_are_complete(watching: Watching) -> None:

@@ -54,7 +54,9 @@ class ApiClient:
         self.away = AwayNotice(access.server)
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
         self._user_agent = user_agent
-        self._base = access.server.rstrip("/")
+        # Parsed once; a path in the server's URL, as gateways to several clusters have it, goes before ours.
+        self._base = URL(access.server)
+        self._prefix = self._base.raw_path.rstrip("/")
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0, socket_factory=_probing_socket)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True, read_bufsize=_READ_BUFFER)
 
@@ -155,7 +157,8 @@ class ApiClient:
         raise error
 
     def _url(self, path: str, params: Params) -> URL:
-        return URL(self._base + path, encoded=True).with_query(params) if params else URL(self._base + path, encoded=True)
+        url = self._base.with_path(self._prefix + path, encoded=True)
+        return url.with_query(params) if params else url
 
     def _headers(self, data: bytes | None, content_type: str) -> dict[str, str]:
         headers = {"Accept": JSON, "User-Agent": self._user_agent}

@@ -8,6 +8,7 @@ tokens expire, and token files are replaced under us.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import ssl
@@ -55,6 +56,7 @@ class ClusterAccess:
         tls: context for HTTPS; True where the scheme is HTTP.
         proxy: URL of an HTTP proxy, or None.
         tls_server_name: name expected in the server's certificate when it is not the host's.
+        tls_material: fingerprint of the certificates and keys behind `tls`.
         authorization: value of the Authorization header, or empty.
         source: where this came from, for messages: a file, or "in-cluster".
         context: kubeconfig context, empty in a cluster.
@@ -64,6 +66,7 @@ class ClusterAccess:
 
     server: str
     tls: ssl.SSLContext | bool = True
+    tls_material: bytes = b""
     proxy: str | None = None
     tls_server_name: str | None = None
     authorization: str = ""
@@ -98,7 +101,10 @@ class ClusterAccess:
         except ConfigError as error:
             _log.warning("credentials could not be refreshed, keeping the old ones: %s", error)
         else:
-            self.authorization, self.tls = fresh.authorization, fresh.tls
+            self.authorization = fresh.authorization
+            # Another context would mean other connections, and a handshake for each.
+            if fresh.tls_material != self.tls_material:
+                self.tls, self.tls_material = fresh.tls, fresh.tls_material
         finally:
             self._rejected = False
 
@@ -203,6 +209,7 @@ def _access(configuration: Configuration, source: str) -> ClusterAccess:
     return ClusterAccess(
         server=server,
         tls=_tls(configuration) if server.startswith("https://") else True,
+        tls_material=_tls_material(configuration),
         proxy=configuration.proxy or None,
         tls_server_name=configuration.tls_server_name or None,
         authorization=_authorization(configuration),
@@ -223,6 +230,14 @@ def _tls(configuration: Configuration) -> ssl.SSLContext:
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
     return context
+
+
+def _tls_material(configuration: Configuration) -> bytes:
+    digest = hashlib.sha256()
+    for path in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file):
+        content = Path(path).read_bytes() if path else b""
+        digest.update(len(content).to_bytes(8) + content)
+    return digest.digest()
 
 
 def _one_line(error: BaseException) -> str:

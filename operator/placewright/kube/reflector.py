@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -32,6 +33,8 @@ _SLICE: Final = 100
 #: A watch lasts that long, seconds, so that connections spread over API servers again.
 _SHORTEST_WATCH: Final = 300
 _LONGEST_WATCH: Final = 600
+#: A watch without news that ended sooner is a failure, seconds.
+_SHORT_LIVED: Final = 1.0
 #: How much longer than asked for a server may take to end a watch.
 _WATCH_GRACE: Final = 15.0
 #: Bad objects remembered, so that each is logged once.
@@ -114,7 +117,7 @@ class Reflector(Generic[T]):
         backoff: Backoff = Backoff(),  # noqa: B008 - frozen
         sleep: Sleep = asyncio.sleep,
         page_limit: int = PAGE_LIMIT,
-        uniform: Callable[[float, float], float] = random.uniform,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.source = source
         self.store: dict[ObjectKey, T] = {}
@@ -126,7 +129,7 @@ class Reflector(Generic[T]):
         self._backoff = backoff
         self._sleep = sleep
         self._page_limit = page_limit
-        self._uniform = uniform
+        self._clock = clock
         self._version = ""
         self._attempt = 0
         self._bad_seen: set[tuple[str, str]] = set()
@@ -152,7 +155,8 @@ class Reflector(Generic[T]):
         if not self._version:
             await self._list()
         while True:
-            if await self._watch():
+            began = self._clock()
+            if await self._watch() or self._clock() - began >= _SHORT_LIVED:
                 self._attempt = 0
             else:
                 # A server that ends every watch at once must not be asked in a tight loop.
@@ -168,6 +172,10 @@ class Reflector(Generic[T]):
         await self._sleep(self._backoff.delay(self._attempt, known))
         self._attempt += 1
 
+    def _recovered(self) -> None:
+        self._attempt = 0
+        self._complaint = ""
+
     # --- listing ---
 
     async def _list(self) -> None:
@@ -181,8 +189,7 @@ class Reflector(Generic[T]):
         for key in [key for key in self.store if key not in seen]:
             self._remove(key)
         self._version = version
-        self._attempt = 0
-        self._complaint = ""
+        self._recovered()
         self.counts.lists += 1
         self.has_synced.set()
         self._tell(self._sink.synced)
@@ -218,7 +225,7 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> bool:
         """Follow one watch to its end; True when it brought anything."""
-        seconds = int(self._uniform(_SHORTEST_WATCH, _LONGEST_WATCH))
+        seconds = random.randint(_SHORTEST_WATCH, _LONGEST_WATCH)
         params = self.source.selectors | {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -245,7 +252,7 @@ class Reflector(Generic[T]):
                 raise Expired
             raise ApiError(event.code or 500, event.reason, event.message)
         self.counts.events += 1
-        self._attempt = 0
+        self._recovered()
         found = event.object
         if event.change is Change.DELETED:
             self._remove(object_key(found.metadata))
