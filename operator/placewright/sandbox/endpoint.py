@@ -110,7 +110,7 @@ class Endpoint:
     async def _stream(self, request: web.BaseRequest, watch: Watch, query: dict[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
         response.enable_chunked_encoding()
-        ending = _end_after(watch, query)
+        ending = _at_timeout(query, lambda: self._watches.expire(watch))
         try:
             await response.prepare(request)
             while lines := await watch.next():
@@ -129,11 +129,12 @@ class Endpoint:
         return response
 
 
-def _end_after(watch: Watch, query: dict[str, str]) -> asyncio.TimerHandle | None:
+def _at_timeout(query: dict[str, str], act: Callable[[], None]) -> asyncio.TimerHandle | None:
+    """Acts when the time that the client gave its watch is over."""
     text = query.get("timeoutSeconds", "")
     if not text.isdigit() or int(text) == 0:
         return None
-    return asyncio.get_running_loop().call_later(int(text), watch.close)
+    return asyncio.get_running_loop().call_later(int(text), act)
 
 
 def _plain(reply: Reply) -> web.Response:

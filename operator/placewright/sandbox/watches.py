@@ -167,6 +167,12 @@ class Watches:
             if watch.bookmarks:
                 watch.bookmark(self._store.version)
 
+    def expire(self, watch: Watch) -> None:
+        """Ends a stream whose time is up, with a bookmark to go on from for whoever asked for bookmarks."""
+        if watch.bookmarks:
+            watch.bookmark(self._store.version)
+        watch.close()
+
     def close_all(self) -> None:
         """Ends every stream in good order."""
         for watch in tuple(self._open):
