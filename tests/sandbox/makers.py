@@ -80,3 +80,35 @@ def pod(name: str, *, node: str = "", labels: dict[str, str] | None = None, gate
 def binding(name: str, node: str = "node-a", **metadata: Any) -> Object:
     """A Binding of the pod `name`."""
     return {"metadata": {"name": name, **metadata}, "target": {"kind": "Node", "name": node}}
+
+
+def version(name: str, *, storage: bool = True, status: bool = False, served: bool = True) -> Object:
+    """One version of the widgets' definition: `spec.size` (1 or more, 3 by default) and `spec.colour`."""
+    size = {"type": "integer", "minimum": 1, "default": 3}
+    spec = {"type": "object", "properties": {"size": size, "colour": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {"spec": spec, "status": {"type": "object", "properties": {"ok": {"type": "boolean"}}}},
+    }
+    found: Object = {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+    found["selectableFields"] = [{"jsonPath": ".spec.colour"}]
+    if status:
+        found["subresources"] = {"status": {}}
+    return found
+
+
+def definition(*versions: Object) -> Object:
+    """The definition of widgets, in the versions given (v1 alone by default)."""
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]}
+    spec = {
+        "group": "example.test",
+        "scope": "Namespaced",
+        "names": names,
+        "versions": list(versions or [version("v1")]),
+    }
+    return {"metadata": {"name": "widgets.example.test"}, "spec": spec}
+
+
+def widget(name: str, api_version: str = "example.test/v1", **spec: object) -> Object:
+    """A widget."""
+    return {"apiVersion": api_version, "kind": "Widget", "metadata": {"name": name}, "spec": spec}

@@ -8,38 +8,9 @@ from placewright.sandbox.selectors import selection
 from placewright.sandbox.status import ApiError
 from placewright.sandbox.versions import presented
 from placewright.sandbox.writes import PatchRequest, WriteOptions
-from sandbox.makers import Core, Object
+from sandbox.makers import Core, definition, version, widget
 
 MERGE = "application/merge-patch+json"
-
-
-def version(name: str, *, storage: bool = True, status: bool = False, served: bool = True) -> Object:
-    size = {"type": "integer", "minimum": 1, "default": 3}
-    spec = {"type": "object", "properties": {"size": size, "colour": {"type": "string"}}}
-    schema = {
-        "type": "object",
-        "properties": {"spec": spec, "status": {"type": "object", "properties": {"ok": {"type": "boolean"}}}},
-    }
-    found: Object = {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}}
-    found["selectableFields"] = [{"jsonPath": ".spec.colour"}]
-    if status:
-        found["subresources"] = {"status": {}}
-    return found
-
-
-def definition(*versions: Object) -> Object:
-    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]}
-    spec = {
-        "group": "example.test",
-        "scope": "Namespaced",
-        "names": names,
-        "versions": list(versions or [version("v1")]),
-    }
-    return {"metadata": {"name": "widgets.example.test"}, "spec": spec}
-
-
-def widget(name: str, api_version: str = "example.test/v1", **spec: object) -> Object:
-    return {"apiVersion": api_version, "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
 def with_widgets(*versions: Object) -> Core:

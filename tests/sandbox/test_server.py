@@ -15,11 +15,12 @@ import pytest
 
 from placewright.sandbox.server import LARGEST_BODY, Sandbox, SandboxOptions
 from sandbox.http import client_of
-from sandbox.makers import Object, binding, config_map, pod
+from sandbox.makers import Object, binding, config_map, definition, pod, widget
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 
@@ -281,6 +282,9 @@ async def test_no_odd_object_makes_the_server_fail() -> None:
         ("POST", BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector}}),
         ("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {"replicas": 1, "template": pod("t")}}),
         ("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "c"}, "value": 1, "globalDefault": False}),
+        ("POST", DEFINITIONS, definition()),
+        ("PUT", f"{DEFINITIONS}/widgets.example.test", definition()),
+        ("POST", "/apis/example.test/v1/namespaces/default/widgets", widget("a", size=3, colour="red")),
         ("DELETE", f"{PODS}/missing", {"preconditions": {"uid": "x"}, "gracePeriodSeconds": 1, "propagationPolicy": "Orphan"}),
     ]  # fmt: skip
     async with Sandbox(SandboxOptions(nodes=1)) as sandbox, client_of(sandbox.kubeconfig) as client:
@@ -290,6 +294,6 @@ async def test_no_odd_object_makes_the_server_fail() -> None:
             sent = _spoilt(generator, content)
             code, body = await client.ask(method, path, sent)
             assert code < 500, (method, path, sent, body)
-        for path in (PODS, "/api/v1/nodes", "/apis/policy/v1/poddisruptionbudgets"):
+        for path in (PODS, "/api/v1/nodes", "/apis/policy/v1/poddisruptionbudgets", DEFINITIONS):
             await client.expect(200, "GET", path)
             await client.expect(200, "GET", path, headers=TABLE)

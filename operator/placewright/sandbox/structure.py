@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from .definitionstructure import DefinitionSpec, DefinitionStatus
 from .status import Object, bad_request
 
 _Map = dict[str, Any]
@@ -246,6 +247,11 @@ class _Event(_Bare):
     count: int | None = None
 
 
+class _Definition(_Bare):
+    spec: DefinitionSpec | None = None
+    status: DefinitionStatus | None = None
+
+
 _SHAPES = MappingProxyType(
     {
         "Pod": _Pod,
@@ -261,6 +267,7 @@ _SHAPES = MappingProxyType(
         "PriorityClass": _PriorityClass,
         "Service": _Service,
         "Event": _Event,
+        "CustomResourceDefinition": _Definition,
     }
 )
 
