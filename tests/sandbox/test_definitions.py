@@ -8,7 +8,7 @@ from placewright.sandbox.selectors import selection
 from placewright.sandbox.status import ApiError
 from placewright.sandbox.versions import presented
 from placewright.sandbox.writes import PatchRequest, WriteOptions
-from sandbox.makers import Core, definition, version, widget
+from sandbox.makers import Core, Object, definition, version, widget
 
 MERGE = "application/merge-patch+json"
 
