@@ -52,7 +52,12 @@ class Dice(random.Random):
 
     def node(self, name: str) -> Body:
         """A node; now and then without a label that others have, or with an empty value, or tainted."""
-        labels = {ZONE: self.choice(["z1", "z1", "z2", ""]), "rack": self.choice(["r1", "r2"]), HOST: name, "disk": "ssd"}
+        labels = {
+            ZONE: self.choice(["z1", "z1", "z2", ""]),
+            "rack": self.choice(["r1", "r2"]),
+            HOST: name,
+            "disk": "ssd",
+        }
         kept = {key: value for key, value in labels.items() if self.maybe(0.8)}
         taints = [{"key": "gpu", "effect": "NoSchedule"}] if self.maybe(0.2) else []
         return {"metadata": {"name": name, "labels": kept}, "spec": {"taints": taints}}
@@ -93,7 +98,9 @@ def happen(world: World, dice: Dice, spec: Spec) -> None:
         case 8:
             world.set_namespace(dice.choice(NAMESPACES), dice.choice([{}, {"env": "prod"}, {"env": "dev"}]))
         case 9 if dice.maybe(0.5):
-            world.set_service(dice.choice(NAMESPACES), dice.choice("st"), dice.choice([None, {"app": "a"}, dice.labels()]))
+            world.set_service(
+                dice.choice(NAMESPACES), dice.choice("st"), dice.choice([None, {"app": "a"}, dice.labels()])
+            )
         case _:
             world.set_replica_set(dice.choice(NAMESPACES), "rs", dice.selector())
 

@@ -45,7 +45,11 @@ class Scalar:
             return [c | {"selector": self._merged(c)} for c in own if c["whenUnsatisfiable"] == action]
         defaults = self.args["defaultConstraints"] if self.args else SYSTEM
         selector = self._default_selector()
-        return [] if empty(selector) else [c | {"selector": selector} for c in defaults if c["whenUnsatisfiable"] == action]
+        return (
+            []
+            if empty(selector)
+            else [c | {"selector": selector} for c in defaults if c["whenUnsatisfiable"] == action]
+        )
 
     def _merged(self, constraint: Body) -> Body | None:
         wanted = {key: self.labels[key] for key in constraint.get("matchLabelKeys") or () if key in self.labels}
@@ -54,7 +58,10 @@ class Scalar:
             return selector
         also = [{"key": key, "operator": "In", "values": [value]} for key, value in wanted.items()]
         selector = selector or {}
-        return {"matchLabels": selector.get("matchLabels", {}), "matchExpressions": also + selector.get("matchExpressions", [])}
+        return {
+            "matchLabels": selector.get("matchLabels", {}),
+            "matchExpressions": also + selector.get("matchExpressions", []),
+        }
 
     def _default_selector(self) -> Body:
         namespace = self.pod["metadata"]["namespace"]
@@ -67,7 +74,9 @@ class Scalar:
         owned = self.world.replica_sets.get(f"{namespace}/rs")
         if self.pod["metadata"].get("ownerReferences") and owned and owned["spec"]["selector"]:
             more = owned["spec"]["selector"]
-            as_expressions = [{"key": k, "operator": "In", "values": [v]} for k, v in more.get("matchLabels", {}).items()]
+            as_expressions = [
+                {"key": k, "operator": "In", "values": [v]} for k, v in more.get("matchLabels", {}).items()
+            ]
             selector["matchExpressions"] = as_expressions + more.get("matchExpressions", [])
         return selector
 
@@ -155,7 +164,10 @@ def constraint(dice: Dice, *, default: bool = False) -> Body:
     }
     if default:
         return drawn
-    return drawn | {"labelSelector": dice.selector(), "matchLabelKeys": dice.choice([None, None, ["app"], ["app", "gone"]])}
+    return drawn | {
+        "labelSelector": dice.selector(),
+        "matchLabelKeys": dice.choice([None, None, ["app"], ["app", "gone"]]),
+    }
 
 
 def newcomer(dice: Dice) -> Body:
@@ -169,7 +181,9 @@ def newcomer(dice: Dice) -> Body:
     pod = dice.pod("new", spec)
     pod["metadata"]["deletionTimestamp"] = None
     if dice.maybe(0.5):
-        pod["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}]
+        pod["metadata"]["ownerReferences"] = [
+            {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "rs", "controller": True}
+        ]
     return pod
 
 
@@ -177,7 +191,10 @@ def arguments(dice: Dice) -> Body:
     """The system's defaults, or a list."""
     if dice.maybe(0.6):
         return {}
-    return {"defaultingType": "List", "defaultConstraints": [constraint(dice, default=True) for _ in range(dice.randint(1, 2))]}
+    return {
+        "defaultingType": "List",
+        "defaultConstraints": [constraint(dice, default=True) for _ in range(dice.randint(1, 2))],
+    }
 
 
 @settings(max_examples=200, deadline=None)
@@ -221,7 +238,12 @@ def pod(name: str, on: str = "", app: str = "web", **spec: Any) -> Body:
 
 
 def spread(key: str = "zone", when: str = "DoNotSchedule", **more: Any) -> Body:
-    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": {"app": "web"}}}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
     return {"topologySpreadConstraints": [constraint | more]}
 
 
@@ -279,7 +301,7 @@ def test_a_selector_that_does_not_parse_fails_the_cycle_and_names_the_constraint
     bad = spread(labelSelector={"matchExpressions": [{"key": "app", "operator": "Near"}]})
     status = build(PodTopologySpread, cluster).pre_filter(CycleState(), info(pod("new", **bad)), cluster).status
     assert status.code is Code.ERROR
-    assert status.message.startswith("obtaining pod's hard topology spread constraints: ")
+    assert status.message.startswith("get constraints from pod: obtaining pod's hard topology spread constraints: ")
 
 
 def test_equal_fingerprints_mean_equal_columns_and_a_count_that_changes_nothing_keeps_them() -> None:
@@ -303,7 +325,10 @@ def test_equal_fingerprints_mean_equal_columns_and_a_count_that_changes_nothing_
     ("args", "path"),
     [
         ({"defaultConstraints": [{"maxSkew": 1}]}, "defaultConstraints"),
-        ({"defaultingType": "List", "defaultConstraints": [{"maxSkew": 0, "topologyKey": "z"}]}, "defaultConstraints[0].maxSkew"),
+        (
+            {"defaultingType": "List", "defaultConstraints": [{"maxSkew": 0, "topologyKey": "z"}]},
+            "defaultConstraints[0].maxSkew",
+        ),
         ({"defaultingType": "List", "defaultConstraints": [{"topologyKey": ""}]}, "defaultConstraints[0].topologyKey"),
         (
             {"defaultingType": "List", "defaultConstraints": [{"topologyKey": "z", "whenUnsatisfiable": "Never"}]},
@@ -357,7 +382,9 @@ def test_only_pods_that_count_are_worth_another_try(old: Body | None, new: Body 
 def test_an_own_new_toleration_is_worth_another_try_where_taints_are_honoured() -> None:
     honouring = pod("new", **spread(nodeTaintsPolicy="Honor"))
     tolerant = pod("new", **spread(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
-    assert hint(honouring, EventResource.POD, Action.UPDATE_POD_TOLERATION, info(honouring), info(tolerant)) is Hint.QUEUE
+    assert (
+        hint(honouring, EventResource.POD, Action.UPDATE_POD_TOLERATION, info(honouring), info(tolerant)) is Hint.QUEUE
+    )
 
 
 @pytest.mark.parametrize(

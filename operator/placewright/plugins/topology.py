@@ -51,7 +51,9 @@ def counts_by_domain(cluster: Cluster, selection: PodSelection, place: Domains) 
     """Pods that the selection picks, by code; whole numbers in shape (distinct,). Those on nodes without the label are under `MISSING`."""
     counts = counts_by_row(cluster, selection)
     taken = np.flatnonzero(counts != 0)
-    return np.bincount(place.codes[taken], weights=counts[taken], minlength=place.distinct).astype(np.float64, copy=False)
+    return np.bincount(place.codes[taken], weights=counts[taken], minlength=place.distinct).astype(
+        np.float64, copy=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +98,3 @@ def first_broken(rules: Sequence[DomainRule], rows: Rows) -> list[Rejection]:
 def fingerprint(rules: Sequence[DomainRule], keys: Sequence[str], cluster: Cluster) -> Hashable:
     """Equal for rules that allow the same rows. `keys` are the rules' labels."""
     return (cluster.node_journal.position, tuple(keys), tuple([rule.allowed.tobytes() for rule in rules]))
-

@@ -213,7 +213,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         """Pods that the terms on either side concern, and nodes that gain, lose or change a label of these terms."""
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
-        return (interest(EventResource.POD, pods, self._pod_changed), interest(EventResource.NODE, nodes, self._node_changed))
+        return (
+            interest(EventResource.POD, pods, self._pod_changed),
+            interest(EventResource.NODE, nodes, self._node_changed),
+        )
 
     def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         return hints.after_pod_change(self._own_or_none(pod), pod, old, new, self.handle.cluster.objects)

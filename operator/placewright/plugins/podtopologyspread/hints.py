@@ -14,7 +14,8 @@ from placewright.plugins.podtopologyspread.constraints import Constraint
 def involved(pod: PodInfo, old: Any, new: Any) -> bool:
     """True when the changed pod is the rejected pod itself, or stands (or is nominated to stand) among its peers."""
     return all(
-        changed.uid == pod.uid or (changed.namespace == pod.namespace and bool(changed.node_name or changed.nominated_node))
+        changed.uid == pod.uid
+        or (changed.namespace == pod.namespace and bool(changed.node_name or changed.nominated_node))
         for changed in (old, new)
         if isinstance(changed, PodInfo)
     )

@@ -62,11 +62,15 @@ class Layouts:
     def __init__(self) -> None:
         self._memory = NodeMemory()
 
-    def of(self, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, wishes: bytes, cluster: Cluster) -> Layout:
+    def of(
+        self, constraints: Sequence[Constraint], require_all: bool, pod: PodInfo, wishes: bytes, cluster: Cluster
+    ) -> Layout:
         """The layout for these constraints; `require_all`: nodes that lack any of the labels count nowhere."""
         policies = tuple([(c.key, c.honor_affinity, c.honor_taints) for c in constraints])
         return self._memory.recall(
-            cluster, (policies, require_all, wishes), lambda: _lay_out(self._memory, constraints, require_all, pod, cluster)
+            cluster,
+            (policies, require_all, wishes),
+            lambda: _lay_out(self._memory, constraints, require_all, pod, cluster),
         )
 
 
@@ -109,4 +113,7 @@ def _demand(pod: PodInfo) -> Demand:
     spec = pod.pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return Demand(selector_from_pairs(spec.node_selector or NO_LABELS), None if required is None else compile_node_selector(required))
+    return Demand(
+        selector_from_pairs(spec.node_selector or NO_LABELS),
+        None if required is None else compile_node_selector(required),
+    )

@@ -118,7 +118,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         try:
             constraints = self._constraints(pod, HARD, cluster)
         except SelectorError as problem:
-            return PreFilterResult(error(f"obtaining pod's hard topology spread constraints: {problem}"))
+            return PreFilterResult(
+                error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {problem}")
+            )
         if not constraints:
             return _NO_CONSTRAINTS
         layout = self._layouts.of(constraints, True, pod, placement_wishes(pod), cluster)
@@ -148,7 +150,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         try:
             constraints = self._constraints(pod, SOFT, cluster)
         except SelectorError as problem:
-            return error(f"obtaining pod's soft topology spread constraints: {problem}")
+            return error(f"calculating preScoreState: obtaining pod's soft topology spread constraints: {problem}")
         if not constraints:
             return SKIP
         require_all = bool(pod.pod.spec.topology_spread_constraints) or not self._system_defaults
@@ -203,7 +205,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """Pods that count in the constraints, and nodes that are or become part of a domain."""
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
-        return (interest(EventResource.POD, pods, self._pod_changed), interest(EventResource.NODE, nodes, self._node_changed))
+        return (
+            interest(EventResource.POD, pods, self._pod_changed),
+            interest(EventResource.NODE, nodes, self._node_changed),
+        )
 
     def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         if not hints.involved(pod, old, new):
@@ -241,7 +246,9 @@ def _preference(constraint: Constraint, field: Field, scored: Rows, cluster: Clu
         weight = math.log(len(scored) + 2)
         if constraint.counted is None:
             return _Preference(field.codes, None, np.full(cluster.size, slack))
-        return _Preference(field.codes, None, counts_by_row(cluster, constraint.counted).astype(np.float64) * weight + slack)
+        return _Preference(
+            field.codes, None, counts_by_row(cluster, constraint.counted).astype(np.float64) * weight + slack
+        )
     by_code = _domain_counts(constraint, field, cluster) * math.log(_distinct(field, scored) + 2) + slack
     if field.same_as_missing is not None:
         by_code[field.same_as_missing] = by_code[MISSING]
