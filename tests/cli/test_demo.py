@@ -96,7 +96,7 @@ async def test_with_keep_everything_stays_up_until_an_interrupt_and_then_ends_in
 
 async def test_an_interrupt_during_the_run_ends_it_with_130() -> None:
     demo, _ = demo_of(2)
-    output = Seen("pods for")
+    output = Seen("starting an embedded cluster")
     demo._console = Console(file=output)
     running = asyncio.ensure_future(interruptible(demo))
     async with asyncio.timeout(30):

@@ -97,7 +97,8 @@ class Demo:
 
     async def run(self) -> int:
         """Start, run, sum up, end; returns the exit code."""
-        size = f"{len(self._scenario.pods)} pods for {len(self._scenario.nodes)} nodes"
+        rate = f", {self._limits.rate:.0f} a second," if self._limits.rate else ""
+        size = f"{len(self._scenario.pods)} pods{rate} for {len(self._scenario.nodes)} nodes"
         self._say(f"{size}; starting an embedded cluster and the operator")
         show_notes(self._say, self._scenario.problems, "left out")
         show_notes(self._say, self._scenario.notes, "note")

@@ -6,7 +6,7 @@ Owners' uids in manifests are stand-ins; here they become the uids that the serv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import Any, Final
@@ -99,7 +99,7 @@ class Feed:
     async def _create(self, manifest: Manifest) -> str:
         """Create one object and return its uid, also when it exists (but for pods, which are refused then)."""
         path = kind_of(manifest).path(manifest["metadata"].get("namespace", ""))
-        body = msgspec.json.encode(self._with_real_uids(manifest))
+        body = msgspec.json.encode(stand_in_uids(manifest, self._uids))
         attempts = 0
 
         async def post() -> bytes:
@@ -116,13 +116,18 @@ class Feed:
         answer = await until_answered(post, _BACKOFF)
         return msgspec.json.decode(answer, type=_Created).metadata.uid
 
-    def _with_real_uids(self, manifest: Manifest) -> Manifest:
-        metadata = manifest["metadata"]
-        owners = [{**o, "uid": self._uids.get(o["uid"], o["uid"])} for o in metadata.get("ownerReferences") or ()]
-        if not owners:
-            return manifest
-        labels = {key: self._uids.get(value, value) for key, value in (metadata.get("labels") or {}).items()}
-        return {**manifest, "metadata": {**metadata, "ownerReferences": owners, "labels": labels}}
+
+def stand_in_uids(manifest: Manifest, real: Mapping[str, str]) -> Manifest:
+    """The manifest with `real` uids in place of stand-ins, in owner references and in the labels that repeat them."""
+    metadata = manifest["metadata"]
+    owners, labels = metadata.get("ownerReferences"), metadata.get("labels")
+    if not isinstance(owners, list):
+        return manifest
+    known = [{**o, "uid": real.get(str(o.get("uid")), o.get("uid"))} if isinstance(o, dict) else o for o in owners]
+    changed = {**metadata, "ownerReferences": known}
+    if isinstance(labels, dict):
+        changed["labels"] = {key: real.get(str(value), value) for key, value in labels.items()}
+    return {**manifest, "metadata": changed}
 
 
 @asynccontextmanager

@@ -268,9 +268,9 @@ def _daemon_runs_on(pod: Pod, node: Node) -> bool:
 def _pin(spec: Manifest, node: str) -> None:
     """Bind the pod to its node by name; the controller replaces the terms that the template had."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    affinity = spec.setdefault("affinity", {})
-    pinned = affinity.setdefault("nodeAffinity", {})
-    pinned["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [term]}
+    affinity = spec.get("affinity") or {}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    spec["affinity"] = {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), **required}}
 
 
 def _job(source: _Source) -> Expanded:
@@ -304,13 +304,16 @@ def _cron_job(source: _Source) -> Expanded:
     if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
         raise bad_field(f"{source.where}: spec.jobTemplate.spec", None, "the spec of a Job")
     source.template("spec.jobTemplate.spec.template")
+    labels = source.get("spec.jobTemplate.metadata.labels") or {}
+    if not isinstance(labels, dict):
+        raise bad_field(f"{source.where}: spec.jobTemplate.metadata.labels", labels, "a mapping of text to text")
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": f"{source.name}-1",
             "namespace": source.namespace,
-            "labels": _labels(template),
+            "labels": dict(labels),
             "ownerReferences": [_owner_reference(source.workload)],
         },
         "spec": copy.deepcopy(template["spec"]),
