@@ -8,22 +8,14 @@ from typing import Any, Final
 
 import pytest
 
-from placewright.api.objects import NodeName
-from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
-from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.interface import Diagnosis
 from placewright.plugins.catalog import in_tree
-from placewright.plugins.defaultpreemption.budgets import Budgets
-from placewright.plugins.defaultpreemption.dryrun import DryRun
-from placewright.plugins.defaultpreemption.eligibility import rows_where_it_may_help
-from placewright.plugins.defaultpreemption.pick import Candidate
 from placewright.profiles.config import read_profiles
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import read_cases
 from placewright.simulate.world import offline_evaluator, world_from
+from plugins.preemption_ties import cheapest
 
 VECTORS: Final = Path(__file__).parents[3] / "shared" / "vectors" / "kube-scheduler-1.36.2.jsonl.gz"
 REGISTRY: Final = in_tree()
@@ -83,12 +75,3 @@ def test_preemption_agrees_with_kube_scheduler(case: Mapping[str, Any]) -> None:
     assert result.nominated_node in best
     assert best[expected["nominatedNode"]] == expected["victims"]
     assert sorted(victim.key for victim in result.victims) == best[result.nominated_node]
-
-
-def cheapest(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, diagnosis: Diagnosis) -> dict[str, list[str]]:
-    """Evicted pods by node, for all nodes that tie under every criterion: kube-scheduler takes any of these."""
-    trials = DryRun(evaluator.runtime.post_filter[0].handle, pod, Budgets(cluster.objects.disruption_budgets.values()))
-    rows = rows_where_it_may_help(cluster, diagnosis).tolist()
-    found = [outcome for outcome in trials.on([(row, NodeName(str(cluster.names[row]))) for row in rows]) if isinstance(outcome, Candidate)]
-    least = min(candidate.cost for candidate in found)
-    return {c.node: sorted(victim.key for victim in c.victims if not victim.terminating) for c in found if c.cost == least}

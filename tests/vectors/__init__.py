@@ -1,0 +1,1 @@
+"""What kube-scheduler decided, case by case."""
