@@ -33,6 +33,7 @@ def pod(name: str, labels: dict[str, str] | None = None, **spec: object) -> Obje
         "metadata": {"name": name, "labels": labels or {}},
         "spec": {
             "schedulerName": NOBODY,
+            "automountServiceAccountToken": False,
             "containers": [{"name": "main", "image": "registry.invalid/app:1"}],
             **spec,
         },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from contract.client import Answer, Object
 from contract.cluster import Cluster
 from contract.objects import binding, pod
@@ -78,7 +80,9 @@ async def test_gates_may_go_and_not_come(cluster: Cluster) -> None:
 
 
 async def test_a_binding_for_a_predecessor_of_the_same_name_is_refused(cluster: Cluster) -> None:
-    cluster.needs(22, "the uid precondition of bindings")
+    cluster.needs(23, "the uid precondition of bindings")
+    if cluster.minor in (25, 26):
+        pytest.skip("1.25 lost the uid precondition; 1.27 and some late patch releases have it again")
     first = await cluster.create("pods", pod("p"))
     (await cluster.client.delete(cluster.path("pods", "p"), {"gracePeriodSeconds": 0})).expect(200)
     second = await cluster.create("pods", pod("p"))
