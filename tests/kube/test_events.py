@@ -110,6 +110,7 @@ def test_a_note_is_cut_at_1024_bytes_of_whole_characters(note: str) -> None:
 def test_a_note_of_exactly_1024_bytes_is_left_alone() -> None:
     assert cut_note("é" * 512) == "é" * 512
     assert cut_note("é" * 513) == "é" * 510 + " ..."
+    assert cut_note("a" + "é" * 513) == "a" + "é" * 509 + " ..."
 
 
 async def test_a_pods_longest_name_still_gives_a_name_the_server_takes(desk: Desk) -> None:
@@ -159,7 +160,7 @@ async def test_the_same_note_after_the_window_is_a_new_event(desk: Desk) -> None
     desk.clock += 61
     fail(recorder)
     await recorder.close()
-    assert len(desk.posted) == 2
+    assert len(desk.posted) == 2 and desk.api.asked("PATCH") == []
 
 
 async def test_another_pod_note_or_uid_is_another_event(desk: Desk) -> None:

@@ -144,6 +144,14 @@ async def test_pages_that_expire_half_way_are_listed_as_a_whole_and_nothing_is_t
     assert "limit" not in watching.api.asked("GET")[2].query
 
 
+async def test_what_vanished_between_an_expired_page_and_the_whole_list_is_told_as_deleted(watching: Watching) -> None:
+    watching.lists(answer(listing(node("a"), following="more")), refuse(410, "Expired"), answer(listing(node("b"))))
+    watching.watches()
+    watching.group.start()
+    await watching.sink.until_synced()
+    assert watching.sink.heard == [("added", "a"), ("added", "b"), ("deleted", "a"), ("synced",)]
+
+
 async def test_a_list_that_breaks_off_tells_no_deletions(watching: Watching) -> None:
     watching.lists(
         answer(listing(node("a"), node("b"))),

@@ -5,7 +5,7 @@ import json
 import pytest
 from fake_api import bookmark, event, listing, node
 
-from placewright.api.objects import Node, Pod
+from placewright.api.objects import Namespace, Node, Pod
 from placewright.kube.wire import Bad, Change, Event, Malformed, Refusal, Wire, object_key
 
 
@@ -37,7 +37,7 @@ def test_a_bookmark_needs_nothing_but_a_version() -> None:
     assert isinstance(found, Event) and found.change is Change.BOOKMARK and found.object.metadata.resource_version == "99"
 
 
-@pytest.mark.parametrize("kind", [Node, Pod])
+@pytest.mark.parametrize("kind", [Node, Pod, Namespace])
 def test_an_error_line_is_a_refusal_whatever_kind_is_watched(kind: type[Node]) -> None:
     status = {"kind": "Status", "metadata": {}, "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
     assert Wire(kind).event(event("ERROR", status)) == Refusal(410, "Expired", "too old")
