@@ -9,6 +9,8 @@ import signal
 import stat
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -34,12 +36,18 @@ spec:
 """
 
 
-async def started(*arguments: str) -> tuple[Process, dict[str, str]]:
+@asynccontextmanager
+async def started(*arguments: str) -> AsyncIterator[tuple[Process, dict[str, str]]]:
+    """A process and what it said when ready; it is gone afterwards, also when the test fails."""
     command = (sys.executable, "-m", "placewright.sandbox", *arguments)
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     assert process.stdout is not None
-    line = await asyncio.wait_for(process.stdout.readline(), 30)
-    return process, json.loads(line)
+    try:
+        yield process, json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def ended(process: Process) -> int:
@@ -62,28 +70,28 @@ async def test_it_serves_what_was_asked_for_and_is_gone_afterwards(tmp_path: Pat
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_in_good_order_with_a_watch_open(number: signal.Signals, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    process, said = await started("--kubeconfig", str(kubeconfig))
-    assert said["kubeconfig"] == str(kubeconfig)
-    assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
-    async with client_of(kubeconfig) as client:
+    async with started("--kubeconfig", str(kubeconfig)) as (process, said), client_of(kubeconfig) as client:
+        assert said["kubeconfig"] == str(kubeconfig)
+        assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
         stream = await client.session.get(client.server + "/api/v1/pods?watch=1")
         process.send_signal(number)
         assert await stream.content.read() == b""
         assert await ended(process) == 0
-    assert process.stderr is not None
-    assert await process.stderr.read() == b""
+        assert process.stderr is not None
+        assert await process.stderr.read() == b""
 
 
 async def test_it_ends_when_its_parent_closes_the_pipe() -> None:
-    process, _ = await started("--exit-with-stdin")
-    assert process.stdin is not None
-    process.stdin.write(b"noise is not the end\n")
-    await process.stdin.drain()
-    assert process.returncode is None
-    process.stdin.close()
-    assert await ended(process) == 0
+    async with started("--exit-with-stdin") as (process, _):
+        assert process.stdin is not None
+        process.stdin.write(b"noise is not the end\n")
+        await process.stdin.drain()
+        assert process.returncode is None
+        process.stdin.close()
+        assert await ended(process) == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux to wait for a process that is not a child")
 async def test_it_ends_when_its_parent_is_killed() -> None:
     parent = (
         "import asyncio, sys\n"
