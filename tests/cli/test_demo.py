@@ -13,6 +13,7 @@ from rich.console import Console
 
 from placewright.cli.demo import Demo, interruptible
 from placewright.cli.demo_run import DemoFailed, Limits
+from placewright.cli.operator_process import operator_command
 from placewright.cli.scenario import make_scenario
 from placewright.simulate.inputs import Inputs
 from placewright.simulate.workload import mixed_nodes, plain_pods
@@ -35,7 +36,7 @@ def demo_of(pods: int, *, giants: int = 0, keep: bool = False, terminal: bool = 
     scenario = make_scenario(Inputs(nodes=mixed_nodes(3), pods=manifests))
     output = io.StringIO()
     console = Console(file=output, width=120, force_terminal=terminal)
-    return Demo(scenario, console, Limits(run_seconds=30), keep=keep, command=fake_operator), output
+    return Demo(scenario, console, Limits(run_seconds=30, quiet_seconds=0.3), keep=keep, command=fake_operator), output
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -63,6 +64,18 @@ async def test_an_operator_that_cannot_start_ends_the_demo_with_its_last_words()
     demo._command = failing_operator
     with pytest.raises(DemoFailed, match="the operator ended with code 1: this operator cannot start"):
         await demo.run()
+
+
+async def test_the_real_operator_places_the_pods_and_takes_up_the_change() -> None:
+    demo, output = demo_of(60, giants=1)
+    demo._command = operator_command
+    assert await demo.run() == 0
+    text = output.getvalue()
+    assert "60 pods on 3 nodes: 59 placed, 1 unschedulable" in text
+    assert "generation 2 decides" in text
+    assert "     1  Insufficient cpu\n" in text
+    assert "default gen. 1" in text
+    assert "default gen. 2" in text
 
 
 class Seen(io.StringIO):

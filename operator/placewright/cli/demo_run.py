@@ -18,7 +18,7 @@ from placewright.cli.live import PROFILES_PATH, Profiles, watch_run
 from placewright.cli.operator_process import OperatorProcess
 from placewright.cli.scenario import Scenario
 from placewright.cli.summary import Summary, summarise
-from placewright.cli.tracker import Tracker
+from placewright.cli.tracker import QUIET_SECONDS, Tracker
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 
@@ -32,12 +32,19 @@ class DemoFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How fast pods are created (a second; None: as fast as accepted), and when to give up on what (seconds)."""
+    """How fast pods are created, and how long what may take.
+
+    Attributes:
+        rate: pods a second; None: as fast as they are accepted.
+        ready_seconds, change_seconds, run_seconds: when to give up on the operator's start, on the change, on the run.
+        quiet_seconds: how long nothing must be placed before pods without a place are taken to stay so.
+    """
 
     rate: float | None = None
     ready_seconds: float = 30.0
     change_seconds: float = 10.0
     run_seconds: float = 90.0
+    quiet_seconds: float = QUIET_SECONDS
 
 
 class DemoRun:
@@ -64,7 +71,7 @@ class DemoRun:
         self._clock = clock
         self._feed = Feed(client)
         self._pods = {pod_key(pod): pod for pod in scenario.pods}
-        self._tracker = Tracker(self._pods)
+        self._tracker = Tracker(self._pods, limits.quiet_seconds)
         self._profiles = Profiles()
         self._half = (len(self._pods) + 1) // 2
         self._half_settled = asyncio.Event()

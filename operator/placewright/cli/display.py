@@ -24,6 +24,8 @@ _REFRESH_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 2.0
 _LONGEST_MESSAGE: Final = 400
 _MOST_REASONS: Final = 12
+#: In the order in which they are named: what went well first, what hangs last.
+_STATES: Final = (State.PLACED, State.UNSCHEDULABLE, State.GATED, State.REFUSED, State.GONE, State.WAITING)
 
 
 class Progress(Protocol):
@@ -116,8 +118,7 @@ class LiveProgress:
 
 def _counts(snapshot: Snapshot) -> str:
     parts = [f"created {snapshot.created}/{snapshot.total}", f"placed {snapshot.placed}"]
-    others = (State.UNSCHEDULABLE, State.GATED, State.REFUSED, State.GONE)
-    parts += [f"{state} {snapshot.states[state]}" for state in others if snapshot.states.get(state)]
+    parts += [f"{state} {snapshot.states[state]}" for state in _STATES[1:-1] if snapshot.states.get(state)]
     if snapshot.generations:
         parts += [f"{_name(*by)}: {count}" for by, count in sorted(snapshot.generations.items())]
     parts.append(f"{snapshot.rate:.0f} pods/s")
@@ -126,7 +127,7 @@ def _counts(snapshot: Snapshot) -> str:
 
 def show_summary(console: Console, summary: Summary, change: str = "") -> None:
     """Print a run's outcome; `change` says what was changed half-way."""
-    states = ", ".join(f"{count} {state}" for state, count in summary.states.items())
+    states = ", ".join(f"{summary.states[state]} {state}" for state in _STATES if summary.states.get(state))
     console.print()
     console.print(plain(f"{summary.pods} pods on {summary.nodes} nodes: {states}"), style="bold")
     if summary.speed is not None:

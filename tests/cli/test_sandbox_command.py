@@ -1,0 +1,61 @@
+"""`placewright sandbox` and `placewright run` as commands: processes that start, serve and end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import stat
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from pathlib import Path
+
+import pytest
+
+from placewright.cli.live import PROFILES_PATH
+from placewright.cli.main import main
+from placewright.cli.operator_process import OperatorProcess, operator_command
+from placewright.kube.client import ApiClient
+from placewright.kube.login import load_config
+from placewright.sandbox.process import SandboxProcess
+
+
+async def test_the_sandbox_serves_writes_a_kubeconfig_names_kubectl_lines_and_ends_with_sigterm(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    command = ["-m", "placewright.cli.main", "sandbox", "--nodes", "2", "--kubeconfig", str(kubeconfig)]
+    process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=PIPE, stderr=STDOUT)
+    try:
+        async with asyncio.timeout(30):
+            assert process.stdout is not None
+            said = [(await process.stdout.readline()).decode() for _ in range(6)]
+            assert "embedded cluster with 2 nodes" in said[0]
+            assert f"export KUBECONFIG={kubeconfig}" in said[1]
+            assert "kubectl get nodes" in said[2]
+            assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
+            async with ApiClient(load_config(str(kubeconfig))) as client:
+                assert len(json.loads(await client.get("/api/v1/nodes"))["items"]) == 2
+                assert json.loads(await client.get(PROFILES_PATH))["items"] == []
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sandbox", "--kubeconfig", "/nowhere/at/all"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("placewright: error: sandbox: ")
+    assert err.count("\n") == 1
+
+
+async def test_the_operator_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
+    async with SandboxProcess() as sandbox:
+        async with OperatorProcess(operator_command(sandbox.kubeconfig), tmp_path / "log") as operator:
+            assert operator._process is not None
+            assert operator._process.stdin is not None
+            operator._process.stdin.close()
+            async with asyncio.timeout(30):
+                await operator.ended()
+        # In order, or by the signal itself when it came before the operator had begun.
+        assert operator.exit_code in (0, -signal.SIGTERM), operator.last_words()
