@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from placewright.api.bad_input import InputError
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ConfigError
 from placewright.kube.login import ClusterAccess, _in_cluster, load_config
@@ -97,6 +98,7 @@ def test_a_wrong_kubeconfig_is_refused_in_one_line_with_the_file(tmp_path: Path,
         load_config(str(path))
     assert str(path) in str(caught.value) and said in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert isinstance(caught.value, InputError)
 
 
 def test_an_unknown_context_is_refused_with_those_that_exist(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from placewright.api.bad_input import InputError
+
 CONFLICT: Final = 409
 GONE: Final = 410
 TOO_MANY_REQUESTS: Final = 429
@@ -16,7 +18,7 @@ UNAUTHORIZED: Final = 401
 AWAY: Final = frozenset({502, 503, 504})
 
 
-class ConfigError(Exception):
+class ConfigError(InputError):
     """The configuration does not lead to a cluster: one line with the file, what was found, what is allowed."""
 
 
