@@ -47,7 +47,7 @@ async def test_a_drain_waits_for_a_budget(kubectl: Kubectl) -> None:
     pods = [pod("a", "guarded", app="web"), pod("b", "guarded", app="web")]
     await kubectl("create", "-f", "-", given=[node("guarded"), budget("web", 1, app="web"), *pods])
     await kubectl("wait", "--for=condition=Ready", "pod/a", "pod/b", "--timeout=20s")
-    ran = await kubectl.run("drain", "guarded", "--force", "--timeout=1s")
+    ran = await kubectl.run("drain", "guarded", "--force", "--timeout=3s")
     assert ran.code != 0
     assert "violate the pod's disruption budget" in ran.out + ran.err
     assert len((await kubectl.read("pods"))["items"]) == 1

@@ -224,3 +224,12 @@ def test_broken_records_are_refused_and_not_followed(broken: list[Any]) -> None:
     sent = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     with pytest.raises(PatchInvalid, match="managedFields"):
         apply(live, sent, "one")
+
+
+@pytest.mark.parametrize("broken", [[{"manager": "x", "fieldsV1": {"f:a": 1}}], [{"manager": [], "fieldsV1": 1}]])
+def test_a_plain_write_that_sends_broken_records_keeps_the_old_ones(broken: list[Any]) -> None:
+    sent = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostname": "a"}}
+    live = apply(None, sent, "one")
+    written = {**sent, "metadata": {"name": "p", "managedFields": broken}}
+    track_update(live, written, field_manager="editor", now="t2")
+    assert written["metadata"]["managedFields"] == live["metadata"]["managedFields"]

@@ -119,3 +119,8 @@ def test_the_patched_object_is_not_changed() -> None:
     current = pod(containers=[dict(each) for each in TWO])
     patched(current, pod(containers=[{"name": "a", "image": "2"}, {"name": "b", "$patch": "delete"}]))
     assert current == pod(containers=TWO)
+
+
+def test_an_element_that_is_no_object_is_merged_around() -> None:
+    patch = pod(containers=[{"name": "a", "tty": True}])
+    assert patched(pod(containers=[1, {"name": "a"}]), patch) == pod(containers=[1, {"name": "a", "tty": True}])

@@ -8,6 +8,7 @@ another value is a conflict, unless forced. Every other write (`track_update`) m
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from .fieldsets import (
 from .shapes import Object, Shape, shape_of
 
 APPLY, UPDATE = "Apply", "Update"
+_IDENTITY = ("manager", "operation", "apiVersion", "subresource")
 BEFORE_FIRST_APPLY = "before-first-apply"
 
 
@@ -98,7 +100,7 @@ def track_update(
     """Brings `new["metadata"]["managedFields"]` up to date after a write that is no apply (in place)."""
     shape = shape_of(str(new.get("kind", "")), schema)
     manager = Manager(field_manager or "unknown", UPDATE, str(new.get("apiVersion", "")), subresource)
-    owners = _owners(new if "managedFields" in new.get("metadata", {}) else old or {})
+    owners = _owners_after(old or {}, new)
     change = compare(old or {}, new, shape)
     if not change.written and not change.removed:
         _store(new, owners)
@@ -223,17 +225,20 @@ def _owner_before_first_apply(current: Object | None, shape: Shape) -> _Owners:
     return {manager: _Owned(fields_of(current, shape), str(current.get("metadata", {}).get("creationTimestamp", "")))}
 
 
+def _owners_after(old: Object, new: Object) -> _Owners:
+    """The owners that a writer left in place: those in what he sent, or the old ones where he sent none or nonsense."""
+    if "managedFields" in new.get("metadata", {}):
+        with suppress(ValueError):
+            return _owners(new)
+    return _owners(old)
+
+
 def _owners(obj: Object) -> _Owners:
     owners: _Owners = {}
     for entry in obj.get("metadata", {}).get("managedFields") or []:
         if entry:
-            manager = Manager(
-                entry.get("manager", ""),
-                entry.get("operation", UPDATE),
-                entry.get("apiVersion", ""),
-                entry.get("subresource", ""),
-            )
-            owners[manager] = _Owned(decode(entry.get("fieldsV1", {})), entry.get("time", ""))
+            manager = Manager(*(str(entry.get(name) or "") for name in _IDENTITY))
+            owners[manager] = _Owned(decode(entry.get("fieldsV1", {})), str(entry.get("time") or ""))
     return owners
 
 

@@ -83,9 +83,9 @@ def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) ->
     for item in patch:
         if not isinstance(item, dict) or key not in item:
             raise StrategicPatchError(f"{name}: {item!r} does not contain declared merge key: {key}")
-        at = next((i for i, other in enumerate(result) if other.get(key) == item[key]), None)
+        at = next((i for i, other in enumerate(result) if _identity(other, key) == item[key]), None)
         if item.get(_PATCH) == "delete":
-            result = [other for other in result if other.get(key) != item[key]]
+            result = [other for other in result if _identity(other, key) != item[key]]
         elif at is None:
             result.append(_without_directives(item))
         else:
@@ -99,15 +99,20 @@ def _reorder(result: Object, name: str, order: list[Any], shape: Shape) -> None:
     if not isinstance(items, list):
         return
     key = shape.child(name).merge_key
-    wanted = [entry.get(key) if isinstance(entry, dict) else entry for entry in order]
+    wanted = [_identity(entry, key) for entry in order]
 
     def rank(item: Any) -> int | None:
-        value = item.get(key) if isinstance(item, dict) else item
+        value = _identity(item, key)
         return wanted.index(value) if value in wanted else None
 
     ranked = sorted((item for item in items if rank(item) is not None), key=lambda item: rank(item) or 0)
     queue = iter(ranked)
     result[name] = [item if rank(item) is None else next(queue) for item in items]
+
+
+def _identity(element: Any, key: str) -> Any:
+    """What tells an element of a list from the others: its key, or itself where it is no object."""
+    return element.get(key) if isinstance(element, dict) else element
 
 
 def _without_directives(value: Any) -> Any:
