@@ -49,7 +49,7 @@ def any_selection(dice: random.Random) -> PodSelection:
 def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
     dice, counts, placed = random.Random(seed), GroupCounts(), []
     with pytest.MonkeyPatch.context() as patch:  # small limits, so that tallies and groups are dropped and come back
-        patch.setattr(groups, "_MAX_TALLIES", 4)
+        patch.setattr(groups, "_MAX_TALLY_ROWS", 4 * ROWS)
         patch.setattr(groups, "_MAX_EMPTY_GROUPS", 2)
         for _ in range(40):
             if placed and dice.random() < 0.5:

@@ -6,7 +6,7 @@ that a selector is matched once per distinct group, and a decision costs no more
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, KeysView, Mapping
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -20,8 +20,8 @@ from placewright.api.selectors import Selector
 from placewright.cluster.resources import grown
 
 _EVERYTHING: Final = Selector(())
-#: A tally costs 4 bytes a row; selections that nobody asked for lately are counted anew when they come back.
-_MAX_TALLIES: Final = 512
+#: Rows of all tallies together, at 4 bytes a row; selections that nobody asked for lately are counted anew when they come back.
+_MAX_TALLY_ROWS: Final = 16_000_000
 #: Groups without pods are kept for a while: preemption takes the last pod of a group away and puts it back, again and again.
 _MAX_EMPTY_GROUPS: Final = 1024
 
@@ -145,7 +145,7 @@ class GroupCounts:
         self._empty: dict[PodGroup, None] = {}
         self._carried: dict[AffinityCarrier, _Carried] = {}
         self._tallies: dict[PodSelection, Tally] = {}
-        self._tallies_in: dict[str | None, dict[PodSelection, Tally]] = {}
+        self._tallies_at: dict[Hashable, dict[PodSelection, Tally]] = {}
         self._clock = 0
 
     # --- reading -----------------------------------------------------------------------------------------------------------
@@ -206,8 +206,8 @@ class GroupCounts:
     def _open(self, pod: PodInfo) -> _Group:
         group = pod.group
         record = _Group(dict(group.labels))
-        for place in (group.namespace, None):
-            for selection, tally in self._tallies_in.get(place, {}).items():
+        for hook in _hooks_of_group(group):
+            for selection, tally in self._tallies_at.get(hook, {}).items():
                 if selection.selects(group, record.labels):
                     record.tallies.append(tally)
         self._by_namespace.setdefault(group.namespace, {})[group] = record
@@ -239,7 +239,7 @@ class GroupCounts:
     # --- tallies -----------------------------------------------------------------------------------------------------------
 
     def _start(self, selection: PodSelection, size: int) -> Tally:
-        if len(self._tallies) >= _MAX_TALLIES:
+        if (len(self._tallies) + 1) * size > _MAX_TALLY_ROWS:
             self._stop_unused()
         tally = Tally(self._clock, size)
         for group, record in self._groups_in(selection.namespaces):
@@ -248,8 +248,8 @@ class GroupCounts:
                 for row, count in record.rows.items():
                     tally.add(row, count)
         self._tallies[selection] = tally
-        for place in _places(selection):
-            self._tallies_in.setdefault(place, {})[selection] = tally
+        for hook in _hooks_of_selection(selection):
+            self._tallies_at.setdefault(hook, {})[selection] = tally
         return tally
 
     def _groups_in(self, namespaces: frozenset[str] | None) -> Iterator[tuple[PodGroup, _Group]]:
@@ -262,12 +262,34 @@ class GroupCounts:
         stale = by_age[: len(by_age) // 2]
         for selection, _ in stale:
             del self._tallies[selection]
-            for place in _places(selection):
-                del self._tallies_in[place][selection]
+            for hook in _hooks_of_selection(selection):
+                found = self._tallies_at[hook]
+                del found[selection]
+                if not found:
+                    del self._tallies_at[hook]
         stopped = {id(tally) for _, tally in stale}
         for _, record in self._groups_in(None):
             record.tallies = [tally for tally in record.tallies if id(tally) not in stopped]
 
 
-def _places(selection: PodSelection) -> Iterable[str | None]:
-    return (None,) if selection.namespaces is None else selection.namespaces
+# A selection hangs on hooks of one sort, and every group that it selects comes past exactly one of them. So a new group is compared with
+# the few selections that name one of its labels, not with all: members of a StatefulSet are each a group of their own.
+
+
+def _hooks_of_selection(selection: PodSelection) -> Iterable[Hashable]:
+    if selection.carriers is not None:
+        return selection.carriers
+    places: Iterable[str | None] = (None,) if selection.namespaces is None else selection.namespaces
+    for expression in selection.selector.expressions:
+        if expression.operator == "In" and len(expression.values) == 1:
+            [value] = expression.values
+            return [(place, (expression.key, value)) for place in places]
+    return [(place, None) for place in places]
+
+
+def _hooks_of_group(group: PodGroup) -> Iterator[Hashable]:
+    yield AffinityCarrier(group.namespace, group.affinity)
+    for place in (group.namespace, None):
+        yield (place, None)
+        for pair in group.labels:
+            yield (place, pair)
