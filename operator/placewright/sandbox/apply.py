@@ -236,7 +236,7 @@ def _owners_after(old: Object, new: Object) -> _Owners:
 def _owners(obj: Object) -> _Owners:
     owners: _Owners = {}
     for entry in obj.get("metadata", {}).get("managedFields") or []:
-        if entry:
+        if entry and isinstance(entry, dict):
             manager = Manager(*(str(entry.get(name) or "") for name in _IDENTITY))
             owners[manager] = _Owned(decode(entry.get("fieldsV1", {})), str(entry.get("time") or ""))
     return owners

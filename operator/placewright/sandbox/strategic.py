@@ -89,7 +89,8 @@ def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) ->
         elif at is None:
             result.append(_without_directives(item))
         else:
-            result[at] = strategic_merge(result[at], item, shape.element)
+            existing = result[at] if isinstance(result[at], dict) else {}
+            result[at] = strategic_merge(existing, item, shape.element)
     return result
 
 
