@@ -110,6 +110,15 @@ def test_a_nominated_node_that_is_gone_is_passed_over() -> None:
     assert world.cycle.place(world.evaluator, web).node == "b"
 
 
+def test_a_nomination_ends_with_the_decision() -> None:
+    """The assumed pod holds the room itself; counted twice it would keep others away."""
+    world = World().nodes(node("a").offers(cpu="2")).pods(pod("vip").priority(5).requests(cpu="1").nominated("a"))
+    binding = world.decide()
+    assert binding is not None
+    binding.close()
+    assert place(world).node == "a"
+
+
 def test_room_kept_for_a_nominated_pod_is_not_given_to_a_lesser_one() -> None:
     world = World().nodes(node("a").offers(cpu="1"))
     world.queue.add(pod("vip").priority(5).requests(cpu="1").nominated("a").info())

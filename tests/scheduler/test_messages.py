@@ -6,7 +6,14 @@ import pytest
 from placewright.api.objects import NodeName
 from placewright.framework.interface import Diagnosis, Rejection
 from placewright.framework.status import unschedulable
-from placewright.scheduler.messages import assigned, fit_error, go_duration, late_rejection, permit_timeout, skip_deleting
+from placewright.scheduler.messages import (
+    assigned,
+    fit_error,
+    go_duration,
+    late_rejection,
+    permit_timeout,
+    skip_deleting,
+)
 
 from .makers import pod
 

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from placewright.framework.events import ClusterEvent
+from placewright.queue.check import check_invariants
+from placewright.queue.queued import Place
+from placewright.scheduler.intake import node_update_events
+
+from .makers import UNKNOWN, NodeMaker, World, node, pod
+
+
+@pytest.fixture
+def world() -> World:
+    return World().nodes(node("a"))
+
+
+@pytest.fixture
+def moved(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The labels of events that the queue was told."""
+    labels: list[str] = []
+
+    def move(event: ClusterEvent, *_: object, **__: object) -> int:
+        labels.append(event.label)
+        return 0
+
+    monkeypatch.setattr(world.queue, "move", move)
+    return labels
+
+
+# --- pods without a node -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_news_twice_changes_nothing(world: World) -> None:
+    web = pod("web").info()
+    for _ in range(2):
+        world.intake.unscheduled_pod(web)
+    assert len(world.queue) == 1
+    for _ in range(2):
+        world.intake.unscheduled_pod_gone(web)
+    assert len(world.queue) == 0
+    on_a = pod("web").on("a").requests(cpu="1").info()
+    for _ in range(2):
+        world.intake.assigned_pod(on_a)
+    assert world.requested_cpu("a") == 1000
+    for _ in range(2):
+        world.intake.assigned_pod_gone("uid-web")
+    assert world.requested_cpu("a") == 0
+
+
+def test_news_of_nobody_is_no_error(world: World) -> None:
+    world.intake.unscheduled_pod_gone(pod("nobody").info())
+    world.intake.assigned_pod_gone("uid-nobody")
+    world.intake.node_gone("nowhere")  # type: ignore[arg-type]
+
+
+async def test_a_late_unscheduled_version_of_a_bound_pod_does_not_bring_it_back(world: World) -> None:
+    world.pods(pod("web"))
+    await world.attempt()
+    world.pods(pod("web").labels(late="news"))
+    assert len(world.queue) == 0
+    world.pods(pod("web").on("a"))
+    world.pods(pod("web").labels(late="news"))
+    assert len(world.queue) == 0
+
+
+async def test_the_bound_pod_leaving_the_unscheduled_watch_keeps_its_room(world: World) -> None:
+    """Kopf says DELETED with the object's node set."""
+    world.pods(pod("web").requests(cpu="1"))
+    await world.attempt()
+    world.intake.unscheduled_pod_gone(pod("web").on("a").info())
+    assert world.requested_cpu("a") == 1000
+
+
+def test_an_unscheduled_pod_that_is_shown_with_a_node_or_finished_leaves_the_queue(world: World) -> None:
+    world.pods(pod("web"), pod("job"))
+    world.intake.unscheduled_pod(pod("web").on("elsewhere").info())
+    world.intake.unscheduled_pod(pod("job").phase("Failed").info())
+    assert len(world.queue) == 0
+
+
+def test_a_pod_that_somebody_else_bound_leaves_the_queue(world: World) -> None:
+    world.pods(pod("web"))
+    world.pods(pod("web").on("a").requests(cpu="1"))
+    assert len(world.queue) == 0
+    assert world.requested_cpu("a") == 1000
+
+
+async def test_confirming_an_assumed_pod_does_not_end_its_attempt_early(world: World) -> None:
+    """The binding itself ends it, with the event and PostBind, when its answer comes."""
+    world.pods(pod("web"))
+    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(world.attempt())
+    await asyncio.sleep(0)
+    world.pods(pod("web").on("a"))
+    assert world.place("web") is Place.IN_FLIGHT
+    answer.set_result(None)
+    assert await task is True
+    assert world.ports.reasons("web") == ["Scheduled"]
+    check_invariants(world.queue)
+
+
+def test_a_namesake_takes_the_place_of_the_old_pod(world: World) -> None:
+    world.pods(pod("web").created("2026-01-01T00:00:00Z"))
+    world.pods(pod("web").uid("second").created("2026-01-02T00:00:00Z"))
+    assert world.queue.uids() == {"second"}
+    world.pods(pod("web").created("2026-01-01T00:00:00Z").labels(late="news"))
+    assert world.queue.uids() == {"second"}
+
+
+# --- pods on nodes ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_may_come_before_its_node(world: World) -> None:
+    world.pods(pod("web").on("late").requests(cpu="1")).nodes(node("late"))
+    row = world.cluster.row("late")  # type: ignore[arg-type]
+    assert row is not None
+    assert world.cluster.pod_count[row] == 1
+
+
+def test_a_finished_pod_frees_its_room(world: World) -> None:
+    world.pods(pod("job").on("a").requests(cpu="1"), pod("job").on("a").requests(cpu="1").phase("Succeeded"))
+    assert world.requested_cpu("a") == 0
+
+
+async def test_a_pod_that_finished_before_it_was_seen_running_ends_an_unknown_binding(world: World) -> None:
+    world.pods(pod("job").requests(cpu="1"))
+    world.ports.answers["uid-job"] = UNKNOWN
+    await world.attempt()
+    world.pods(pod("job").on("a").requests(cpu="1").phase("Succeeded"))
+    assert not world.binding.unresolved
+    assert world.requested_cpu("a") == 0
+    assert len(world.queue) == 0
+
+
+def test_news_about_pods_on_nodes_wakes_those_who_may_care(world: World, moved: list[str]) -> None:
+    web = pod("web").on("a")
+    first = web.info()
+    world.intake.assigned_pod(first)
+    world.intake.assigned_pod(first)
+    world.intake.assigned_pod(web.labels(tier="gold").info())
+    world.intake.assigned_pod(pod("web").on("b").labels(tier="gold").info())
+    world.intake.assigned_pod_gone("uid-web")
+    world.intake.assigned_pod_gone("uid-web")
+    assert moved == [
+        "AssignedPodAdd", "AssignedPodUpdateLabel", "AssignedPodUpdate", "AssignedPodDelete", "AssignedPodDelete",
+    ]  # fmt: skip
+
+
+def test_a_confirmed_assumption_wakes_as_a_new_pod_does(world: World, moved: list[str]) -> None:
+    world.cluster.assume(pod("web").info(), "a")  # type: ignore[arg-type]
+    world.pods(pod("web").on("a"))
+    assert moved == ["AssignedPodAdd"]
+
+
+# --- nodes -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "labels"),
+    [
+        (node("a"), node("a").offers(cpu="9"), ["NodeUpdateAllocatable"]),
+        (node("a"), node("a").labels(zone="z"), ["NodeUpdateLabel"]),
+        (node("a").tainted("gpu"), node("a"), ["NodeUpdateTaint"]),
+        (node("a").cordoned(), node("a"), ["NodeUpdateTaint"]),
+        (node("a"), node("a").cordoned(), []),
+        (node("a").condition("Ready", "False"), node("a").condition("Ready", "True"), ["NodeUpdateCondition"]),
+        (node("a").condition("Ready", "True", "09:00"), node("a").condition("Ready", "True", "09:01"), []),
+        (node("a"), node("a").annotated(note="x"), ["NodeUpdateAnnotation"]),
+        (node("a"), node("a").features("Fast"), ["NodeUpdateDeclaredFeature"]),
+        (node("a"), node("a").offers(cpu="9").labels(zone="z"), ["NodeUpdateAllocatable", "NodeUpdateLabel"]),
+        (node("a"), node("a"), []),
+    ],
+)
+def test_what_changed_about_a_node_is_said_and_nothing_else(before: NodeMaker, after: NodeMaker, labels: list[str]) -> None:
+    assert [event.label for event in node_update_events(before.build(), after.build())] == labels
+
+
+def test_nodes_that_come_and_go_are_said_once(world: World, moved: list[str]) -> None:
+    world.nodes(node("b"), node("b"))
+    world.intake.node_gone("b")  # type: ignore[arg-type]
+    world.intake.node_gone("b")  # type: ignore[arg-type]
+    assert moved == ["NodeAdd", "NodeDelete"]
+
+
+async def test_a_freed_node_wakes_the_pod_that_needs_it() -> None:
+    world = World().nodes(node("a").cordoned()).pods(pod("web"))
+    await world.attempt()
+    assert world.place("web") is Place.UNSCHEDULABLE
+    world.now += 10
+    world.nodes(node("a"))
+    assert world.place("web") is Place.ACTIVE
+    assert await world.attempt() is True
+
+
+@pytest.mark.parametrize("amount", ["a lot", "", "1 Gi", "0x10", "NaN"])
+async def test_a_node_with_an_unreadable_quantity_keeps_its_last_state_and_costs_no_other(
+    world: World, amount: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.nodes(node("a").offers(cpu=amount), node("b").offers(memory=amount), node("c"))
+    assert [name for name in world.cluster.names if name] == ["a", "c"]
+    assert "node a keeps its last known state: status.allocatable" in caplog.text
+    world.pods(pod("web").requests(cpu="4"))
+    assert await world.attempt() is True

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from placewright.queue.check import check_invariants
+from placewright.queue.queued import Place
+
+from .makers import UNKNOWN, PodMaker, World, node, pod
+
+
+@pytest.fixture
+def world() -> World:
+    return World().nodes(node("a"))
+
+
+def compare(world: World, *listed: PodMaker) -> tuple[int, int, int]:
+    """One comparison with this list; how many were missed, vanished, unbound."""
+    repairs = world.reconciler.after_list(world.reconciler.before_list(), [maker.info() for maker in listed])
+    check_invariants(world.queue)
+    return repairs.missed, repairs.vanished, repairs.unbound
+
+
+def test_what_is_listed_and_queued_needs_no_repair(world: World) -> None:
+    world.pods(pod("web"))
+    assert compare(world, pod("web")) == (0, 0, 0)
+    assert world.reconciler.repairs.total == 0
+
+
+def test_a_pod_that_no_event_told_of_is_queued(world: World) -> None:
+    assert compare(world, pod("web")) == (1, 0, 0)
+    assert world.place("web") is Place.ACTIVE
+
+
+def test_a_pod_whose_deletion_no_event_told_of_leaves(world: World) -> None:
+    world.pods(pod("web"), pod("api"))
+    assert compare(world, pod("api")) == (0, 1, 0)
+    assert world.queue.uids() == {"uid-api"}
+
+
+def test_a_namesake_is_one_missed_and_the_old_one_is_gone(world: World) -> None:
+    world.pods(pod("web"))
+    compare(world, pod("web").uid("second"))
+    assert world.queue.uids() == {"second"}
+
+
+def test_repairs_are_counted_since_the_start(world: World) -> None:
+    compare(world, pod("web"))
+    compare(world)
+    compare(world, pod("web"))
+    assert (world.reconciler.repairs.missed, world.reconciler.repairs.vanished) == (2, 1)
+
+
+async def test_a_binding_that_does_not_exist_is_taken_back(world: World) -> None:
+    world.pods(pod("web").requests(cpu="1"))
+    world.ports.answers["uid-web"] = UNKNOWN
+    await world.attempt()
+    assert compare(world, pod("web")) == (0, 0, 1)
+    assert world.place("web") is Place.BACKOFF
+    assert world.requested_cpu("a") == 0
+
+
+async def test_a_binding_that_may_exist_is_not_taken_for_a_vanished_pod(world: World) -> None:
+    world.pods(pod("web"))
+    world.ports.answers["uid-web"] = UNKNOWN
+    await world.attempt()
+    assert compare(world) == (0, 0, 0)
+    assert world.place("web") is Place.IN_FLIGHT
+    assert world.node_of("web") == "a"
+
+
+async def test_a_pod_that_is_being_bound_is_judged_by_nobody_but_its_binding(world: World) -> None:
+    """The list may show it or not: the Binding may or may not have been written when the list was read."""
+    world.pods(pod("web"))
+    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(world.attempt())
+    await asyncio.sleep(0)
+    assert compare(world) == (0, 0, 0)
+    assert compare(world, pod("web")) == (0, 0, 0)
+    assert world.place("web") is Place.IN_FLIGHT
+    answer.set_result(None)
+    assert await task is True
+
+
+async def test_a_bound_pod_that_an_old_list_shows_unscheduled_stays_bound(world: World) -> None:
+    world.pods(pod("web"))
+    known = world.reconciler.before_list()
+    await world.attempt()
+    assert world.reconciler.after_list(known, [pod("web").info()]).total == 0
+    assert len(world.queue) == 0
+
+
+def test_a_pod_that_came_while_the_list_was_under_way_is_not_taken_for_vanished(world: World) -> None:
+    known = world.reconciler.before_list()
+    world.pods(pod("web"))
+    assert world.reconciler.after_list(known, []).total == 0
+    assert world.place("web") is Place.ACTIVE
+
+
+def test_a_pod_deleted_while_the_list_was_under_way_is_not_brought_back(world: World) -> None:
+    world.pods(pod("web"))
+    known = world.reconciler.before_list()
+    world.intake.unscheduled_pod_gone(pod("web").info())
+    assert world.reconciler.after_list(known, [pod("web").info()]).total == 0
+    assert len(world.queue) == 0
+
+
+def test_a_pod_that_ran_and_ended_while_the_list_was_under_way_is_not_brought_back(world: World) -> None:
+    known = world.reconciler.before_list()
+    world.pods(pod("job").on("a"))
+    world.intake.assigned_pod_gone("uid-job")
+    assert world.reconciler.after_list(known, [pod("job").info()]).total == 0
+    assert len(world.queue) == 0
+
+
+async def test_an_attempt_that_became_unknown_after_the_list_was_asked_for_is_not_judged_by_it(world: World) -> None:
+    world.pods(pod("web"))
+    known = world.reconciler.before_list()
+    world.ports.answers["uid-web"] = UNKNOWN
+    await world.attempt()
+    assert world.reconciler.after_list(known, [pod("web").info()]).total == 0
+    assert world.place("web") is Place.IN_FLIGHT
+
+
+# --- room that is held for nobody --------------------------------------------------------------------------------------------------
+
+
+def doubtful(world: World) -> list[str]:
+    return [info.name for info in world.reconciler.doubtful()]
+
+
+async def test_a_pod_of_unknown_outcome_that_is_not_listed_is_asked_for_at_once(world: World) -> None:
+    world.pods(pod("web").requests(cpu="1"))
+    world.ports.answers["uid-web"] = UNKNOWN
+    await world.attempt()
+    compare(world)
+    (asked,) = world.reconciler.doubtful()
+    world.reconciler.looked(asked, None)
+    assert world.requested_cpu("a") == 0
+    assert len(world.queue) == 0
+    assert not world.binding.unresolved
+    assert world.reconciler.repairs.forgotten == 1
+    compare(world)
+    assert doubtful(world) == []
+
+
+async def test_a_pod_of_unknown_outcome_that_turns_out_bound_is_bound(world: World) -> None:
+    world.pods(pod("web").requests(cpu="1"))
+    world.ports.answers["uid-web"] = UNKNOWN
+    await world.attempt()
+    compare(world)
+    (asked,) = world.reconciler.doubtful()
+    world.reconciler.looked(asked, pod("web").requests(cpu="1").on("a").info())
+    assert world.ports.reasons("web") == ["Scheduled"]
+    assert world.requested_cpu("a") == 1000
+    assert len(world.queue) == 0
+
+
+async def test_a_bound_pod_that_no_watch_ever_showed_is_asked_for_at_the_second_comparison(world: World) -> None:
+    """Deleted while the watch of assigned pods was broken: nobody would ever free its room."""
+    world.pods(pod("web").requests(cpu="1"))
+    await world.attempt()
+    compare(world)
+    assert doubtful(world) == []
+    compare(world)
+    (asked,) = world.reconciler.doubtful()
+    world.reconciler.looked(asked, pod("web").uid("a namesake").info())
+    assert world.requested_cpu("a") == 0
+
+
+async def test_a_bound_pod_that_a_watch_has_shown_is_not_asked_for(world: World) -> None:
+    world.pods(pod("web"))
+    await world.attempt()
+    compare(world)
+    world.pods(pod("web").on("a"))
+    compare(world)
+    assert doubtful(world) == []
+
+
+async def test_a_pod_that_was_read_before_its_binding_shows_is_left_for_later(world: World) -> None:
+    world.pods(pod("web").requests(cpu="1"))
+    world.ports.answers["uid-web"] = UNKNOWN
+    await world.attempt()
+    compare(world)
+    (asked,) = world.reconciler.doubtful()
+    world.reconciler.looked(asked, pod("web").info())
+    assert world.place("web") is Place.IN_FLIGHT
+    assert world.node_of("web") == "a"
