@@ -65,6 +65,8 @@ def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
             selection = any_selection(dice)
             assert counts.tally(selection, ROWS).counts[:ROWS].tolist() == recount(placed, selection)
         assert {one.group for one, _ in placed} == set(counts)
+        kept = {id(tally) for tally in counts._tallies.values()}
+        assert all(id(tally) in kept for _, record in counts._groups_in(None) for tally in record.tallies)
         assert {AffinityCarrier(g.namespace, g.affinity) for g in counts if g.affinity} <= set(counts.carriers)
 
 
