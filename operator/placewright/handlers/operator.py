@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 import signal
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import kopf
@@ -45,19 +46,32 @@ def _loop_factory() -> Any:
 async def _run_until_signal(access: ClusterAccess, options: EngineOptions) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await operate(access, stop, options)
+
+    def take_signals() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+
+    take_signals()
+    await operate(access, stop, options, take_signals)
 
 
-async def operate(access: ClusterAccess, stop: asyncio.Event, options: EngineOptions = EngineOptions()) -> None:  # noqa: B008
-    """Run the operator until `stop` is set. Raises `PeeringMissing` when replicas could not elect one."""
+async def operate(
+    access: ClusterAccess,
+    stop: asyncio.Event,
+    options: EngineOptions = EngineOptions(),  # noqa: B008
+    kopf_is_ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Run the operator until `stop` is set. Raises `PeeringMissing` when replicas could not elect one.
+
+    `kopf_is_ready` is called each time that Kopf has started. Kopf takes signals for itself; told by one, it waits five seconds for its own
+    waiter on `stop`, so somebody may want them back.
+    """
     engine = Engine(access, options)
     if not await _unless_stopped(engine.start(), stop):
         await engine.client.close()
         return
     try:
-        await _supervise(engine, stop)
+        await _supervise(engine, stop, kopf_is_ready)
     finally:
         await engine.stop()
 
@@ -76,18 +90,21 @@ async def _unless_stopped(work: Any, stop: asyncio.Event) -> bool:
     return False
 
 
-async def _supervise(engine: Engine, stop: asyncio.Event) -> None:
+async def _supervise(engine: Engine, stop: asyncio.Event, kopf_is_ready: Callable[[], None]) -> None:
     """Run Kopf again and again until `stop` is set; the engine, and its queue, stay."""
     backoff, attempt = Backoff(), 0
     loop = asyncio.get_running_loop()
     while not stop.is_set():
         started = loop.time()
+        ready = asyncio.Event()
+        telling = asyncio.create_task(_tell_when(ready, kopf_is_ready))
         try:
             await kopf.operator(
                 clusterwide=True,
                 identity=cast(Any, engine.replica.identity),  # a NewType of str that Kopf keeps private
                 memo=kopf.Memo(engine=engine),
                 stop_flag=stop,
+                ready_flag=ready,
             )
         except Exception as problem:  # noqa: BLE001 - whatever ended Kopf, the scheduler goes on
             if stop.is_set():
@@ -101,5 +118,12 @@ async def _supervise(engine: Engine, stop: asyncio.Event) -> None:
         else:
             # Kopf took the signals for itself; it comes back without an error only when one came, or when `stop` was set.
             stop.set()
+        finally:
+            telling.cancel()
+
+
+async def _tell_when(event: asyncio.Event, listener: Callable[[], None]) -> None:
+    await event.wait()
+    listener()
 
 
