@@ -121,7 +121,7 @@ def compile_node_term(term: NodeSelectorTerm) -> NodeTerm | None:
 
 
 def _compile_field(requirement: Requirement) -> Expression:
-    values = requirement.values or []
+    values = requirement.values or ()
     if requirement.key != "metadata.name" or requirement.operator not in ("In", "NotIn") or len(values) != 1:
         raise SelectorError(
             f"matchFields: {requirement.key!r} {requirement.operator!r} with {len(values)} values; "
@@ -131,7 +131,7 @@ def _compile_field(requirement: Requirement) -> Expression:
 
 
 def _compile(requirement: Requirement, *, allow_order: bool) -> Expression:
-    operator, values = requirement.operator, requirement.values or []
+    operator, values = requirement.operator, requirement.values or ()
     if operator in ("In", "NotIn"):
         if not values:
             raise SelectorError(f"{requirement.key}: {operator} needs at least one value")

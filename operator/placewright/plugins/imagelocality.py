@@ -7,7 +7,7 @@ score = 100·(sum − min)/(max − min), sum = Σ ⌊size·(nodes with the imag
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -56,12 +56,8 @@ def normalised_image_name(name: str) -> str:
 def _images(pod: PodInfo) -> tuple[str, ...]:
     spec = pod.pod.spec
     containers = [c.image for c in (*(spec.init_containers or ()), *(spec.containers or ()))]
-    return tuple(normalised_image_name(image) for image in (*containers, *_image_volumes(spec.volumes or [])))
-
-
-def _image_volumes(volumes: list[dict[str, Any]]) -> list[str]:
-    sources = (volume.get("image") for volume in volumes)
-    return [str(source.get("reference", "")) for source in sources if isinstance(source, dict)]
+    volumes = [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
+    return tuple(normalised_image_name(image) for image in (*containers, *volumes))
 
 
 def _container_count(pod: PodInfo) -> int:

@@ -34,7 +34,7 @@ def _changes(old: PodInfo, new: PodInfo) -> list[Action]:
         (old.labels != new.labels, Action.UPDATE_POD_LABEL),
         (_scaled_down(old, new), Action.UPDATE_POD_SCALE_DOWN),
         (bool(before.scheduling_gates) and not after.scheduling_gates, Action.UPDATE_POD_GATES_ELIMINATED),
-        ((before.tolerations or []) != (after.tolerations or []), Action.UPDATE_POD_TOLERATION),
+        ((before.tolerations or ()) != (after.tolerations or ()), Action.UPDATE_POD_TOLERATION),
     ]
     return [action for changed, action in found if changed] or [Action.UPDATE_OTHER]
 

@@ -152,15 +152,15 @@ def node_update_events(old: Node, new: Node) -> Iterator[ClusterEvent]:
     if (old.metadata.labels or {}) != (new.metadata.labels or {}):
         yield _LABEL
     uncordoned = old.spec.unschedulable and not new.spec.unschedulable
-    if uncordoned or (old.spec.taints or []) != (new.spec.taints or []):
+    if uncordoned or (old.spec.taints or ()) != (new.spec.taints or ()):
         yield _TAINT
     if _by_type(old.status.conditions) != _by_type(new.status.conditions):
         yield _CONDITION
     if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
         yield _ANNOTATION
-    if (old.status.declared_features or []) != (new.status.declared_features or []):
+    if (old.status.declared_features or ()) != (new.status.declared_features or ()):
         yield _FEATURE
 
 
-def _by_type(conditions: list[Condition] | None) -> dict[str, str]:
+def _by_type(conditions: tuple[Condition, ...] | None) -> dict[str, str]:
     return {condition.type: condition.status for condition in conditions or ()}

@@ -43,7 +43,7 @@ def _hint(worth_it: bool) -> Hint:
 
 
 def _own_tolerations_matter(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
-    if new.uid != pod.uid or (old.pod.spec.tolerations or []) == (new.pod.spec.tolerations or []):
+    if new.uid != pod.uid or (old.pod.spec.tolerations or ()) == (new.pod.spec.tolerations or ()):
         return False
     return any(c.honor_taints for c in constraints)
 
@@ -64,4 +64,4 @@ def _has_all(constraints: Sequence[Constraint], node: Node) -> bool:
 def _differ(constraints: Sequence[Constraint], old: Node, new: Node) -> bool:
     one, other = _labels(old), _labels(new)
     moved = any(one.get(c.key) != other.get(c.key) for c in constraints)
-    return moved or (old.spec.taints or []) != (new.spec.taints or [])
+    return moved or (old.spec.taints or ()) != (new.spec.taints or ())
