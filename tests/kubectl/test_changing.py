@@ -59,6 +59,18 @@ async def test_apply_on_the_server_merges_containers(kubectl: Kubectl) -> None:
     assert await containers(kubectl) == {"main": "app:1", "side": "side:1"}
 
 
+async def test_create_makes_the_kinds_that_it_knows(kubectl: Kubectl) -> None:
+    await kubectl("create", "deployment", "web", "--image=app:1")
+    await kubectl("create", "job", "once", "--image=app:1", "--", "true")
+    await kubectl("create", "configmap", "settings", "--from-literal=a=1")
+    await kubectl("create", "secret", "generic", "hidden", "--from-literal=a=1")
+    await kubectl("create", "serviceaccount", "robot")
+    await kubectl("run", "single", "--image=app:1")
+    assert (await kubectl.read("deployment", "web"))["spec"]["template"]["spec"]["containers"][0]["image"] == "app:1"
+    assert (await kubectl.read("job", "once"))["spec"]["template"]["spec"]["containers"][0]["command"] == ["true"]
+    assert (await kubectl.read("secret", "hidden"))["data"] == {"a": "MQ=="}
+
+
 async def test_a_dry_run_on_the_server_stores_nothing(kubectl: Kubectl) -> None:
     shown = await kubectl("apply", "--dry-run=server", "-f", "-", given=config_map("it"))
     assert "created (server dry run)" in shown

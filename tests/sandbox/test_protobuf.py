@@ -25,7 +25,7 @@ def test_a_namespace_is_read() -> None:
     metadata = (
         part(1, "team") + part(11, part(1, "a") + part(2, "b")) + part(11, part(1, "c") + part(2, "d")) + part(8, b"")
     )
-    sent = body("v1", "Namespace", part(1, metadata) + part(2, b"") + part(9, b"new"))
+    sent = body("v1", "Namespace", part(1, metadata) + part(2, b"") + part(9, b""))
     assert decode_protobuf(sent) == {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -65,6 +65,32 @@ def test_numbers_and_texts_of_a_budget() -> None:
     assert found["spec"] == {"minAvailable": 2, "maxUnavailable": "50%", "selector": {"matchLabels": {"a": "b"}}}
 
 
+def test_a_deployment_as_kubectl_creates_it_is_read() -> None:
+    amount = part(1, part(1, "cpu") + part(2, part(1, "100m")))
+    container = part(1, "app") + part(2, "app:1") + part(6, part(1, "") + part(2, 0) + part(3, 80)) + part(8, amount)
+    pod = part(2, container) + part(3, "") + part(11, 0)
+    spec = part(1, 2) + part(2, part(1, part(1, "app") + part(2, "web"))) + part(3, part(2, pod)) + part(4, part(1, ""))
+    found = decode_protobuf(
+        body("apps/v1", "Deployment", part(1, part(1, "web")) + part(2, spec) + part(3, b"\x08\x00"))
+    )
+    ports = [{"hostPort": 0, "containerPort": 80}]
+    wanted = {"name": "app", "image": "app:1", "ports": ports, "resources": {"limits": {"cpu": "100m"}}}
+    assert found["spec"]["template"]["spec"] == {"containers": [wanted]}
+    assert found["spec"]["selector"] == {"matchLabels": {"app": "web"}}
+    assert "status" not in found
+
+
+def test_content_that_is_not_known_is_refused_and_not_dropped() -> None:
+    host_network = part(2, part(3, part(2, part(11, 1))))
+    with pytest.raises(ProtobufError, match="field 11 beside containers"):
+        decode_protobuf(body("apps/v1", "Deployment", host_network))
+
+
+def test_the_bytes_of_a_secret_stay_base64() -> None:
+    found = decode_protobuf(body("v1", "Secret", part(2, part(1, "a") + part(2, b"\xff\x00")) + part(3, "Opaque")))
+    assert (found["data"], found["type"]) == ({"a": "/wA="}, "Opaque")
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -74,7 +100,7 @@ def test_numbers_and_texts_of_a_budget() -> None:
         b"k8s\x00\x0a",
         b"k8s\x00\x0a\x7f",
         b"k8s\x00" + b"\xff" * 20,
-        body("v1", "Secret", b""),
+        body("v1", "Pod", b""),
         body("v1", "Namespace", b"\x0a\x7f"),
         body("v1", "Namespace", part(1, 5)),
         body("v1", "DeleteOptions", part(1, "x")),

@@ -1,8 +1,9 @@
 """Bodies in Kubernetes' protobuf form, as typed Go clients (kubectl since 1.32) send them for built-in kinds.
 
-Only what kubectl itself sends this way is known: namespaces, evictions, deletions, access reviews, and the small kinds
-of `kubectl create`. Answers stay JSON, which the same clients accept. Field numbers are those of the published
-`generated.proto` files.
+Only what kubectl itself sends this way is known: evictions, deletions, access reviews, and the kinds of
+`kubectl create`. A field with content that is not known is refused: dropping it would store something else than was
+sent. Answers stay JSON, which the same clients accept. Field numbers are those of the published `generated.proto`
+files.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class ProtobufError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field: `type` is text, int, bool, map, time, bytes or the name of a message."""
+    """One field: `type` is text, int, bool, map, time, bytes, ignored, or the name of a message."""
 
     name: str
     type: str = "text"
@@ -59,10 +60,12 @@ def _decode(data: bytes, message: _Message) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for number, value in _fields(data):
         field = message.get(number)
-        if field is None:
+        if field is None and value:  # what is not set is written all the same, as zero or nothing
+            raise ProtobufError(f"field {number} beside {', '.join(f.name for f in message.values())} is not read here")
+        if field is None or field.type == "ignored":
             continue
         decoded = _value(value, field.type)
-        if field.type == "map":
+        if field.type.lower().endswith("map"):
             result.setdefault(field.name, {}).update(decoded)
         elif field.many:
             result.setdefault(field.name, []).append(decoded)
@@ -116,6 +119,16 @@ def _entry(value: bytes) -> dict[str, str]:
     return {entry.get("key", ""): entry.get("value", "")}
 
 
+def _bytes_entry(value: bytes) -> dict[str, str]:
+    entry = _decode(value, _BYTES_ENTRY)
+    return {entry.get("key", ""): entry.get("value", "")}
+
+
+def _quantity_entry(value: bytes) -> dict[str, str]:
+    entry = _decode(value, _QUANTITY_ENTRY)
+    return {entry.get("key", ""): entry.get("value", {}).get("text", "0")}
+
+
 def _moment(value: bytes) -> str | None:
     seconds = _decode(value, _TIME).get("seconds")
     return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
@@ -132,6 +145,8 @@ _SCALARS: Mapping[str, Callable[[bytes], Any]] = MappingProxyType(
         "text": bytes.decode,
         "bytes": lambda value: base64.b64encode(value).decode(),
         "map": _entry,
+        "bytesMap": _bytes_entry,
+        "quantityMap": _quantity_entry,
         "time": _moment,
         "intOrString": _int_or_string,
     }
@@ -148,9 +163,11 @@ def _message(**fields: tuple[int, str] | int) -> _Message:
 
 
 _ENTRY = _message(key=1, value=2)
-_TIME = _message(seconds=(1, "int"))
+_BYTES_ENTRY = _message(key=1, value=(2, "bytes"))
+_QUANTITY_ENTRY = _message(key=1, value=(2, "quantity"))
+_TIME = _message(seconds=(1, "int"), nanos=(2, "int"))
 _INT_OR_STRING = _message(type=(1, "int"), number=(2, "int"), text=3)
-_ENVELOPE = _message(typeMeta=(1, "typeMeta"), raw=(2, "bytes"))
+_ENVELOPE = _message(typeMeta=(1, "typeMeta"), raw=(2, "bytes"), contentEncoding=3, contentType=4)
 _KINDS = frozenset(
     {
         "Namespace",
@@ -162,11 +179,16 @@ _KINDS = frozenset(
         "ServiceAccount",
         "PriorityClass",
         "PodDisruptionBudget",
+        "Deployment",
+        "Job",
+        "Secret",
     }
 )
 _META = (1, "objectMeta")
+_STATUS = (3, "ignored")  # the server decides what a new object's status is
 _MESSAGES: Mapping[str, _Message] = MappingProxyType(
     {
+        "quantity": _message(text=1),
         "typeMeta": _message(apiVersion=1, kind=2),
         "objectMeta": _message(
             name=1,
@@ -182,11 +204,12 @@ _MESSAGES: Mapping[str, _Message] = MappingProxyType(
             annotations=(12, "map"),
             ownerReferences=(13, "ownerReference[]"),
             finalizers=(14, "text[]"),
+            managedFields=(17, "ignored"),
         ),
         "ownerReference": _message(
             kind=1, name=3, uid=4, apiVersion=5, controller=(6, "bool"), blockOwnerDeletion=(7, "bool")
         ),
-        "Namespace": _message(metadata=_META, spec=(2, "namespaceSpec")),
+        "Namespace": _message(metadata=_META, spec=(2, "namespaceSpec"), status=_STATUS),
         "namespaceSpec": _message(finalizers=(1, "text[]")),
         "Eviction": _message(metadata=_META, deleteOptions=(2, "DeleteOptions")),
         "DeleteOptions": _message(
@@ -199,7 +222,7 @@ _MESSAGES: Mapping[str, _Message] = MappingProxyType(
         "preconditions": _message(uid=1, resourceVersion=2),
         "Binding": _message(metadata=_META, target=(2, "objectReference")),
         "objectReference": _message(kind=1, namespace=2, name=3, uid=4, apiVersion=5, resourceVersion=6, fieldPath=7),
-        "SelfSubjectAccessReview": _message(metadata=_META, spec=(2, "accessReviewSpec")),
+        "SelfSubjectAccessReview": _message(metadata=_META, spec=(2, "accessReviewSpec"), status=_STATUS),
         "accessReviewSpec": _message(
             resourceAttributes=(1, "resourceAttributes"), nonResourceAttributes=(2, "nonResourceAttributes")
         ),
@@ -210,11 +233,58 @@ _MESSAGES: Mapping[str, _Message] = MappingProxyType(
         "PriorityClass": _message(
             metadata=_META, value=(2, "int"), globalDefault=(3, "bool"), description=4, preemptionPolicy=5
         ),
-        "PodDisruptionBudget": _message(metadata=_META, spec=(2, "budgetSpec")),
+        "PodDisruptionBudget": _message(metadata=_META, spec=(2, "budgetSpec"), status=_STATUS),
         "budgetSpec": _message(
             minAvailable=(1, "intOrString"), selector=(2, "labelSelector"), maxUnavailable=(3, "intOrString")
         ),
         "labelSelector": _message(matchLabels=(1, "map"), matchExpressions=(2, "requirement[]")),
         "requirement": _message(key=1, operator=2, values=(3, "text[]")),
+        "Deployment": _message(metadata=_META, spec=(2, "deploymentSpec"), status=_STATUS),
+        "deploymentSpec": _message(
+            replicas=(1, "int"),
+            selector=(2, "labelSelector"),
+            template=(3, "template"),
+            strategy=(4, "strategy"),
+            minReadySeconds=(5, "int"),
+            revisionHistoryLimit=(6, "int"),
+            paused=(7, "bool"),
+            progressDeadlineSeconds=(9, "int"),
+        ),
+        "strategy": _message(type=1),
+        "Job": _message(metadata=_META, spec=(2, "jobSpec"), status=_STATUS),
+        "jobSpec": _message(
+            parallelism=(1, "int"),
+            completions=(2, "int"),
+            activeDeadlineSeconds=(3, "int"),
+            selector=(4, "labelSelector"),
+            manualSelector=(5, "bool"),
+            template=(6, "template"),
+            backoffLimit=(7, "int"),
+            ttlSecondsAfterFinished=(8, "int"),
+        ),
+        "template": _message(metadata=_META, spec=(2, "podSpec")),
+        "podSpec": _message(
+            containers=(2, "container[]"),
+            restartPolicy=3,
+            terminationGracePeriodSeconds=(4, "int"),
+            dnsPolicy=6,
+            nodeSelector=(7, "map"),
+            serviceAccountName=8,
+            nodeName=10,
+            schedulerName=19,
+            priorityClassName=24,
+        ),
+        "container": _message(
+            name=1,
+            image=2,
+            command=(3, "text[]"),
+            args=(4, "text[]"),
+            ports=(6, "containerPort[]"),
+            resources=(8, "quantities"),
+            imagePullPolicy=14,
+        ),
+        "containerPort": _message(name=1, hostPort=(2, "int"), containerPort=(3, "int"), protocol=4),
+        "quantities": _message(limits=(1, "quantityMap"), requests=(2, "quantityMap")),
+        "Secret": _message(metadata=_META, data=(2, "bytesMap"), type=3, stringData=(4, "map"), immutable=(5, "bool")),
     }
 )
