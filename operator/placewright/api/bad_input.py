@@ -23,6 +23,8 @@ def shown(value: object) -> str:
     """A value as one short, printable piece of text: quoted, control characters escaped, cut when long."""
     if value is None:
         return "nothing"
+    if isinstance(value, tuple):
+        value = list(value)  # people write lists
     text = repr(value) if isinstance(value, str) else ascii(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text)} characters)"
 
