@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final, NamedTuple, Protocol
 
@@ -29,13 +29,14 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.podcolumns import PodColumns, check_range
+from placewright.framework.podcolumns import NOTHING_SCORED, PodColumns, Summaries, check_range
 from placewright.framework.runtime import ProfileRuntime, reads_of
 from placewright.framework.status import SUCCESS, Code, Status, unresolvable
 
 #: Columns of at most this many rows in total are kept, over all signatures (a row costs some 50 bytes).
 MAX_KEPT_ROWS: Final = 2_000_000
 NOT_FEASIBLE: Final = -1
+NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
 
 
 class Nominations(Protocol):
@@ -100,6 +101,10 @@ class Evaluation:
     narrowed_by: tuple[str, ...] = ()
     #: Rows that fit as they stand but not beside the pods nominated there, with the verdict.
     beside_nominated: dict[int, Status] | None = None
+    #: Filled by `Evaluator.score`: the feasible rows, what normalisation knew of them, and the scores of plugins that read the cluster.
+    rows: Rows = field(default_factory=lambda: NO_ROWS)
+    summaries: Summaries = field(default_factory=dict)
+    cluster_scores: dict[str, tuple[IntColumn, IntColumn]] = field(default_factory=dict)
 
 
 class Evaluator:
@@ -281,24 +286,31 @@ class Evaluator:
     def score(self, evaluation: Evaluation) -> IntColumn:
         """Fill and return `totals`; raise `CycleError` or `InvalidScoreError`."""
         state, pod, columns = evaluation.state, evaluation.pod, evaluation.columns
-        rows = np.flatnonzero(evaluation.feasible)
+        alike = evaluation.feasible is columns.fits
+        rows = evaluation.rows = columns.fitting_rows() if alike else np.flatnonzero(evaluation.feasible)
         self._pre_score(state, pod, columns, rows)
         columns.refresh_scores(state, pod, self._cluster)
-        alike = evaluation.feasible is columns.fits
-        local = columns.totals if alike else columns.totals_among(state, evaluation.feasible)
+        if alike:
+            local, evaluation.summaries = columns.totals, columns.summaries
+        else:
+            local, evaluation.summaries = columns.totals_among(state, evaluation.feasible)
         totals = np.where(evaluation.feasible, local, NOT_FEASIBLE)
         for plugin in self._cluster_scores(state):
-            _, scores = self._cluster_score(plugin, evaluation, rows)
-            totals[rows] += self.runtime.weight(plugin) * scores
+            raw, scores = evaluation.cluster_scores[plugin.name] = self._cluster_score(plugin, evaluation)
+            if raw is not NOTHING_SCORED:
+                totals[rows] += self.runtime.weight(plugin) * scores
         evaluation.totals = totals
         return totals
 
     def _cluster_scores(self, state: CycleState) -> list[ScorePlugin]:
         return [p for p in self.runtime.score if p.reads is Reads.CLUSTER and p.name not in state.skip_score]
 
-    def _cluster_score(self, plugin: ScorePlugin, evaluation: Evaluation, rows: Rows) -> tuple[IntColumn, IntColumn]:
+    def _cluster_score(self, plugin: ScorePlugin, evaluation: Evaluation) -> tuple[IntColumn, IntColumn]:
+        """(raw, normalised) in the feasible rows."""
         state = evaluation.state
-        raw = evaluation.columns.cluster_score(plugin, state, evaluation.pod, self._cluster, rows)
+        raw = evaluation.columns.cluster_score(plugin, state, evaluation.pod, self._cluster, evaluation.rows)
+        if raw is NOTHING_SCORED:
+            return raw, raw
         summary = plugin.summarise(state, raw) if plugin.normalised else None
         scores = raw if summary is None else plugin.normalise(state, raw, summary)
         check_range(plugin, scores)
@@ -320,20 +332,20 @@ class Evaluator:
 
     def breakdown(self, evaluation: Evaluation, rows: Rows) -> dict[str, list[PluginScore]]:
         """By plugin, its part in the totals of these feasible rows; `score` comes first."""
-        state, columns = evaluation.state, evaluation.columns
-        feasible_rows = np.flatnonzero(evaluation.feasible)
+        at = np.searchsorted(evaluation.rows, rows)
         parts: dict[str, list[PluginScore]] = {}
         for plugin in self.runtime.score:
-            if plugin.name in state.skip_score:
+            if plugin.name in evaluation.state.skip_score:
                 continue
-            if plugin.reads is Reads.CLUSTER:
-                raw, scores = self._cluster_score(plugin, evaluation, feasible_rows)
-                at = np.searchsorted(feasible_rows, rows)
-                raw, scores = raw[at], scores[at]
-            else:
-                raw, scores = columns.local_score(plugin, state, rows, evaluation.feasible)
             weight = self.runtime.weight(plugin)
-            parts[plugin.name] = [PluginScore(int(r), int(s), weight) for r, s in zip(raw, scores, strict=True)]
+            if plugin.reads is not Reads.CLUSTER:
+                raw, scores = evaluation.columns.local_score(plugin, evaluation.state, rows, evaluation.summaries[plugin.name])
+            elif (kept := evaluation.cluster_scores[plugin.name])[0] is NOTHING_SCORED:
+                parts[plugin.name] = [PluginScore(0, 0, weight)] * len(rows)
+                continue
+            else:
+                raw, scores = kept[0][at], kept[1][at]
+            parts[plugin.name] = [PluginScore(r, s, weight) for r, s in zip(raw.tolist(), scores.tolist(), strict=True)]
         return parts
 
     # --- explaining ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ column here for as long as their fingerprint stays the same.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,6 +29,13 @@ from placewright.framework.interface import (
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status
 
+#: What normalisation knows of all feasible rows, by plugin; None for plugins without normalisation.
+Summaries = dict[str, Hashable | None]
+#: Stands for a column of zeros, which need not be added to anything.
+NOTHING_SCORED: Final[IntColumn] = np.zeros(0, np.int64)
+#: Up to so many scores are looked at one by one: cheaper than two reductions.
+_FEW: Final = 16
+
 
 class InvalidScoreError(Exception):
     """A plugin returned a score outside 0..100."""
@@ -41,6 +48,7 @@ class PodColumns:
         data, pre_filter_results, pre_score_results: what local plugins said of the pod; the same for every pod of this signature.
         fits: rows that hold a node and pass all local filters; shape (size,).
         totals: sum of weighted local scores; shape (size,); meaningful where `fits`.
+        summaries: what `totals` was normalised by.
     """
 
     def __init__(self, runtime: ProfileRuntime) -> None:
@@ -52,9 +60,10 @@ class PodColumns:
         self._runtime = runtime
         self._passes: dict[str, BoolColumn] = {}
         self._raw: dict[str, IntColumn] = {}
-        self._summaries: dict[str, Hashable | None] = {}
+        self.summaries: Summaries = {}
         self._summaries_hold = False
         self._fingerprints: dict[tuple[str, str], Hashable] = {}
+        self._fitting_rows: Rows | None = None
         self._cluster_filters: dict[str, BoolColumn] = {}
         self._cluster_scores: dict[str, IntColumn] = {}
         self._node_position = self._pod_position = -1
@@ -79,7 +88,7 @@ class PodColumns:
         for plugin in filters:
             passes = self._passes[plugin.name] = plugin.filter(state, pod, cluster, rows)
             self.fits &= passes
-        self._summaries_hold = False
+        self._fits_changed()
 
     def _mend_filters(
         self, filters: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cluster: Cluster, nodes: Sequence[int], pods: Sequence[int]
@@ -95,8 +104,18 @@ class PodColumns:
                 passes[node_rows] = plugin.filter(state, pod, cluster, node_rows)
             fits &= passes[changed]
         if node_rows is not None or not np.array_equal(fits, self.fits[changed]):
-            self._summaries_hold = False
+            self._fits_changed()
         self.fits[changed] = fits
+
+    def _fits_changed(self) -> None:
+        self._summaries_hold = False
+        self._fitting_rows = None
+
+    def fitting_rows(self) -> Rows:
+        """The rows where `fits` is true, ascending; not to be written."""
+        if self._fitting_rows is None:
+            self._fitting_rows = np.flatnonzero(self.fits)
+        return self._fitting_rows
 
     def passes(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> BoolColumn:
         """The column of one filter, local or not, over all rows."""
@@ -131,9 +150,9 @@ class PodColumns:
         rows = np.arange(cluster.size)
         for plugin in plugins:
             self._raw[plugin.name] = plugin.score(state, pod, cluster, rows)
-        self._summaries = self.summarise(plugins, state, self.fits)
+        self.summaries = self.summarise(plugins, state, self.fits)
         self._summaries_hold = True
-        self.totals = self._weigh(plugins, state, rows, self._summaries, self.fits)
+        self.totals = self._weigh(plugins, state, rows, self.summaries, self.fits)
 
     def _mend_scores(
         self, plugins: Sequence[ScorePlugin], state: CycleState, pod: PodInfo, cluster: Cluster, nodes: Sequence[int], pods: Sequence[int]
@@ -145,33 +164,33 @@ class PodColumns:
                 rows = changed if plugin.reads is Reads.NODE_AND_ITS_PODS else node_rows
                 if rows is not None:
                     self._raw[plugin.name][rows] = plugin.score(state, pod, cluster, rows)
-        moved = any(plugin.reads is Reads.NODE_AND_ITS_PODS and self._summaries[plugin.name] is not None for plugin in plugins)
+        moved = any(plugin.reads is Reads.NODE_AND_ITS_PODS and self.summaries[plugin.name] is not None for plugin in plugins)
         if not self._summaries_hold or moved:
             summaries = self.summarise(plugins, state, self.fits)
             self._summaries_hold = True
-            if summaries != self._summaries:
-                self._summaries = summaries
+            if summaries != self.summaries:
+                self.summaries = summaries
                 self.totals = self._weigh(plugins, state, np.arange(cluster.size), summaries, self.fits)
                 return
         if changed is not None:
-            self.totals[changed] = self._weigh(plugins, state, changed, self._summaries, self.fits[changed])
+            self.totals[changed] = self._weigh(plugins, state, changed, self.summaries, self.fits[changed])
 
-    def summarise(self, plugins: Sequence[ScorePlugin], state: CycleState, feasible: BoolColumn) -> dict[str, Hashable | None]:
+    def summarise(self, plugins: Sequence[ScorePlugin], state: CycleState, feasible: BoolColumn) -> Summaries:
         """What each plugin's normalisation needs to know of the feasible rows."""
         return {
             plugin.name: plugin.summarise(state, self._raw[plugin.name][feasible]) if plugin.normalised else None for plugin in plugins
         }
 
-    def totals_among(self, state: CycleState, feasible: BoolColumn) -> IntColumn:
-        """Weighted local totals when fewer rows are feasible than `fits` says: normalised over those alone; shape (size,)."""
+    def totals_among(self, state: CycleState, feasible: BoolColumn) -> tuple[IntColumn, Summaries]:
+        """Weighted local totals when fewer rows are feasible than `fits` says, normalised over those alone; shape (size,)."""
         plugins = self._local_scores(state)
         summaries = self.summarise(plugins, state, feasible)
-        if summaries == self._summaries:
-            return self.totals
-        return self._weigh(plugins, state, np.arange(len(feasible)), summaries, feasible)
+        if summaries == self.summaries:
+            return self.totals, summaries
+        return self._weigh(plugins, state, np.arange(len(feasible)), summaries, feasible), summaries
 
     def _weigh(
-        self, plugins: Sequence[ScorePlugin], state: CycleState, rows: Rows, summaries: dict[str, Hashable | None], feasible: BoolColumn
+        self, plugins: Sequence[ScorePlugin], state: CycleState, rows: Rows, summaries: Summaries, feasible: BoolColumn
     ) -> IntColumn:
         total = np.zeros(len(rows), np.int64)
         for plugin in plugins:
@@ -186,30 +205,36 @@ class PodColumns:
         check_range(plugin, scores[feasible])
         return scores
 
-    def local_score(self, plugin: ScorePlugin, state: CycleState, rows: Rows, feasible: BoolColumn) -> tuple[IntColumn, IntColumn]:
-        """(raw, normalised) of one local plugin in these rows, normalised over the feasible ones; each shape (len(rows),)."""
-        raw = self._raw[plugin.name]
-        summary = plugin.summarise(state, raw[feasible])
-        return raw[rows], raw[rows] if summary is None else plugin.normalise(state, raw[rows], summary)
+    def local_score(
+        self, plugin: ScorePlugin, state: CycleState, rows: Rows, summary: Hashable | None
+    ) -> tuple[IntColumn, IntColumn]:
+        """(raw, normalised) of one local plugin in these rows; each shape (len(rows),)."""
+        raw = self._raw[plugin.name][rows]
+        return raw, raw if summary is None else plugin.normalise(state, raw, summary)
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
-        """Raw scores of a plugin that reads the cluster, in the feasible rows; shape (len(feasible),)."""
+        """Raw scores of a plugin that reads the cluster, in the feasible rows, shape (len(feasible),); or `NOTHING_SCORED`."""
         fingerprint = plugin.fingerprint(state, cluster)
         if fingerprint is None:
             return plugin.score(state, pod, cluster, feasible)
         key = ("score", plugin.name)
         kept = self._cluster_scores.get(plugin.name)
-        if kept is None or self._fingerprints.get(key) != fingerprint or len(kept) != cluster.size:
-            kept = self._cluster_scores[plugin.name] = plugin.score(state, pod, cluster, np.arange(cluster.size))
+        stale = kept is None or self._fingerprints.get(key) != fingerprint
+        if kept is None or stale or (kept is not NOTHING_SCORED and len(kept) != cluster.size):
+            kept = plugin.score(state, pod, cluster, np.arange(cluster.size))
+            if not plugin.normalised and not kept.any():
+                kept = NOTHING_SCORED
+            self._cluster_scores[plugin.name] = kept
             self._fingerprints[key] = fingerprint
-        return kept[feasible]
+        return kept if kept is NOTHING_SCORED else kept[feasible]
 
 
 def check_range(plugin: ScorePlugin, scores: IntColumn) -> None:
     """Raise `InvalidScoreError` for a score outside 0..100."""
     if len(scores) == 0:
         return
-    low, high = int(scores.min()), int(scores.max())
+    values = scores.tolist() if len(scores) <= _FEW else (scores.min(), scores.max())
+    low, high = min(values), max(values)
     if low < 0 or high > MAX_NODE_SCORE:
         wrong = low if low < 0 else high
         raise InvalidScoreError(
