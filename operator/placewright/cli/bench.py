@@ -95,7 +95,7 @@ def _print_json(data: object) -> None:
 
 
 def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in rows[0]:
         table.add_column(column, justify="right", overflow="fold")
     for row in rows:
