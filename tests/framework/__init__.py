@@ -1,0 +1,1 @@
+"""The plugin contract, and the columns it is kept in."""

@@ -1,0 +1,105 @@
+"""The columns, mended row by row through whatever happens, say what a plain evaluation node by node says."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from framework.scalar_model import Model, Part, Profile, Said
+from framework.worlds import EVENTS, Dice, LiveNominations, TwinWorld, pod_object, profile_spec
+from placewright.api.profile import SchedulingProfile
+from placewright.cluster import cluster as cluster_room
+from placewright.framework.evaluation import Evaluation, Evaluator
+from placewright.framework.handle import build_evaluator
+from placewright.framework.resolved import ResolvedProfile
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import read_profiles
+from placewright.profiles.resolve import resolve
+from placewright.simulate.world import NoBinder
+
+REGISTRY = in_tree()
+#: More than enough events for kept columns to go wrong in; a failing history is cut short by shrinking `LENGTHS`.
+SEEDS, LENGTHS = st.integers(0, 2**32), st.integers(10, 80)
+RANDOM_HISTORY = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def resolved(spec: dict[str, Any]) -> ResolvedProfile:
+    document = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
+    profile: SchedulingProfile = read_profiles(document, "test")[0]
+    return resolve(profile, REGISTRY)
+
+
+def evaluator_of(profile: ResolvedProfile, world: TwinWorld) -> Evaluator:
+    return build_evaluator(profile, REGISTRY, world.cluster, NoBinder(), LiveNominations(world))
+
+
+def verdicts(evaluator: Evaluator, evaluation: Evaluation, world: TwinWorld) -> dict[str, Said | None]:
+    """By node, as the columns have it; a node that no rejection names fits."""
+    diagnosis = evaluator.diagnose(evaluation)
+    names = world.cluster.names
+    said: dict[str, Said | None] = {str(names[row]): None for row in world.cluster.rows()}
+    if diagnosis.absent is not None:
+        said = dict.fromkeys(said, Said(diagnosis.absent.code.value, diagnosis.absent.plugin, diagnosis.absent.reasons))
+    for status, rows in diagnosis.rejections:
+        for row in rows:
+            assert said[str(names[row])] is None, "a row was rejected twice"
+            said[str(names[row])] = Said(status.code.value, status.plugin, tuple(sorted(status.reasons)))
+    assert {name for name, verdict in said.items() if verdict is None} == {names[row] for row in np.flatnonzero(evaluation.feasible)}
+    assert evaluation.count == int(evaluation.feasible.sum())
+    return said
+
+
+def parts(evaluator: Evaluator, evaluation: Evaluation, world: TwinWorld) -> dict[str, dict[str, Part]]:
+    """By node, by plugin; holds the totals to the parts."""
+    totals = evaluator.score(evaluation)
+    rows = np.flatnonzero(evaluation.feasible)
+    found = evaluator.breakdown(evaluation, rows)
+    result = {}
+    for i, row in enumerate(rows):
+        result[str(world.cluster.names[row])] = {plugin: Part(*scores[i]) for plugin, scores in found.items()}
+        assert totals[row] == sum(scores[i].product for scores in found.values())
+    assert (totals[~evaluation.feasible] == -1).all()
+    return result
+
+
+def answer(evaluator: Evaluator, world: TwinWorld, pod: dict[str, Any]) -> tuple[Any, Any]:
+    evaluation = evaluator.evaluate(pod_object(pod))
+    said = verdicts(evaluator, evaluation, world)
+    return said, parts(evaluator, evaluation, world) if evaluation.count else {}
+
+
+def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length: int) -> None:
+    """Let things happen; after each, one long-lived evaluator, a fresh one, and the model (if any) must agree about a pod."""
+    with patch.object(cluster_room, "_FIRST_CAPACITY", 2):  # so that the columns also grow
+        world = TwinWorld()
+    for _ in range(3):
+        world.node_appears_or_changes(dice)
+    evaluator = evaluator_of(profile, world)
+    for _ in range(length):
+        for event in dice.choices([*EVENTS], [*EVENTS.values()], k=dice.choice((0, 1, 1, 2, 9))):
+            event(world, dice)
+        pod = world.pending(dice)
+        found = answer(evaluator, world, pod)
+        if model_of is not None:
+            model = Model(model_of, world.nodes, world.pods.values(), world.nominated)
+            assert found == (model.verdicts(pod), model.scores(pod))
+        assert found == answer(evaluator_of(profile, world), world, pod)
+
+
+@RANDOM_HISTORY
+@given(SEEDS, LENGTHS)
+def test_columns_kept_through_any_history_say_what_a_plain_evaluation_says(seed: int, length: int) -> None:
+    dice = Dice(seed)
+    profile = dice.profile()
+    live(resolved(profile_spec(profile)), profile, dice, length)
+
+
+@settings(RANDOM_HISTORY, max_examples=25)
+@given(SEEDS, LENGTHS)
+def test_with_spread_and_affinity_too_a_long_lived_evaluator_says_what_a_fresh_one_says(seed: int, length: int) -> None:
+    dice = Dice(seed)
+    live(resolved(profile_spec(dice.profile(), pairwise=True)), None, dice, length)
