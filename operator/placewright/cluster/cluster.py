@@ -77,6 +77,9 @@ class Cluster:
         self._placements: dict[str, Placement] = {}
         self._pods_on: dict[NodeName, dict[str, PodInfo]] = {}
         self._assumed_count = 0
+        self._priorities: dict[int, int] = {}
+        #: By node and uid, a pod that is there hypothetically (1) or hypothetically not (-1).
+        self._supposed: dict[NodeName, dict[str, tuple[PodInfo, int]]] = {}
 
     # --- reading ---------------------------------------------------------------------------------------------------------
 
@@ -99,6 +102,11 @@ class Cluster:
     def assumed_count(self) -> int:
         """Number of pods that we placed and the API server has not confirmed yet."""
         return self._assumed_count
+
+    @property
+    def lowest_priority(self) -> int | None:
+        """The lowest priority of any pod on a node; None while there are no pods."""
+        return min(self._priorities, default=None)
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -156,7 +164,14 @@ class Cluster:
 
     def pods_on(self, node: NodeName) -> Iterable[PodInfo]:
         """Pods on a node, assumed ones included; also for nodes that are not there (yet, or any more)."""
-        return self._pods_on.get(node, {}).values()
+        pods = self._pods_on.get(node, {})
+        supposed = self._supposed.get(node)
+        if supposed is None:
+            return pods.values()
+        return [
+            *(pod for uid, pod in pods.items() if uid not in supposed),
+            *(pod for pod, sign in supposed.values() if sign > 0),
+        ]
 
     def placement(self, uid: str) -> Placement | None:
         """Where a pod stands, or None."""
@@ -274,7 +289,7 @@ class Cluster:
 
     @contextmanager
     def hypothetically(self, *, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = (), row: int) -> Iterator[None]:
-        """See the columns as if these pods were added to, and those removed from, a row; undone at the end, not journalled."""
+        """See columns and `pods_on` as if these pods were added to, and those removed from, a row; undone at the end, not journalled."""
         added, removed = tuple(add), tuple(remove)
         self._try(added, removed, row)
         try:
@@ -284,15 +299,28 @@ class Cluster:
 
     def _try(self, add: tuple[PodInfo, ...], remove: tuple[PodInfo, ...], row: int) -> None:
         for pod in add:
-            self._count(pod, row, 1)
+            self._suppose(pod, row, 1)
         for pod in remove:
-            self._count(pod, row, -1)
+            self._suppose(pod, row, -1)
+
+    def _suppose(self, pod: PodInfo, row: int, sign: int) -> None:
+        self._count(pod, row, sign)
+        node = self.names[row]
+        if node is None:
+            return
+        supposed = self._supposed.setdefault(node, {})
+        sign += supposed.pop(pod.uid, (pod, 0))[1]
+        if sign:
+            supposed[pod.uid] = (pod, sign)
+        if not supposed:
+            del self._supposed[node]
 
     def _enter(self, placement: Placement) -> None:
         pod, node, assumed = placement
         self._placements[pod.uid] = placement
         self._pods_on.setdefault(node, {})[pod.uid] = pod
         self._assumed_count += assumed
+        self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         row = self._row_of.get(node)
         if row is not None:
             self._count(pod, row, 1)
@@ -306,6 +334,7 @@ class Cluster:
         if not pods:
             del self._pods_on[node]
         self._assumed_count -= assumed
+        self._drop_priority(pod.priority)
         row = self._row_of.get(node)
         if row is not None:
             self._count(pod, row, -1)
@@ -313,8 +342,15 @@ class Cluster:
 
     def _replace(self, known: Placement, pod: PodInfo) -> None:
         self._placements[pod.uid] = Placement(pod, known.node, assumed=False)
+        self._drop_priority(known.pod.priority)
+        self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         self._pods_on[known.node][pod.uid] = pod
         self._assumed_count -= known.assumed
+
+    def _drop_priority(self, priority: int) -> None:
+        self._priorities[priority] -= 1
+        if not self._priorities[priority]:
+            del self._priorities[priority]
 
     def _count(self, pod: PodInfo, row: int, sign: int) -> None:
         self.resources.add_requests(row, pod.requests, sign)

@@ -111,6 +111,8 @@ def _run(pods: Sequence[Manifest], nodes: int) -> tuple[float, int]:
     placed = _decide(scheduler, len(pods) - WARM_UP)
     seconds = time.perf_counter() - start
     gc.unfreeze()
+    if scheduler.counts.errors:
+        raise RuntimeError(f"{scheduler.counts.errors} decisions broke; their errors are in the log")
     return seconds, placed
 
 

@@ -31,6 +31,12 @@ class DryRun:
         self._pod = pod
         self._budgets = budgets
 
+    @property
+    def pointless(self) -> bool:
+        """True when no pod anywhere has a lower priority: the common case of a full cluster without priorities."""
+        lowest = self._cluster.lowest_priority
+        return lowest is None or lowest >= self._pod.priority
+
     def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         """The outcome on each of these rows, in the given order."""
         trials = [Trial(row, node, self._evictable(node)) for row, node in nodes]

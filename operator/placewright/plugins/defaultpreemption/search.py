@@ -17,7 +17,7 @@ from placewright.framework.interface import Rows
 from placewright.framework.status import Code, Status
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.pick import Candidate
-from placewright.plugins.defaultpreemption.trial import Outcome
+from placewright.plugins.defaultpreemption.trial import NO_VICTIMS, Outcome
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 #: Nodes tried in step: enough to share the cost of a look, and no more than a few milliseconds' work beyond what is needed.
@@ -41,6 +41,9 @@ class Search:
 
     def run(self, trials: DryRun, cluster: Cluster, rows: Rows, rng: random.Random) -> None:
         """Try the rows in order, from a random one on, until there is enough to choose from."""
+        if trials.pointless:
+            self.rejections.extend([NO_VICTIMS] * len(rows))
+            return
         nodes = _from_anywhere(cluster, rows, rng)
         while batch := list(islice(nodes, max(self.wanted - len(self.candidates), _SMALLEST_BATCH))):
             for outcome in trials.on(batch):

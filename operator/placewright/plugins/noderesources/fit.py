@@ -144,14 +144,17 @@ def _load(spec: ResourceSpec, pod: PodInfo, cluster: Cluster, rows: Rows) -> Loa
 
 def _grouped(rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn]) -> list[Rejection]:
     """Rows by their combination of failures; the last flag says that no preemption can help."""
-    table = np.array(flags)
     if len(rows) == 1:  # preemption asks row by row, and `unique` is slow
-        return [Rejection(_status(reasons, table[:, 0]), rows)]
-    combinations, membership = np.unique(table, axis=1, return_inverse=True)
-    groups = enumerate(combinations.T)
-    return [Rejection(_status(reasons, combination), rows[membership.reshape(-1) == i]) for i, combination in groups]
+        return [Rejection(_status(reasons, [bool(flag[0]) for flag in flags]), rows)]
+    codes = np.zeros(len(rows), np.int64)
+    for bit, flag in enumerate(flags):
+        codes |= flag.astype(np.int64) << bit
+    return [
+        Rejection(_status(reasons, [bool(code >> bit & 1) for bit in range(len(flags))]), rows[codes == code])
+        for code in np.unique(codes).tolist()
+    ]
 
 
-def _status(reasons: Sequence[str], flags: BoolColumn) -> Status:
+def _status(reasons: Sequence[str], flags: Sequence[bool]) -> Status:
     texts = (reason for reason, failed in zip(reasons, flags[:-1], strict=True) if failed)
     return (unresolvable if flags[-1] else unschedulable)(*texts)
