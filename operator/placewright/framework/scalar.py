@@ -1,0 +1,111 @@
+"""A first plugin without columns: one pod, one node, one answer.
+
+`ScalarFilter` and `ScalarScore` ask one plain method per node and build the columns from it. They are enabled, weighted and explained as
+any other plugin. A Python call per node is their price, paid again only for nodes that changed since a pod that looks alike was evaluated.
+What works this way can be vectorised later by extending `FilterPlugin` or `ScorePlugin` instead; nothing else changes.
+
+Example:
+    class Quiet(ScalarScore):
+        name = "Quiet"
+
+        def score_node(self, pod, node, pods):
+            return 100 - min(len(pods), 100)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Hashable
+from typing import Final
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import CycleError
+from placewright.framework.interface import (
+    BoolColumn,
+    CycleState,
+    FilterPlugin,
+    IntColumn,
+    Plugin,
+    Reads,
+    Rejection,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.status import SUCCESS, Status
+
+#: The volume that the API server adds to every pod, under a name that no two pods share.
+_TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105 - a prefix of names
+
+
+class ScalarPlugin(Plugin):
+    """What both kinds share: they look at the pod's template and at one node with the pods on it.
+
+    Pods made from one template look alike, and share columns. A plugin that also reads a pod's own name, uid or status returns None in
+    `sign`. A row is looked at again when a pod comes or goes there, or changes its requests, host ports, labels or affinity.
+    """
+
+    def sign(self, pod: PodInfo) -> Hashable | None:
+        """Namespace, labels, annotations, owners and spec, as text."""
+        meta, spec = pod.pod.metadata, pod.pod.spec
+        volumes = tuple(volume for volume in spec.volumes or () if not volume.name.startswith(_TOKEN_VOLUME))
+        seen = (meta.namespace, meta.labels, meta.annotations, meta.owner_references, replace(spec, volumes=volumes))
+        return msgspec.json.encode(seen, order="deterministic")
+
+
+class ScalarFilter(ScalarPlugin, FilterPlugin, ABC):
+    """Says of one node at a time whether it can hold the pod."""
+
+    reads = Reads.NODE_AND_ITS_PODS
+
+    @abstractmethod
+    def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+        """SUCCESS, or why the pod cannot go there (`unschedulable(...)`, `unresolvable(...)`); `pods` are those on the node."""
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """`filter_node`, row by row; raises `CycleError` when that is neither success nor a rejection."""
+        return np.fromiter((self._verdict(pod, cluster, row).ok for row in rows.tolist()), np.bool_, len(rows))
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """What `filter_node` says of these rows, grouped."""
+        groups: dict[Status, list[int]] = {}
+        for row in rows.tolist():
+            groups.setdefault(self._verdict(pod, cluster, row), []).append(row)
+        return [Rejection(status, np.array(group, np.intp)) for status, group in groups.items()]
+
+    def _verdict(self, pod: PodInfo, cluster: Cluster, row: int) -> Status:
+        name = cluster.names[row]
+        if name is None:
+            return SUCCESS  # a free row fits nothing, whatever filters say of it
+        status = self.filter_node(pod, cluster.node(row), tuple(cluster.pods_on(name)))
+        if status.ok or status.rejected:
+            return status
+        raise CycleError(f'running Filter plugin "{self.name}": {status.message or status.code.value}')
+
+
+class ScalarScore(ScalarPlugin, ScorePlugin, ABC):
+    """Rates one node at a time, 0 to 100; extend `MaxNormalised` too to have any numbers scaled by the highest."""
+
+    reads = Reads.NODE_AND_ITS_PODS
+
+    @abstractmethod
+    def score_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> int:
+        """How well the node suits the pod, more is better; `pods` are those on the node. Also asked of nodes that cannot hold the pod."""
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """`score_node`, row by row; raises `CycleError` when that is no whole number."""
+        return np.fromiter((self._rating(pod, cluster, row) for row in rows.tolist()), np.int64, len(rows))
+
+    def _rating(self, pod: PodInfo, cluster: Cluster, row: int) -> int:
+        name = cluster.names[row]
+        if name is None:
+            return 0
+        rating = self.score_node(pod, cluster.node(row), tuple(cluster.pods_on(name)))
+        if not isinstance(rating, (int, np.integer)):
+            raise CycleError(f'running Score plugin "{self.name}": found {rating!r} for node {name}; allowed a whole number')
+        return int(rating)

@@ -1,0 +1,99 @@
+"""Makers for the framework's tests: nodes and pods in a few words, a cluster under a profile, and plugins that do as they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.decode import convert
+from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.handle import ProfileHandle
+from placewright.framework.interface import Plugin
+from placewright.framework.registry import Registry
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import read_profiles
+from placewright.profiles.resolve import resolve
+from placewright.simulate.world import NoBinder
+
+Body = dict[str, Any]
+
+
+def pod(
+    name: str, *, priority: int = 0, cpu: str = "", labels: Mapping[str, str] | None = None, node: str = "", spec: Body | None = None
+) -> PodInfo:
+    """A pod whose uid is its name."""
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu} if cpu else {}}}
+    document = {
+        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": dict(labels or {})},
+        "spec": {"containers": [container], "priority": priority, "nodeName": node, **(spec or {})},
+    }
+    return PodInfo(convert(document, Pod))
+
+
+def node(
+    name: str, *, labels: Mapping[str, str] | None = None, taints: Collection[Body] = (), cordoned: bool = False, **offers: str
+) -> Node:
+    """A node with 4 CPUs, 16 GiB and room for 10 pods unless it says otherwise."""
+    document = {
+        "metadata": {"name": name, "labels": dict(labels or {})},
+        "spec": {"taints": list(taints), "unschedulable": cordoned},
+        "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "10"} | offers},
+    }
+    return convert(document, Node)
+
+
+def names(cluster: Cluster, rows: NDArray[Any]) -> set[str]:
+    """Names of the nodes in these rows (a mask, or indices)."""
+    indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+    return {str(cluster.names[row]) for row in indices}
+
+
+@dataclass
+class Scene:
+    """A cluster under a profile; it is its own source of nominations."""
+
+    extra: tuple[type[Plugin], ...] = ()
+    spec: Body = field(default_factory=dict)
+    registry: Registry = field(default_factory=in_tree)
+    cluster: Cluster = field(default_factory=Cluster)
+    nominated: dict[NodeName, list[PodInfo]] = field(default_factory=dict)
+
+    def nodes(self) -> Collection[NodeName]:
+        return self.nominated.keys()
+
+    def pods_on(self, node: NodeName) -> Collection[PodInfo]:
+        return self.nominated.get(node, [])
+
+    def with_nodes(self, *nodes: Node) -> Scene:
+        """Add nodes."""
+        for one in nodes:
+            self.cluster.set_node(one)
+        return self
+
+    def place(self, pod: PodInfo, node: str) -> Scene:
+        """Assume a pod onto a node."""
+        self.cluster.assume(pod, NodeName(node))
+        return self
+
+    def handle(self) -> ProfileHandle:
+        """A handle as plugins get it."""
+        return ProfileHandle(self.cluster, NoBinder(), self)
+
+    def evaluator(self) -> Evaluator:
+        """The profile's plugins around this cluster."""
+        registry = self.registry.extended(self.extra)
+        document = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": self.spec}
+        return self.handle().evaluator(resolve(read_profiles(document, "test")[0], registry), registry)
+
+    def parts(self, evaluator: Evaluator, evaluation: Evaluation) -> dict[str, dict[str, PluginScore]]:
+        """By node that fits, by plugin; `score` was called before."""
+        rows = np.flatnonzero(evaluation.feasible)
+        found = evaluator.breakdown(evaluation, rows)
+        return {str(self.cluster.names[row]): {plugin: scores[i] for plugin, scores in found.items()} for i, row in enumerate(rows)}
