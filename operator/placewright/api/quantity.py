@@ -10,10 +10,12 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from placewright.api.bad_input import shown
+
 NANO: Final = 10**9
 
 _PATTERN: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<digits>\d+\.?\d*|\.\d+)(?:(?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?\d{1,3}))"
+    r"(?P<sign>[+-]?)(?P<digits>\d+\.?\d*|\.\d+)(?:(?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?\d{1,3}))", re.ASCII
 )
 _SCALES: Final = {
     "n": 1, "u": 10**3, "m": 10**6, "": NANO,
@@ -23,20 +25,22 @@ _SCALES: Final = {
 #: No single amount counts for more than this (9 PB, 9·10¹² CPUs). It keeps every sum and every product with a score inside int64,
 #: and every amount exact as a float, whatever a hostile manifest claims.
 LARGEST_AMOUNT: Final = 2**53
+#: Characters; Python itself refuses to turn some thousand digits into a number.
+_LONGEST: Final = 1000
 
 
 class QuantityError(ValueError):
     """The text is not a Kubernetes quantity."""
 
     def __init__(self, text: object) -> None:
-        super().__init__(f"{text!r} is not a quantity; expected a number with an optional suffix such as 250m, 2, 1.5Gi or 1e3")
+        super().__init__(f"{shown(text)} is not a quantity; expected a number with an optional suffix such as 250m, 2, 1.5Gi or 1e3")
 
 
 @lru_cache(maxsize=65536)
 def nano(text: str | float) -> int:
     """Return the quantity in nano-units, rounded up; raise `QuantityError` on anything else."""
     match = _PATTERN.fullmatch(str(text))
-    if match is None:
+    if match is None or len(match.string) > _LONGEST:
         raise QuantityError(text)
     whole, _, fraction = match["digits"].partition(".")
     exponent = match["exponent"]
@@ -52,10 +56,10 @@ def nano(text: str | float) -> int:
 
 
 def ceil_units(nanos: int) -> int:
-    """Whole units (bytes, counts) of a nano amount, rounded up and at most `LARGEST_AMOUNT`."""
-    return min(-(-nanos // NANO), LARGEST_AMOUNT)
+    """Whole units (bytes, counts) of a nano amount, rounded up, and between plus and minus `LARGEST_AMOUNT`."""
+    return max(-LARGEST_AMOUNT, min(-(-nanos // NANO), LARGEST_AMOUNT))
 
 
 def ceil_milli(nanos: int) -> int:
-    """Milli-units (milli-CPU) of a nano amount, rounded up and at most `LARGEST_AMOUNT`."""
-    return min(-(-nanos // 10**6), LARGEST_AMOUNT)
+    """Milli-units (milli-CPU) of a nano amount, rounded up, and between plus and minus `LARGEST_AMOUNT`."""
+    return max(-LARGEST_AMOUNT, min(-(-nanos // 10**6), LARGEST_AMOUNT))

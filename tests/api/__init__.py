@@ -1,0 +1,1 @@
+"""Kubernetes objects as the scheduler sees them."""
