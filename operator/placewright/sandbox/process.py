@@ -70,15 +70,20 @@ class SandboxProcess:
 
     async def close(self) -> None:
         """Ends the process: politely, then surely."""
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        with suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(END_SECONDS):
-                await process.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                process.kill()
+        if self._process is not None:
+            await end_process(self._process, END_SECONDS)
+
+
+async def end_process(process: Process, seconds: float) -> None:
+    """Ask a child process to end, and make it end when it has not after so many seconds. One that has ended already is no error."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(seconds):
             await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
