@@ -49,8 +49,13 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _cases(path: Path, registry: Registry) -> int:
+    """One line a case; a case that cannot be evaluated says so in its own line and spoils no other."""
     for case in read_cases(path):
-        sys.stdout.write(msgspec.json.encode(answer(case, registry)).decode() + "\n")
+        try:
+            result = answer(case, registry)
+        except InputError as problem:
+            result = {"id": case["id"], "nodes": {}, "error": "; ".join(str(problem).splitlines())}
+        sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
     return 0
 
 
