@@ -337,6 +337,20 @@ async def test_a_watch_that_was_faster_than_the_lost_answer_counts() -> None:
     assert world.ports.reasons("web") == ["Scheduled"]
 
 
+async def test_a_pod_that_came_and_went_on_a_node_while_its_answer_got_lost_is_in_doubt_for_nobody() -> None:
+    world = one_pod(Script())
+    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(world.attempt())
+    await settled()
+    world.pods(pod("web").requests(cpu="1").on("a"))
+    world.intake.assigned_pod_gone("uid-web")
+    answer.set_exception(UNKNOWN)
+    assert await task is False
+    assert taken_back(world)
+    assert not world.binding.unresolved
+    assert len(world.queue) == 0
+
+
 @pytest.mark.parametrize("answer", [CONFLICT, UNKNOWN])
 async def test_a_pod_that_somebody_else_bound_meanwhile_is_left_alone(
     answer: Exception, caplog: pytest.LogCaptureFixture

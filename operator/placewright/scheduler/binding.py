@@ -59,7 +59,7 @@ class BindingCycle:
             return True
         if shown is not None:
             self._bound_by_another(queued, placement)
-        elif unknown:
+        elif unknown and self.cluster.placement(queued.uid) is not None:
             _logger.warning("%s; the pod keeps its place until the API server tells", status.message)
             self.unresolved[queued.uid] = (queued, placement)
         else:
