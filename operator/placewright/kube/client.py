@@ -119,6 +119,7 @@ class ApiClient:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         await self.access.refresh_when_due()
         answered = False
+        asked = self.away.clock()
         try:
             async with self._session.request(
                 method,
@@ -131,8 +132,8 @@ class ApiClient:
                 server_hostname=self.access.tls_server_name,
                 allow_redirects=False,
             ) as answer:
-                await self._raise_for(answer)
-                self.away.answered()
+                await self._raise_for(answer, asked)
+                self.away.answered(asked)
                 answered = True
                 yield answer
         except RequestError:
@@ -144,7 +145,7 @@ class ApiClient:
                 self.away.failed(lost)
             raise lost from error
 
-    async def _raise_for(self, answer: aiohttp.ClientResponse) -> None:
+    async def _raise_for(self, answer: aiohttp.ClientResponse, asked: float) -> None:
         if answer.status < 300:
             return
         error = error_from_answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
@@ -153,7 +154,7 @@ class ApiClient:
         if answer.status in AWAY:
             self.away.failed(error)
         else:
-            self.away.answered()
+            self.away.answered(asked)
         raise error
 
     def _url(self, path: str, params: Params) -> URL:

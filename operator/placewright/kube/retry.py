@@ -67,9 +67,9 @@ class AwayNotice:
             self.away_since = self.clock()
             _log.warning("API server %s is away: %s; nothing is lost, trying on", self.server, error)
 
-    def answered(self) -> None:
-        """A request was answered."""
-        if self.away_since is not None:
+    def answered(self, asked: float | None = None) -> None:
+        """A request was answered; `asked` is when it was sent: an answer to what was asked before the server went away proves nothing."""
+        if self.away_since is not None and (asked is None or asked > self.away_since):
             _log.warning("API server %s is back after %.1f s", self.server, self.clock() - self.away_since)
             self.away_since = None
 
