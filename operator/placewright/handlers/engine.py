@@ -57,10 +57,12 @@ class EngineOptions:
     Attributes:
         seed: of the choice among equally good nodes; None for a different one every start.
         reconcile_seconds: the slow beat of the reconciler.
+        peering_lifetime: how long a replica that vanished keeps its lead, in seconds.
     """
 
     seed: int | None = None
     reconcile_seconds: float = 300.0
+    peering_lifetime: int = 15
 
 
 class Engine:
@@ -73,10 +75,11 @@ class Engine:
         self.client = ApiClient(access)
         self.leadership = Leadership(self.client, self.replica)
         self.queue = SchedulingQueue(self._policy, time.monotonic)
-        self._options = options
+        self.options = options
         self._registry: Registry = in_tree().extended(installed_plugins())
         self._binder = HttpBinder(self.client, lambda: self.leadership.active)
         self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped)
+        self._deciding: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._events: HttpEventRecorder
         self._status: HttpStatusWriter
@@ -100,33 +103,51 @@ class Engine:
         self._events.start()
         self._status.start()
         self._reflectors.start()
-        self._spawn(self._schedule_when_synced(), "scheduler")
+        self._deciding = asyncio.create_task(self._schedule_when_synced(), name="scheduler")
         self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self.queue.flush_backoff), "backoff flush")
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
         self._spawn(self.lister.run(), "reconciler")
         self._spawn(self.profiles.run(), "profile status")
 
+    async def broken(self) -> str:
+        """Return once a part has ended that should run until `drain` or `stop`; what ended, and why."""
+        parts = [*self._tasks, *self._reflectors.tasks, *self.leadership.tasks]
+        if self._deciding is not None:
+            parts.append(self._deciding)
+        ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        return "; ".join(_how_it_ended(task) for task in ended)
+
+    async def drain(self) -> None:
+        """Stop deciding, and finish what is being bound."""
+        if self._deciding is not None:
+            self._deciding.cancel()
+            await asyncio.gather(self._deciding, return_exceptions=True)
+            self._deciding = None
+            await self.scheduler.drain()
+
     async def stop(self) -> None:
-        """Stop deciding, finish what is being bound, write what waits to be written, close connections."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.scheduler.drain()
-        await asyncio.gather(self._events.close(), self._status.close(), self._reflectors.stop())
-        await self.leadership.stop()
+        """Drain, write what waits to be written, close connections. For an engine that did not get to start, too."""
+        if self._deciding is not None or self._tasks:
+            await self.drain()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._tasks = []
+            await asyncio.gather(self._events.close(), self._status.close(), self._reflectors.stop())
+            await self.leadership.stop()
         await self.client.close()
 
     def _assemble(self, served: ServedResources) -> None:
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(served))
         self._status = HttpStatusWriter(self.client)
-        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self._options.seed))
+        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed))
         ports = Ports(self._events, self._status, HttpEvictor(self.client, lambda: self.leadership.active))
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.leadership)
         self.intake = Intake(self.cluster, self.queue, self.scheduler.binding)
         events = ProfileEvents(self.client, self.replica.identity)
         self.profiles = ProfileKeeper(self.client, self._live, self.queue, lambda: self.leadership.active, events)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
-        self.lister = UnscheduledPodLister(self.client, reconciler, self._options.reconcile_seconds)
+        self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds)
         reflectors: list[Reflector[Any]] = [
             Reflector(self.client, source, sink) for source, sink in sources_and_sinks(served, self.intake)
         ]
@@ -138,9 +159,7 @@ class Engine:
         await self.scheduler.run()
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        task.add_done_callback(_log_end)
-        self._tasks.append(task)
+        self._tasks.append(asyncio.create_task(work, name=name))
 
     @staticmethod
     async def _every(seconds: float, act: Any) -> None:
@@ -174,6 +193,10 @@ def _may_accept_more(swap: Swap[Evaluator]) -> bool:
     return (before.points, before.args) != (after.points, after.args)
 
 
-def _log_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        _logger.error("%s ended: %s", task.get_name(), task.exception(), exc_info=task.exception())
+def _how_it_ended(task: asyncio.Task[None]) -> str:
+    if task.cancelled():
+        return f"{task.get_name()} was cancelled"
+    problem = task.exception()
+    if problem is not None:
+        _logger.error("%s broke", task.get_name(), exc_info=problem)
+    return f"{task.get_name()} ended ({type(problem).__name__}: {problem})"

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import signal
 from typing import Any
 
 import aiohttp
@@ -14,15 +17,27 @@ from placewright.handlers.engine import Engine
 from placewright.handlers.settings import configure
 from placewright.kube.login import load_config
 
+_logger = logging.getLogger(__name__)
 
-@kopf.on.startup()
+
+@kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
     """Make and start the engine, unless somebody brought one."""
-    if "engine" not in memo:
+    if "engine" in memo:
+        # Kopf ends and comes back inside this process; it must not have the process killed some minutes after it ended.
+        settings.process.ultimate_exiting_timeout = None
+    else:
         memo.engine = engine = Engine(load_config())
         memo.owns_engine = True
         await engine.start()
-    configure(settings, memo.engine.replica)
+        memo.health = asyncio.create_task(_end_with(engine))
+    configure(settings, memo.engine.replica, memo.engine.options.peering_lifetime)
+
+
+async def _end_with(engine: Engine) -> None:
+    """End the process in order when a part of the engine has ended: what is left would only look alive."""
+    _logger.critical("%s; the operator ends, to be started again", await engine.broken())
+    signal.raise_signal(signal.SIGTERM)
 
 
 @kopf.on.login()
@@ -45,4 +60,6 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:
     """Stop the engine that was made here."""
     memo.logged_in = False
     if memo.get("owns_engine"):
+        if "health" in memo:
+            memo.health.cancel()
         await memo.engine.stop()

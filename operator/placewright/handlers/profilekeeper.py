@@ -95,12 +95,10 @@ class ProfileKeeper:
     async def run(self) -> None:
         """Write status and announce changes, on change and at every beat, until cancelled."""
         while True:
-            try:
-                await asyncio.wait_for(self._changed.wait(), _BEAT_SECONDS)
-            except TimeoutError:
-                pass
-            else:
-                self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_BEAT_SECONDS):
+                    await self._changed.wait()
+            self._changed.clear()
             if self._may_write():
                 for standing in self._standings():
                     await self._report(standing)

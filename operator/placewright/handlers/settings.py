@@ -12,8 +12,6 @@ from placewright.handlers.reconciling import UNSCHEDULED_PODS
 from placewright.leadership.peering import PEERING_NAME
 from placewright.leadership.replica import Replica
 
-#: How long a replica that vanished keeps its lead, in seconds.
-PEERING_LIFETIME: Final = 15
 #: One worker an object lives this long after its last event, in seconds.
 _WORKER_IDLE: Final = 0.5
 _LIST_PAGE: Final = 500
@@ -33,8 +31,8 @@ class _NoDiffBase(kopf.DiffBaseStorage):
         """Nothing is stored."""
 
 
-def configure(settings: kopf.OperatorSettings, replica: Replica) -> None:
-    """Set what must be set before Kopf starts to watch."""
+def configure(settings: kopf.OperatorSettings, replica: Replica, lifetime: int) -> None:
+    """Set what must be set before Kopf starts to watch. `lifetime`: how long a replica that vanished keeps its lead, in seconds."""
     settings.watching.field_selectors["", "v1", "pods"] = UNSCHEDULED_PODS
     settings.watching.chunk_size = _LIST_PAGE
     settings.persistence.diffbase_storage = _NoDiffBase()
@@ -45,7 +43,7 @@ def configure(settings: kopf.OperatorSettings, replica: Replica) -> None:
     settings.peering.clusterwide = True
     settings.peering.mandatory = True
     settings.peering.priority = replica.priority
-    settings.peering.lifetime = PEERING_LIFETIME
+    settings.peering.lifetime = lifetime
     settings.peering.stealth = True
     # One line an event is formatted whether or not anybody reads it.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)

@@ -328,6 +328,11 @@ class Reflectors:
         for one in self.members:
             await one.has_synced.wait()
 
+    @property
+    def tasks(self) -> tuple[asyncio.Task[None], ...]:
+        """What runs; none of them ends unless it is stopped."""
+        return tuple(self._tasks)
+
     def unsynced(self) -> list[str]:
         """The sources whose first list is not complete yet, for messages and health."""
         return [str(one.source) for one in self.members if not one.has_synced.is_set()]

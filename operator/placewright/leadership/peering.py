@@ -105,6 +105,11 @@ class Leadership:
             asyncio.create_task(self._follow(), name="peering verdict"),
         ]
 
+    @property
+    def tasks(self) -> tuple[asyncio.Task[None], ...]:
+        """What runs; none of them ends unless it is stopped."""
+        return tuple(self._tasks)
+
     async def stop(self) -> None:
         """Stop watching; we are not active any more."""
         for task in self._tasks:

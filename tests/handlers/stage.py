@@ -1,0 +1,210 @@
+"""A stage for the operator: an embedded cluster in this process, objects in a few words, and waiting for what its store shows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from placewright.api.annotations import Decision, read_decision
+from placewright.handlers.engine import Engine, EngineOptions
+from placewright.handlers.operator import run_engine
+from placewright.kube.login import load_config
+from placewright.sandbox.resources import ResourceType
+from placewright.sandbox.server import Sandbox, SandboxOptions
+from placewright.sandbox.store import Change
+from placewright.sandbox.writes import DeleteOptions, WriteOptions
+
+Object = dict[str, Any]
+CRDS = Path(__file__).parents[2] / "crds"
+#: How long anything on stage may take before the test fails, in seconds.
+DEADLINE = 20.0
+#: Some conditions are about the operator, which tells nobody when it changes: they are looked at this often, in seconds.
+_LOOK_SECONDS = 0.05
+FAST = EngineOptions(seed=1, reconcile_seconds=3600.0, peering_lifetime=2)
+
+
+class Stage:
+    """One sandbox and what happens in it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        #: (uid, node) of every Binding that took place, in order.
+        self.bindings: list[tuple[str, str]] = []
+        #: Who was in the peering object at each of them.
+        self.peers_when_bound: list[set[str]] = []
+        self._news = asyncio.Event()
+        self._pods = sandbox.resource("", "v1", "pods")
+        self.pod_key = self._pods.key
+        self._nodes = sandbox.resource("", "v1", "nodes")
+        self._profiles = sandbox.resource("placewright.dev", "v1alpha1", "schedulingprofiles")
+        self._peerings = sandbox.resource("kopf.dev", "v1", "clusterkopfpeerings")
+        self._names = itertools.count()
+        sandbox.store.listeners.append(self._heard)
+
+    def _heard(self, key: object, change: Change) -> None:
+        self._news.set()
+        if key == self._pods.key and change.current is not None:
+            before = change.previous.object["spec"].get("nodeName") if change.previous is not None else None
+            node = change.current.object["spec"].get("nodeName")
+            if node and node != before:
+                self.bindings.append((change.current.uid, node))
+                self.peers_when_bound.append(self.peers())
+
+    async def until(self, condition: Callable[[], Any], what: str = "") -> None:
+        """Wait until the condition holds of the store, or of anything that changes with it; fail at the deadline."""
+        try:
+            async with asyncio.timeout(DEADLINE):
+                while not condition():
+                    self._news.clear()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_SECONDS):
+                            await self._news.wait()
+        except TimeoutError:
+            raise AssertionError(f"not within {DEADLINE:g} s: {what or condition.__name__}") from None
+
+    # --- what is put on stage -----------------------------------------------------------------------------------------------------
+
+    def _create(self, resource: ResourceType, content: Object) -> Object:
+        namespace = "default" if resource.namespaced else ""
+        return self.sandbox.writes.create(resource, namespace, content).object
+
+    def node(self, name: str, *, cpu: str = "4", taint: str = "") -> Self:
+        amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+        spec = {"taints": [{"key": taint, "effect": "NoSchedule"}]} if taint else {}
+        self._create(self._nodes, {"metadata": {"name": name}, "spec": spec, "status": {"allocatable": amounts, "capacity": amounts}})
+        return self
+
+    def nodes(self, count: int) -> Self:
+        for number in range(count):
+            self.node(f"node-{number}")
+        return self
+
+    def untaint(self, name: str) -> None:
+        self._modify(self._nodes, name, lambda node: node["spec"].update(taints=[]))
+
+    def pod(self, name: str, *, cpu: str = "100m", scheduler: str = "placewright") -> Self:
+        container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu}}}
+        self._create(self._pods, {"metadata": {"name": name}, "spec": {"schedulerName": scheduler, "containers": [container]}})
+        return self
+
+    def pods(self, count: int, **spec: str) -> list[str]:
+        names = [f"web-{next(self._names)}" for _ in range(count)]
+        for name in names:
+            self.pod(name, **spec)
+        return names
+
+    def delete_pod(self, name: str) -> None:
+        self.sandbox.writes.delete(self._pods, "default", name, DeleteOptions(grace=0))
+
+    def profile(self, name: str = "default", **spec: Any) -> Self:
+        self._create(self._profiles, {"metadata": {"name": name}, "spec": {"schedulerName": "placewright", **spec}})
+        return self
+
+    def edit_profile(self, name: str = "default", **spec: Any) -> int:
+        """Change fields of the spec; answers the new generation."""
+        self._modify(self._profiles, name, lambda profile: profile["spec"].update(spec))
+        return int(self.show_profile(name)["metadata"]["generation"])
+
+    def delete_profile(self, name: str = "default") -> None:
+        self.sandbox.writes.delete(self._profiles, "", name, DeleteOptions())
+
+    def _modify(self, resource: ResourceType, name: str, change: Callable[[Object], None]) -> None:
+        content = self.sandbox.writes.current(resource, "", name).object
+        changed = {**content, "spec": dict(content.get("spec") or {}), "metadata": dict(content["metadata"])}
+        change(changed)
+        self.sandbox.writes.replace(resource, "", name, changed, WriteOptions())
+
+    # --- what is seen -------------------------------------------------------------------------------------------------------------
+
+    def show(self, name: str) -> Object:
+        return self.sandbox.writes.current(self._pods, "default", name).object
+
+    def show_profile(self, name: str = "default") -> Object:
+        return self.sandbox.writes.current(self._profiles, "", name).object
+
+    def node_of(self, name: str) -> str:
+        return str(self.show(name)["spec"].get("nodeName", ""))
+
+    def placed(self, *names: str) -> bool:
+        return all(self.node_of(name) for name in names)
+
+    def decision(self, name: str) -> Decision | None:
+        return read_decision(self.show(name)["metadata"].get("annotations"))
+
+    def condition(self, name: str, kind: str = "PodScheduled") -> Object:
+        return _condition(self.show(name), kind)
+
+    def profile_condition(self, kind: str, name: str = "default") -> Object:
+        return _condition(self.show_profile(name), kind)
+
+    def events(self, about: str) -> list[tuple[str, str]]:
+        """(reason, note) of events about an object of that name."""
+        found = []
+        for key in self.sandbox.store.types():
+            for stored in self.sandbox.store.listed(key) if "events" in key else ():
+                event = stored.object
+                regarding = event.get("regarding") or event.get("involvedObject") or {}
+                if regarding.get("name") == about:
+                    found.append((event["reason"], event.get("note") or event.get("message") or ""))
+        return found
+
+    def bound_twice(self) -> list[str]:
+        """Uids of pods that were bound more often than once: the audit after every storm."""
+        return [uid for uid, times in Counter(uid for uid, _ in self.bindings).items() if times > 1]
+
+    def peers(self) -> set[str]:
+        """Identities in the peering object."""
+        found = self.sandbox.store.get(self._peerings.key, "", "placewright")
+        return set(found.object.get("status") or {}) if found is not None else set()
+
+
+def _condition(content: Object, kind: str) -> Object:
+    return next((one for one in (content.get("status") or {}).get("conditions") or () if one["type"] == kind), {})
+
+
+class Running:
+    """An operator at work."""
+
+    def __init__(self, engine: Engine, task: asyncio.Task[None], stop: asyncio.Event) -> None:
+        self.engine = engine
+        self.task = task
+        self._stop = stop
+
+    def agrees_with(self, stage: Stage) -> bool:
+        """The columns and the queue say what the store says."""
+        stored = {one.uid: one.object for one in stage.sandbox.store.listed(stage.pod_key)}
+        alive = {uid: one for uid, one in stored.items() if one.get("status", {}).get("phase") not in ("Succeeded", "Failed")}
+        placed = {uid: one["spec"]["nodeName"] for uid, one in alive.items() if one["spec"].get("nodeName")}
+        believed = {one.pod.uid: one.node for one in self.engine.cluster.placements()}
+        return believed == placed and set(self.engine.queue.uids()) == alive.keys() - placed.keys()
+
+    async def end(self) -> None:
+        """Ask it to end, and wait for that."""
+        self._stop.set()
+        async with asyncio.timeout(DEADLINE):
+            await self.task
+
+
+@asynccontextmanager
+async def operator(stage: Stage, options: EngineOptions = FAST) -> AsyncIterator[Running]:
+    """An operator at work on this stage, ended in order if the test did not end it."""
+    stop = asyncio.Event()
+    engine = Engine(load_config(str(stage.sandbox.kubeconfig)), options)
+    running = Running(engine, asyncio.create_task(run_engine(engine, stop)), stop)
+    try:
+        yield running
+    finally:
+        if not running.task.done():
+            await running.end()
+
+
+@asynccontextmanager
+async def new_stage(**options: Any) -> AsyncIterator[Stage]:
+    async with Sandbox(SandboxOptions(crds=[CRDS], seed=1, **options)) as sandbox:
+        yield Stage(sandbox)

@@ -1,0 +1,86 @@
+"""The operator as a process: `placewright run`, and `kopf run` with our handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from placewright.sandbox.server import Sandbox, SandboxOptions
+
+from .stage import DEADLINE, Stage
+
+RUN = ("-m", "placewright.cli.main", "run")
+KOPF_RUN = ("-m", "kopf", "run", "-A", "-m", "placewright.handlers")
+
+
+@asynccontextmanager
+async def process(arguments: Sequence[str], kubeconfig: Path | str) -> AsyncIterator[Process]:
+    """A Python process that does not outlive the test."""
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": "/nonexistent"}
+    started = await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environment, stdout=PIPE, stderr=STDOUT)
+    try:
+        yield started
+    finally:
+        with suppress(ProcessLookupError):
+            started.kill()
+        await started.wait()
+
+
+async def ended(running: Process) -> tuple[int | None, str]:
+    """Exit code and output, once it has ended."""
+    async with asyncio.timeout(DEADLINE):
+        output, _ = await running.communicate()
+    return running.returncode, output.decode()
+
+
+@pytest.mark.parametrize("arguments", [RUN, KOPF_RUN], ids=["placewright run", "kopf run"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_in_order(stage: Stage, arguments: Sequence[str], number: signal.Signals) -> None:
+    names = stage.pods(5)
+    async with process(arguments, stage.sandbox.kubeconfig) as running:
+        await stage.until(lambda: stage.placed(*names))
+        running.send_signal(number)
+        code, output = await ended(running)
+    assert code == 0, output
+    assert "Traceback" not in output
+    assert "nclosed" not in output
+    assert stage.peers() == set()
+    assert stage.bound_twice() == []
+
+
+@pytest.mark.parametrize("arguments", [RUN, KOPF_RUN], ids=["placewright run", "kopf run"])
+async def test_it_can_be_ended_while_the_api_server_is_away(stage: Stage, arguments: Sequence[str]) -> None:
+    stage.sandbox.faults.refuse_connections(3600.0)
+    async with process(arguments, stage.sandbox.kubeconfig) as running:
+        assert running.stdout is not None
+        async with asyncio.timeout(DEADLINE):
+            while b"is away" not in (line := await running.stdout.readline()):
+                assert line, "it ended by itself"
+        running.terminate()
+        code, output = await ended(running)
+    assert code in (0, 1), output  # Kopf calls a startup that was given up an error
+    assert code == 0 or arguments is KOPF_RUN
+
+
+async def test_without_a_cluster_there_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    async with process(RUN, tmp_path / "none") as running:
+        code, output = await ended(running)
+    assert code == 2
+    (line,) = output.splitlines()
+    assert line.startswith("placewright: error: ")
+
+
+async def test_without_the_definitions_there_is_one_line_and_exit_code_2() -> None:
+    async with Sandbox(SandboxOptions()) as sandbox, process(RUN, sandbox.kubeconfig) as running:
+        code, output = await ended(running)
+    assert code == 2
+    assert "apply crds/ first" in output
+    assert "Traceback" not in output
