@@ -18,7 +18,6 @@ from placewright.cli.verdict_table import show_verdict
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
-from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import answer, read_cases
 from placewright.simulate.evaluate import NodeVerdict, Verdict, evaluate_pod
@@ -40,12 +39,7 @@ def register(subparsers: Subparsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print the verdict; exit code 1 when the pod would not be placed."""
     registry = in_tree().extended(installed_plugins())
-    try:
-        if args.cases is not None:
-            return _cases(args.cases, registry)
-        return _one_pod(args, registry)
-    except ProfileError as problem:
-        raise InputError("; ".join(str(problem).splitlines())) from None
+    return _one_pod(args, registry) if args.cases is None else _cases(args.cases, registry)
 
 
 def _cases(path: Path, registry: Registry) -> int:
