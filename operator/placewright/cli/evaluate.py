@@ -16,8 +16,10 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.options import Subparsers
 from placewright.cli.verdict_table import show_verdict
 from placewright.framework.registry import Registry, installed_plugins
+from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
+from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import answer, read_cases
 from placewright.simulate.evaluate import NodeVerdict, Verdict, evaluate_pod
@@ -60,7 +62,8 @@ def _one_pod(args: argparse.Namespace, registry: Registry) -> int:
     world = world_from([*inputs.nodes, *inputs.others, *inputs.pods], ", ".join(str(path) for path in args.file))
     pod = _pending_pod(world, args.pod)
     profile = _profile(args.profile, pod)
-    verdict = evaluate_pod(offline_evaluator(resolve(profile, registry), registry, world.cluster), world.cluster, pod)
+    resolved = _resolve(profile, registry, str(args.profile or "the default profile"))
+    verdict = evaluate_pod(offline_evaluator(resolved, registry, world.cluster), world.cluster, pod)
     if args.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(as_data(pod, profile, verdict))).decode() + "\n")
     else:
@@ -94,6 +97,13 @@ def _profile(path: Path | None, pod: PodInfo) -> SchedulingProfile:
         names = ", ".join(sorted(profile.spec.scheduler_name for profile in profiles)) or "none"
         raise bad_field(f"{path}: schedulerName", names, f"{pod.scheduler_name}, which the pod asks for, or one profile alone")
     return (claiming or profiles)[0]
+
+
+def _resolve(profile: SchedulingProfile, registry: Registry, source: str) -> ResolvedProfile:
+    try:
+        return resolve(profile, registry)
+    except ProfileError as error:
+        raise ProfileError(error.problems, source) from None
 
 
 def as_data(pod: PodInfo, profile: SchedulingProfile, verdict: Verdict) -> dict[str, Any]:
