@@ -219,7 +219,7 @@ class World:
         body = {"metadata": {"name": name, "generation": generation}, "spec": {**enabled, **spec}}
         profile = resolve(convert(body, SchedulingProfile), self._registry)
         self.profiles[profile.scheduler_name] = build_evaluator(
-            profile, self._registry, self.cluster, self.ports, self.queue.nominator
+            profile, self._registry, self.cluster, self.ports, self.queue.nominator, self.scheduler.waiting
         )
         self.queue.reprioritise(profile.scheduler_name, retry_rejected=True)
 

@@ -6,8 +6,10 @@ import logging
 import msgspec
 import pytest
 
-from placewright.framework.interface import PermitResult
-from placewright.framework.status import Code, Status, error, unschedulable
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.interface import CycleState, PermitPlugin, PermitResult
+from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place
 from placewright.scheduler.binding import decision_annotations
@@ -219,6 +221,23 @@ async def test_a_pod_can_be_allowed_before_its_binding_has_begun() -> None:
     found.allow("P0")
     assert await binding is True
     assert not list(world.scheduler.waiting)
+
+
+async def test_a_plugin_finds_the_pods_that_wait_and_lets_them_go_together() -> None:
+    """Two pods are a gang: the second one's Permit allows the first."""
+
+    class Gang(PermitPlugin):
+        name = "Gang"
+
+        def permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitResult:
+            others = list(self.handle.waiting_pods())
+            for other in others:
+                other.allow(self.name)
+            return PermitResult(SUCCESS) if others else waiting(60)
+
+    world = World(Gang).nodes(node("a")).pods(pod("one"), pod("two"))
+    bindings = [world.decide(), world.decide()]
+    assert [await binding for binding in bindings if binding is not None] == [True, True]
 
 
 async def test_every_plugin_that_waits_must_allow() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator, Nominations
-from placewright.framework.interface import Binder, Plugin, RowChecks, Rows
+from placewright.framework.interface import Binder, Plugin, RowChecks, Rows, WaitingForPermit
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status
@@ -17,8 +17,9 @@ from placewright.framework.status import Status
 class ProfileHandle:
     """The `Handle` of one profile's plugins."""
 
-    def __init__(self, cluster: Cluster, binder: Binder, nominations: Nominations) -> None:
+    def __init__(self, cluster: Cluster, binder: Binder, nominations: Nominations, waiting: Iterable[WaitingForPermit]) -> None:
         self._cluster = cluster
+        self._waiting = waiting
         self._binder = binder
         self._nominations = nominations
         self._evaluator: Evaluator | None = None
@@ -36,6 +37,10 @@ class ProfileHandle:
     def nominated_pods(self, node: NodeName) -> Collection[PodInfo]:
         """Pods that preemption made room for on this node and that are not placed yet."""
         return self._nominations.pods_on(node)
+
+    def waiting_pods(self) -> Iterable[WaitingForPermit]:
+        """Placed pods that Permit plugins keep waiting."""
+        return self._waiting
 
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """`Handle.check_row`; raise `RuntimeError` when a plugin asks in its constructor."""
@@ -56,7 +61,12 @@ class ProfileHandle:
 
 
 def build_evaluator(
-    profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], cluster: Cluster, binder: Binder, nominations: Nominations
+    profile: ResolvedProfile,
+    registry: Mapping[str, type[Plugin]],
+    cluster: Cluster,
+    binder: Binder,
+    nominations: Nominations,
+    waiting: Iterable[WaitingForPermit] = (),
 ) -> Evaluator:
-    """One profile generation, ready to evaluate pods."""
-    return ProfileHandle(cluster, binder, nominations).evaluator(profile, registry)
+    """One profile generation, ready to evaluate pods. `waiting` is read anew whenever a plugin asks."""
+    return ProfileHandle(cluster, binder, nominations, waiting).evaluator(profile, registry)

@@ -158,6 +158,9 @@ class Handle(Protocol):
     def nominated_pods(self, node: NodeName) -> Iterable[PodInfo]:
         """Pods that preemption made room for on this node and that are not placed yet."""
 
+    def waiting_pods(self) -> Iterable[WaitingForPermit]:
+        """Placed pods that Permit plugins keep waiting, of all profiles; to be allowed or rejected by those plugins."""
+
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """Run the profile's PreFilter and Filter on one row as the columns stand now (see `Cluster.hypothetically`).
 
@@ -167,6 +170,24 @@ class Handle(Protocol):
 
     def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
         """`check_row` for many rows at once, as far as it can be told together."""
+
+
+class WaitingForPermit(Protocol):
+    """A placed pod that waits; it keeps its room and what was reserved for it."""
+
+    @property
+    def pod(self) -> PodInfo:
+        """The pod."""
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """Plugins that have not allowed it yet."""
+
+    def allow(self, plugin: str) -> None:
+        """This plugin has no objection any more; when none has, the pod is bound."""
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """This plugin refuses: everything is taken back, and the pod waits for the plugin's events."""
 
 
 class Binder(Protocol):
@@ -399,4 +420,5 @@ __all__ = [
     "ScorePlugin",
     "Seconds",
     "Status",
+    "WaitingForPermit",
 ]  # fmt: skip

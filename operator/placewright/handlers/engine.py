@@ -147,7 +147,7 @@ class Engine:
         events = ProfileEvents(self.client, self.replica.identity)
         self.profiles = ProfileKeeper(self.client, self._live, self.queue, lambda: self.leadership.active, events)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
-        self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds)
+        self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership)
         reflectors: list[Reflector[Any]] = [
             Reflector(self.client, source, sink) for source, sink in sources_and_sinks(served, self.intake)
         ]
@@ -171,7 +171,8 @@ class Engine:
     # --- profiles --------------------------------------------------------------------------------------------------------------
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
-        return build_evaluator(profile, self._registry, self.cluster, self._binder, self.queue.nominator)
+        nominator, waiting = self.queue.nominator, self.scheduler.waiting
+        return build_evaluator(profile, self._registry, self.cluster, self._binder, nominator, waiting)
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         active = self._live.by_scheduler_name(scheduler_name)

@@ -15,6 +15,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.retry import Backoff
 from placewright.kube.wire import Bad, Wire
+from placewright.scheduler.ports import Lead
 from placewright.scheduler.reconcile import Reconciler
 
 _logger = logging.getLogger(__name__)
@@ -29,10 +30,11 @@ _QUIET_SECONDS: Final = 2.0
 class UnscheduledPodLister:
     """Runs the reconciler."""
 
-    def __init__(self, client: ApiClient, reconciler: Reconciler, beat_seconds: float) -> None:
+    def __init__(self, client: ApiClient, reconciler: Reconciler, beat_seconds: float, lead: Lead) -> None:
         self.reconciler = reconciler
         self._client = client
         self._beat = beat_seconds
+        self._lead = lead
         self._wire = Wire(Pod)
         self._relisted = asyncio.Event()
 
@@ -45,6 +47,8 @@ class UnscheduledPodLister:
         backoff, failures = Backoff(initial=_QUIET_SECONDS), 0
         while True:
             await self._due()
+            # A replica that stands by hears nothing of Kopf, and needs no repair before it hears again.
+            await self._lead.wait_active()
             try:
                 await self.compare()
             except (RequestError, DecodeError) as problem:
