@@ -5,7 +5,7 @@ import pytest
 from placewright.queue.queued import Place
 from placewright.scheduler.cycle import NoPlacement
 from placewright.scheduler.failures import FailureHandler
-from placewright.scheduler.ports import EventType
+from placewright.scheduler.ports import AlwaysLead, EventType
 
 from .makers import World, node, pod
 from .scripted import room_maker
@@ -14,7 +14,7 @@ NO_PREEMPTION = {"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}
 
 
 def handler(world: World) -> FailureHandler:
-    return FailureHandler(world.queue, world.ports, world.ports)
+    return FailureHandler(world.queue, world.ports, world.ports, AlwaysLead())
 
 
 REJECTED = NoPlacement("0/1 nodes are available: 1 no.", unschedulable_plugins=frozenset({"NodeResourcesFit"}))

@@ -11,7 +11,7 @@ from placewright.framework.status import SUCCESS, Code, Status
 from placewright.queue.queued import Place
 from placewright.scheduler import scheduler as module
 
-from .makers import World, node, pod
+from .makers import REFUSED, World, node, pod
 from .scripted import Script, late_plugin
 
 
@@ -88,6 +88,22 @@ async def test_a_lost_lead_stops_decisions_between_two_pods() -> None:
         await until(lambda: world.scheduler.counts.bound == 1)
         await turns()
         assert world.place("two") is Place.ACTIVE
+
+
+async def test_a_replica_that_lost_the_lead_takes_back_what_it_was_binding_without_a_word() -> None:
+    """The next one may be binding that very pod: a condition from us would be about nothing."""
+    lead = Switch()
+    lead.give()
+    world = World(lead=lead).nodes(node("a")).pods(pod("web").requests(cpu="1"))
+    world.ports.answers["uid-web"] = answer = asyncio.get_running_loop().create_future()
+    async with running(world):
+        await until(lambda: len(world.ports.bound) == 1)
+        lead.active = False
+        answer.set_exception(REFUSED)
+        await until(lambda: world.place("web") is Place.BACKOFF)
+    assert world.requested_cpu("a") == 0
+    assert world.ports.events == []
+    assert world.ports.statuses == []
 
 
 async def test_no_more_bindings_are_begun_than_the_api_server_can_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from placewright.api.pods import PodInfo
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.cycle import NoPlacement
-from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter
+from placewright.scheduler.ports import EventRecorder, EventType, Lead, StatusWriter
 
 _logger = logging.getLogger(__name__)
 
@@ -28,15 +28,19 @@ class FailureHandler:
     queue: SchedulingQueue
     events: EventRecorder
     status: StatusWriter
+    lead: Lead
 
     def handle(self, queued: QueuedPod, failure: NoPlacement) -> PodInfo | None:
-        """Requeue and report; returns the pod as it now waits, or None when it is gone or was replaced meanwhile."""
+        """Requeue and report; returns the pod as it now waits, or None when it is gone, was replaced, or is not ours to see to any more."""
         self.queue.return_unschedulable(queued, failure.unschedulable_plugins, failure.pending_plugins)
         waiting = self.queue.get(queued.uid)
         if waiting is None:
             return None
         pod = waiting.pod
         self._nominate(pod, failure.nominated_node)
+        if not self.lead.active:
+            _logger.info("pod %s: %s; another replica sees to it", pod.key, failure.message)
+            return None
         _logger.log(logging.ERROR if failure.internal else logging.INFO, "pod %s was not placed: %s", pod.key, failure.message)
         self.events.record(pod, EventType.WARNING, FAILED_SCHEDULING, _SCHEDULING, failure.message)
         reason = SCHEDULER_ERROR if failure.internal else UNSCHEDULABLE

@@ -84,7 +84,7 @@ class Scheduler:
         self._evictor = ports.evictor
         self._clock = clock
         self._lead = lead
-        self._failures = FailureHandler(queue, ports.events, ports.status)
+        self._failures = FailureHandler(queue, ports.events, ports.status, lead)
         self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._task_ended = asyncio.Event()
