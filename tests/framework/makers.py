@@ -14,8 +14,8 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
-from placewright.framework.handle import ProfileHandle
-from placewright.framework.interface import Plugin
+from placewright.framework.handle import build_evaluator
+from placewright.framework.interface import Handle, Plugin
 from placewright.framework.registry import Registry
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
@@ -82,15 +82,15 @@ class Scene:
         self.cluster.assume(pod, NodeName(node))
         return self
 
-    def handle(self) -> ProfileHandle:
+    def handle(self) -> Handle:
         """A handle as plugins get it."""
-        return ProfileHandle(self.cluster, NoBinder(), self)
+        return self.evaluator().runtime.queue_sort.handle
 
     def evaluator(self) -> Evaluator:
         """The profile's plugins around this cluster."""
         registry = self.registry.extended(self.extra)
         document = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": self.spec}
-        return self.handle().evaluator(resolve(read_profiles(document, "test")[0], registry), registry)
+        return build_evaluator(resolve(read_profiles(document, "test")[0], registry), registry, self.cluster, NoBinder(), self)
 
     def parts(self, evaluator: Evaluator, evaluation: Evaluation) -> dict[str, dict[str, PluginScore]]:
         """By node that fits, by plugin; `score` was called before."""

@@ -10,15 +10,15 @@ from placewright.api.pods import PodInfo
 from placewright.api.tolerations import first_untolerated, intolerable_preferences
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
-from placewright.framework.interface import BoolColumn, CycleState, IntColumn, MaxNormalised, Rows
-from placewright.framework.status import unresolvable
+from placewright.framework.interface import BoolColumn, CycleState, IntColumn, MaxNormalised, PreScorePlugin, Rows
+from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.constantreason import ConstantReasonFilter
 
 NAME: Final = "TaintToleration"
 REASON: Final = "node(s) had untolerated taint(s)"
 
 
-class TaintToleration(ConstantReasonFilter, MaxNormalised):
+class TaintToleration(ConstantReasonFilter, PreScorePlugin, MaxNormalised):
     """Rejects nodes with an untolerated NoSchedule or NoExecute taint; prefers nodes with fewer untolerated PreferNoSchedule taints."""
 
     name = NAME
@@ -34,6 +34,10 @@ class TaintToleration(ConstantReasonFilter, MaxNormalised):
         """Asked once per distinct taint set."""
         tolerations = pod.pod.spec.tolerations or ()
         return cluster.taints.where(rows, lambda taints: first_untolerated(taints, tolerations) is None)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
+        """Nothing to find out beforehand; the point is there because profiles may name it."""
+        return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """Number of soft taints not tolerated; fewer is better."""

@@ -1,4 +1,7 @@
-"""NodeResourcesFit: the node has what the pod asks for; scored by how full the node would be. Implements PreFilter, Filter, Score."""
+"""NodeResourcesFit: the node has what the pod asks for; scored by how full the node would be.
+
+Implements PreFilter, Filter, PreScore, Score. The Pre points are there because profiles may name them; the columns need neither.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,15 @@ from placewright.framework.interface import (
     CycleState,
     FilterPlugin,
     IntColumn,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
     Reads,
     Rejection,
     Rows,
     ScorePlugin,
 )
-from placewright.framework.status import Status, unresolvable, unschedulable
+from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec
 from placewright.plugins.noderesources.strategies import Load, strategy_score
 
@@ -39,7 +45,7 @@ TOO_MANY_PODS: Final = "Too many pods"
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class NodeResourcesFit(FilterPlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Rejects nodes without room; prefers emptier or fuller ones, as the profile says."""
 
     name = NAME
@@ -49,6 +55,10 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod requests."""
         return frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """Nothing to find out beforehand."""
+        return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where pod count and every requested resource fit."""
@@ -70,6 +80,10 @@ class NodeResourcesFit(FilterPlugin, ScorePlugin):
             short.append(column.requested[rows] > allocatable - amount)
             hopeless |= amount > allocatable
         return _grouped(rows, reasons, [*short, hopeless])
+
+    def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
+        """Nothing to find out beforehand."""
+        return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """0..100 by the profile's scoring strategy."""
