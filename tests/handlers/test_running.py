@@ -6,14 +6,17 @@ import asyncio
 import logging
 import signal
 import warnings
+from pathlib import Path
 from typing import Any
 
 import kopf
 import pytest
 
+from placewright.handlers import lifecycle
+from placewright.handlers import operator as module
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import EngineBroken, run_engine
-from placewright.kube.login import load_config
+from placewright.kube.login import ClusterAccess, load_config
 from placewright.leadership.peering import PeeringMissing
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.server import Sandbox, SandboxOptions
@@ -156,6 +159,36 @@ async def test_what_broke_is_logged(stage: Stage, caplog: pytest.LogCaptureFixtu
             async with asyncio.timeout(DEADLINE):
                 await running.task
     assert "scheduler broke" in caplog.text
+
+
+def test_an_operator_that_broke_has_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def breaks(*_: object) -> None:
+        raise EngineBroken("scheduler was cancelled; the operator ends, to be started again")
+
+    monkeypatch.setattr(module, "_run_until_signal", breaks)
+    monkeypatch.setattr(module, "load_config", lambda *_: ClusterAccess("https://127.0.0.1:1"))
+    monkeypatch.setattr(module.gc, "set_threshold", lambda *_: None)
+    assert module.run() == 1
+    assert "scheduler was cancelled; the operator ends" in caplog.text
+
+
+async def test_under_kopf_run_a_part_that_dies_ends_the_process_by_the_signal_that_kopf_knows(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(lifecycle.signal, "raise_signal", sent.append)
+    async with operator(stage) as running:
+        await stage.until(lambda: running.engine.leadership.active)
+        watching = asyncio.create_task(lifecycle._end_with(running.engine))
+        await asyncio.sleep(0)
+        assert sent == []
+        running.engine._tasks[0].cancel()
+        await watching
+        assert sent == [signal.SIGTERM]
+        with pytest.raises(EngineBroken):
+            await running.task
 
 
 async def test_nothing_is_left_behind(stage: Stage) -> None:
