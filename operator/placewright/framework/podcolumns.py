@@ -167,11 +167,12 @@ class PodColumns:
         moved = any(plugin.reads is Reads.NODE_AND_ITS_PODS and self.summaries[plugin.name] is not None for plugin in plugins)
         if not self._summaries_hold or moved:
             summaries = self.summarise(plugins, state, self.fits)
-            self._summaries_hold = True
             if summaries != self.summaries:
-                self.summaries = summaries
+                # In this order: where scores are out of range, the old totals stay beside the summaries they were made with.
                 self.totals = self._weigh(plugins, state, np.arange(cluster.size), summaries, self.fits)
+                self.summaries, self._summaries_hold = summaries, True
                 return
+            self._summaries_hold = True
         if changed is not None:
             self.totals[changed] = self._weigh(plugins, state, changed, self.summaries, self.fits[changed])
 
