@@ -111,6 +111,10 @@ class Stage:
         self._modify(self._profiles, name, lambda profile: profile["spec"].update(spec))
         return int(self.show_profile(name)["metadata"]["generation"])
 
+    def write_profile_unchecked(self, name: str = "default", **spec: Any) -> None:
+        """Past the schema."""
+        self.sandbox.writes.modify(self._profiles, "", name, lambda profile: profile["spec"].update(spec))
+
     def delete_profile(self, name: str = "default") -> None:
         self.sandbox.writes.delete(self._profiles, "", name, DeleteOptions())
 

@@ -50,15 +50,28 @@ async def test_no_pod_is_lost_or_bound_twice_when(stage: Stage, storm: str) -> N
 
 async def test_a_pod_that_vanished_unseen_leaves_the_queue(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """Deleted while Kopf's watch was broken and its history forgotten: Kopf says nothing, the reconciler does."""
-    stage.pod("big", cpu="8").pod("other", cpu="8")
+    stage.pod("big", cpu="8")
     async with operator(stage) as running:
-        await stage.until(lambda: stage.condition("big") and stage.condition("other"))
+        await stage.until(lambda: stage.condition("big"))
         stage.sandbox.faults.refuse_connections(0.2)
         stage.delete_pod("big")
         stage.sandbox.faults.compact()
         await stage.until(lambda: running.agrees_with(stage))
         assert running.engine.lister.reconciler.repairs.vanished == 1
     assert "reconciler: 0 pods were missed, 1 had vanished" in caplog.text
+
+
+async def test_a_profile_that_vanished_unseen_places_no_more_pods(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    async with operator(stage) as running:
+        await stage.until(lambda: stage.profile_condition("Ready").get("status") == "True")
+        stage.sandbox.faults.refuse_connections(0.2)
+        stage.delete_profile()
+        stage.sandbox.faults.compact()
+        await stage.until(lambda: running.engine._live.by_scheduler_name("placewright") is None)
+        stage.profile()
+        names = stage.pods(2)
+        await stage.until(lambda: stage.placed(*names))
+    assert "profile default was deleted: pods of schedulerName 'placewright' wait" in caplog.text
 
 
 async def test_room_of_pods_that_vanished_unseen_is_free_again(stage: Stage) -> None:

@@ -121,3 +121,17 @@ async def test_pods_of_a_deleted_profile_wait_until_it_is_made_again(stage: Stag
         stage.profile(weights={"ImageLocality": 9})
         await stage.until(lambda: stage.placed(name))
         await stage.until(lambda: stage.profile_condition("Ready").get("status") == "True")
+
+
+async def test_an_unreadable_profile_is_refused_and_can_be_deleted(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """A server that checks the schema would not let it pass; the definition may be older than the operator."""
+    async with operator(stage) as running:
+        await stage.until(lambda: stage.profile_condition("Ready").get("status") == "True")
+        profiles = running.engine.profiles
+        stage.write_profile_unchecked(weights="heavy")
+        await stage.until(lambda: "profile default: generation 2 is refused: SchedulingProfile: Expected" in caplog.text)
+        names = stage.pods(1)
+        await stage.until(lambda: stage.placed(*names))
+        stage.delete_profile()
+        await stage.until(lambda: not profiles._seen)
+        assert running.engine._live.by_scheduler_name("placewright") is None

@@ -147,9 +147,10 @@ class Engine:
         events = ProfileEvents(self.client, self.replica.identity)
         self.profiles = ProfileKeeper(self.client, self._live, self.queue, lambda: self.leadership.active, events)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
-        self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership)
+        self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
         reflectors: list[Reflector[Any]] = [
-            Reflector(self.client, source, sink) for source, sink in sources_and_sinks(served, self.intake)
+            Reflector(self.client, source, sink)
+            for source, sink in sources_and_sinks(served, self.intake, self.lister.pods_listed)
         ]
         self._reflectors = Reflectors(reflectors)
 

@@ -17,7 +17,8 @@ from placewright.api.profile import QueueSizes, SchedulingProfile
 from placewright.framework.evaluation import Evaluator
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
-from placewright.kube.profiles import ProfileEvents, patch_status, profile_path
+from placewright.kube.profiles import PROFILES_PATH, ProfileEvents, patch_status, profile_path
+from placewright.kube.wire import Wire
 from placewright.profiles.live import LiveProfiles
 from placewright.profiles.standing import Reason, Standing, status_of
 from placewright.queue.queue import SchedulingQueue
@@ -55,6 +56,7 @@ class ProfileKeeper:
         self._announced: dict[str, Standing] = {}
         self._unreadable: dict[str, Standing] = {}
         self._changed = asyncio.Event()
+        self._wire = Wire(SchedulingProfile)
 
     def apply(self, profile: SchedulingProfile) -> None:
         """A profile appeared or changed."""
@@ -72,16 +74,26 @@ class ProfileKeeper:
             _logger.info("profile %s: %s", name, standing.message)
         self._changed.set()
 
-    def remove(self, profile: SchedulingProfile) -> None:
-        """A profile was deleted: its pods wait."""
-        name = profile.metadata.name
-        outcome = self._live.remove(name, profile.metadata.uid or None)
-        if not outcome.changed:
+    def remove(self, name: str, uid: str) -> None:
+        """A profile was deleted: its pods wait. An object of that name with another uid is another profile, and stays."""
+        seen = self._seen.get(name)
+        if seen is None or seen.metadata.uid != uid:
             return
-        _logger.warning("profile %s was deleted: pods of schedulerName %r wait", name, profile.spec.scheduler_name)
+        active = next((swap for swap in self._live.remove(name, uid).swaps if swap.after is None), None)
+        if active is not None:
+            _logger.warning("profile %s was deleted: pods of schedulerName %r wait", name, active.scheduler_name)
         for memory in (self._seen, self._conditions, self._written, self._announced, self._unreadable):
             memory.pop(name, None)
         self._changed.set()
+
+    async def compare(self) -> None:
+        """Remove profiles that are gone although no watch said so; raises `RequestError` or `DecodeError`."""
+        known = {name: profile.metadata.uid for name, profile in self._seen.items()}
+        page = self._wire.page(await self._client.get(PROFILES_PATH))
+        listed = {item.metadata.name: item.metadata.uid for item in page.items}
+        for name, uid in known.items():
+            if listed.get(name) != uid:
+                self.remove(name, uid)
 
     def refuse_unreadable(self, metadata: ObjectMeta, problem: str) -> None:
         """A profile does not even have the shape of one: the last good generation stays in effect."""

@@ -10,6 +10,7 @@ from typing import Final
 from placewright.api.decode import DecodeError
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
+from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.sinks import readable_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
@@ -30,16 +31,17 @@ _QUIET_SECONDS: Final = 2.0
 class UnscheduledPodLister:
     """Runs the reconciler."""
 
-    def __init__(self, client: ApiClient, reconciler: Reconciler, beat_seconds: float, lead: Lead) -> None:
+    def __init__(self, client: ApiClient, reconciler: Reconciler, beat_seconds: float, lead: Lead, profiles: ProfileKeeper) -> None:
         self.reconciler = reconciler
         self._client = client
         self._beat = beat_seconds
         self._lead = lead
+        self._profiles = profiles
         self._wire = Wire(Pod)
         self._relisted = asyncio.Event()
 
-    def kopf_lists(self) -> None:
-        """Kopf shows a pod out of a list of its own: compare when it is done."""
+    def pods_listed(self) -> None:
+        """A watch was begun anew, Kopf's or our own: compare when it has gone quiet."""
         self._relisted.set()
 
     async def run(self) -> None:
@@ -51,6 +53,7 @@ class UnscheduledPodLister:
             await self._lead.wait_active()
             try:
                 await self.compare()
+                await self._profiles.compare()
             except (RequestError, DecodeError) as problem:
                 _logger.info("reconciler: the comparison is put off: %s", problem)
                 await asyncio.sleep(backoff.delay(failures))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
 from placewright.api.objects import (
@@ -52,8 +52,10 @@ def readable_pod(pod: Pod) -> PodInfo | None:
 class AssignedPodSink:
     """News of pods on nodes."""
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: Intake, listed: Callable[[], None]) -> None:
+        """`listed`: called after every list; what broke this watch may have broken Kopf's, which does not say so."""
         self._intake = intake
+        self._listed = listed
 
     def changed(self, old: Pod | None, new: Pod) -> None:
         """Appeared or changed."""
@@ -65,7 +67,8 @@ class AssignedPodSink:
         self._intake.assigned_pod_gone(old.metadata.uid)
 
     def synced(self) -> None:
-        """Nothing to do: the columns are right after every event."""
+        """The columns are right after every event; others may want to look."""
+        self._listed()
 
 
 class NodeSink:
@@ -104,10 +107,12 @@ class ClusterObjectSink(Generic[C]):
         """Nothing to do."""
 
 
-def sources_and_sinks(served: ServedResources, intake: Intake) -> Iterator[tuple[Source[Any], Sink[Any]]]:
+def sources_and_sinks(
+    served: ServedResources, intake: Intake, pods_listed: Callable[[], None]
+) -> Iterator[tuple[Source[Any], Sink[Any]]]:
     """What to reflect on this API server; what it does not serve is left out and said once."""
     yield Source("/api/v1/nodes", Node), NodeSink(intake)
-    yield Source("/api/v1/pods", Pod, field_selector=ASSIGNED_PODS), AssignedPodSink(intake)
+    yield Source("/api/v1/pods", Pod, field_selector=ASSIGNED_PODS), AssignedPodSink(intake, pods_listed)
     for wanted, kind in _OTHERS:
         path = served.find(wanted)
         if path is not None:

@@ -31,7 +31,7 @@ async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None
     if pod is None:
         return
     if is_listed(event):
-        engine.lister.kopf_lists()
+        engine.lister.pods_listed()
     if event["type"] == "DELETED":
         engine.intake.unscheduled_pod_gone(pod)
     else:
@@ -45,9 +45,13 @@ async def profile_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> 
     try:
         profile = convert(event["object"], SchedulingProfile)
     except DecodeError as problem:
-        engine.profiles.refuse_unreadable(convert(event["object"]["metadata"], ObjectMeta), str(problem))
+        metadata = convert(event["object"]["metadata"], ObjectMeta)
+        if event["type"] == "DELETED":
+            engine.profiles.remove(metadata.name, metadata.uid)
+        else:
+            engine.profiles.refuse_unreadable(metadata, str(problem))
         return
     if event["type"] == "DELETED":
-        engine.profiles.remove(profile)
+        engine.profiles.remove(profile.metadata.name, profile.metadata.uid)
     else:
         engine.profiles.apply(profile)
