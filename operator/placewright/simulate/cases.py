@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.profile import SchedulingProfile
@@ -21,20 +23,25 @@ from placewright.simulate.world import offline_evaluator, world_from
 def read_cases(path: Path) -> Iterator[dict[str, Any]]:
     """The cases of a `.jsonl` or `.jsonl.gz` file, in order; raise `InputError` with the line of one that is not a case."""
     opener = gzip.open if path.suffix == ".gz" else open
+    number = 0
     try:
         with opener(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _case(line, f"{path}:{number}")
+    except UnicodeDecodeError as problem:
+        raise bad_field(f"{path}:{number + 1}", f"the byte 0x{problem.object[problem.start]:02x}", "text in UTF-8") from None
+    except (EOFError, zlib.error) as problem:
+        raise InputError(f"{path}: cannot be unpacked: {problem}") from None
     except OSError as problem:
         raise InputError(f"{path}: cannot be read: {problem.strerror or problem}") from None
 
 
 def _case(line: str, where: str) -> dict[str, Any]:
     try:
-        case: dict[str, Any] = json.loads(line)
-    except json.JSONDecodeError as problem:
-        raise bad_field(where, problem.msg, "one JSON object a line") from None
+        case: dict[str, Any] = msgspec.json.decode(line)  # refuses half surrogates, which no terminal could show
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError) as problem:
+        raise bad_field(where, str(problem), "one JSON object a line") from None
     for key, kind in (("id", str), ("objects", list), ("namespace", str), ("pod", str)):
         if not isinstance(case, dict) or not isinstance(case.get(key), kind):
             raise bad_field(f"{where}: {key}", case.get(key) if isinstance(case, dict) else case, f"a {kind.__name__}")

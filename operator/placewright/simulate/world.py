@@ -36,12 +36,14 @@ class World:
 
     def add(self, manifest: Mapping[str, Any], where: str) -> None:
         """Add one object; kinds that placement does not look at are passed over. Raises `InputError` naming the object and the field."""
+        if not isinstance(manifest, Mapping):
+            raise bad_field(where, manifest, "objects, each a mapping with kind and metadata")
         kind = manifest.get("kind")
         try:
             if kind == "Node":
                 self.cluster.set_node(convert(manifest, Node))
             elif kind == "Pod":
-                self._add_pod(PodInfo(_with_uid(convert(manifest, Pod))))
+                self._add_pod(PodInfo(_identified(convert(manifest, Pod))))
             elif isinstance(kind, str) and kind in _OTHER_KINDS:
                 self.cluster.objects.put(convert(manifest, _OTHER_KINDS[kind]))
         except (DecodeError, QuantityError) as problem:
@@ -56,13 +58,13 @@ class World:
             self.pending[pod.key] = pod
 
 
-def _with_uid(pod: Pod) -> Pod:
-    """Manifests that people write have no uid; the columns tell pods apart by it."""
+def _identified(pod: Pod) -> Pod:
+    """Manifests that people write have no uid, and maybe no namespace; the columns tell pods apart by the uid."""
     meta = pod.metadata
-    if meta.uid:
+    if meta.uid and meta.namespace:
         return pod
     namespace = meta.namespace or "default"
-    return replace(pod, metadata=replace(meta, namespace=namespace, uid=f"{namespace}/{meta.name}"))
+    return replace(pod, metadata=replace(meta, namespace=namespace, uid=meta.uid or f"{namespace}/{meta.name}"))
 
 
 def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> World:

@@ -1,0 +1,99 @@
+"""`placewright bench` on sizes that take no time; no test asserts a time."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placewright.cli import bench
+from placewright.cli.bench_end_to_end import EndToEnd, cpu_seconds, resident_bytes
+from placewright.cli.main import main
+from placewright.simulate import benchmark
+from placewright.simulate.benchmark import WORKLOADS, Measurement, openb_mix
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hardly any warm-up."""
+    monkeypatch.setattr(benchmark, "WARM_UP", 3)
+
+
+def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["bench", *arguments]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+@pytest.mark.usefixtures("short")
+def test_decisions_are_measured_for_every_workload_and_size(capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(output(capsys, "decisions", "--nodes", "2,3", "--pods", "5", "-o", "json"))
+    assert [(row["workload"], row["nodes"], row["pods"]) for row in data] == [(w, n, 5) for w in WORKLOADS for n in (2, 3)]
+    for row in data:
+        assert len(row["seconds"]) == benchmark.RUNS
+        assert row["placed"] + row["pending"] == 5
+        assert row["per_second"] > 0
+
+
+@pytest.mark.usefixtures("short")
+def test_the_table_has_a_line_a_measurement(capsys: pytest.CaptureFixture[str]) -> None:
+    out = output(capsys, "decisions", "--nodes", "2", "--pods", "5")
+    assert all(workload in out for workload in WORKLOADS)
+    assert "decisions/s" in out
+
+
+def test_the_median_run_counts() -> None:
+    measured = Measurement("w", 1, 100, 100, 0, (9.0, 0.5, 1.0))
+    assert (measured.per_second, measured.microseconds) == (100.0, 10_000.0)
+
+
+def test_a_workload_is_the_same_every_time_and_varied() -> None:
+    assert openb_mix(50) == openb_mix(50)
+    assert len({json.dumps(pod["spec"]["containers"]) for pod in openb_mix(500)}) > 50
+
+
+@pytest.mark.parametrize("output_format", ["json", "table"])
+def test_what_was_measured_end_to_end_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output_format: str
+) -> None:
+    measured = EndToEnd(2, 1, 3, 3, 1234.5, 0.010, 0.020, 0.3, 0.6, 50_000_000)
+    asked: list[tuple[int, ...]] = []
+
+    async def measure(*sizes: int) -> EndToEnd:
+        asked.append(sizes)
+        return measured
+
+    monkeypatch.setattr(bench, "measure_end_to_end", measure)
+    out = output(capsys, "end-to-end", "--nodes", "2", "--pods", "3", "--assigned", "1", "-o", output_format)
+    assert asked == [(2, 3, 1)]
+    if output_format == "json":
+        assert json.loads(out)["per_second"] == 1234.5
+    else:
+        assert "1,23" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["decisions", "--nodes", "0"], "found '0'; allowed a whole number from 1 to"),
+        (["decisions", "--nodes", "1,,2"], "found ''; allowed a whole number"),
+        (["decisions", "--nodes", "\u0663"], "allowed a whole number"),
+        (["decisions", "--pods", "9" * 50], "allowed a whole number"),
+        (["end-to-end", "--assigned", "-1"], "--assigned"),
+        ([], "required: BENCHMARK"),
+    ],
+)
+def test_wrong_sizes_are_one_line(capsys: pytest.CaptureFixture[str], arguments: list[Any], said: str) -> None:
+    assert main(["bench", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_what_a_process_uses_is_read_and_one_that_is_gone_uses_nothing() -> None:
+    assert cpu_seconds(os.getpid()) > 0 or not Path("/proc/self/stat").exists()
+    assert resident_bytes(os.getpid()) > 1_000_000 or not Path("/proc/self/statm").exists()
+    assert (cpu_seconds(2**30), resident_bytes(2**30)) == (0.0, 0)
