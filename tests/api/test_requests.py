@@ -9,7 +9,14 @@ import pytest
 from placewright.api.decode import convert
 from placewright.api.objects import PodSpec
 from placewright.api.quantity import QuantityError
-from placewright.api.requests import canonical, is_extended_resource, is_scalar_resource, pod_requests, scoring_requests
+from placewright.api.requests import (
+    canonical,
+    is_extended_resource,
+    is_scalar_resource,
+    pod_requests,
+    scoring_requests,
+    scoring_requests_of_containers,
+)
 
 MIB = 1024 * 1024
 
@@ -76,6 +83,11 @@ def test_extended_resources_are_not_set_for_the_pod_as_a_whole() -> None:
 )
 def test_scoring_counts_silent_containers_with_a_default(found: PodSpec, expected: tuple[int, int]) -> None:
     assert scoring_requests(found) == expected
+
+
+def test_what_containers_alone_ask_for_knows_nothing_of_the_pod_as_a_whole() -> None:
+    found = spec(asks(cpu="1"), {}, resources={"requests": {"cpu": "9", "memory": "1"}}, overhead={"cpu": "100m"})
+    assert scoring_requests_of_containers(found) == {"cpu": 1200, "memory": 400 * MIB}
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from framework.makers import node, pod
-from placewright.api.objects import NodeName
+from placewright.api.objects import ContainerImage, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.cluster import AssumeError, Cluster, Placement
@@ -190,14 +191,16 @@ def test_pods_outlive_their_node_and_are_counted_again_when_it_returns() -> None
 
 
 def test_a_row_is_used_again_and_shows_nothing_of_the_node_before() -> None:
-    found = Cluster()
+    found, images = Cluster(), (ContainerImage(names=("img",), size_bytes=1),)
     tainted = node("old", labels={"zone": "z"}, taints=[{"key": "k", "effect": "NoSchedule"}], cordoned=True, **{"vendor.com/gpu": "4"})
-    found.set_node(tainted)
+    found.set_node(msgspec.structs.replace(tainted, status=msgspec.structs.replace(tainted.status, images=images)))
+    assert found.images.get("img") is not None
     found.label("zone")
     found.set_pod(standing(pod("p", cpu="1", spec=PORT), "old"))
     found.remove_node(NodeName("old"))
     assert found.names == [None]
     assert not found.present.any()
+    assert found.images.get("img") is None
     found.set_node(node("new"))
     assert row_of(found, "new") == 0
     assert found.label("zone").get(0) is None

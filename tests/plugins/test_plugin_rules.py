@@ -79,6 +79,23 @@ def test_a_falling_shape_is_cut_towards_zero() -> None:
     assert list(found) == [100, 97, 4, 0, 25, 50]
 
 
+def test_the_score_of_resources_leaves_out_what_is_said_of_the_pod_as_a_whole_and_the_filter_does_not() -> None:
+    whole = {"resources": {"requests": {"cpu": "2", "memory": "12Gi"}}}
+    scene = Scene().with_nodes(node("a"), node("b"))
+    evaluator = scene.evaluator()
+
+    def raw(one: PodInfo) -> int:
+        evaluation = evaluator.evaluate(one)
+        evaluator.score(evaluation)
+        return scene.parts(evaluator, evaluation)["a"]["NodeResourcesFit"].raw
+
+    assert raw(pod("p", cpu="1", spec=whole)) == raw(pod("q", cpu="1"))
+    assert raw(pod("p", cpu="1", spec=whole)) != raw(pod("p", cpu="2", spec=whole))
+    assert evaluator.evaluate(pod("p", spec={"resources": {"requests": {"cpu": "5"}}})).count == 0
+    scene.place(pod("standing", spec=whole), "a")
+    assert scene.cluster.scoring_cpu[0] == 2000, "on its node it counts as a whole"
+
+
 def prefer(**term: Any) -> dict[str, Any]:
     preferred = [{"weight": 1, "preference": {"matchExpressions": [{"key": "k", **term}]}}]
     return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}

@@ -55,18 +55,22 @@ def in_column_units(name: str, nanos: int) -> int:
 
 def pod_requests(spec: PodSpec) -> dict[str, int]:
     """The pod's effective request per resource, in column units; resources nobody counts are left out."""
-    total = _total(spec, {})
+    total = _total(spec, {}, _pod_level(spec))
     return {name: in_column_units(name, value) for name, value in total.items() if is_native_or_scalar(name)}
 
 
 def scoring_requests(spec: PodSpec) -> tuple[int, int]:
     """(milli-CPU, bytes of memory) with the defaults for containers that ask for nothing: kube-scheduler's `NonZeroRequested`."""
-    total = _total(spec, _SCORING_DEFAULTS)
+    total = _total(spec, _SCORING_DEFAULTS, _pod_level(spec))
     return ceil_milli(total.get(CPU, 0)), ceil_units(total.get(MEMORY, 0))
 
 
-def _total(spec: PodSpec, defaults: Mapping[str, int]) -> Nanos:
-    at_pod_level = _pod_level(spec)
+def scoring_requests_of_containers(spec: PodSpec) -> dict[str, int]:
+    """The same for every resource, in column units, as if nothing were said of the pod as a whole."""
+    return {name: in_column_units(name, value) for name, value in _total(spec, _SCORING_DEFAULTS, {}).items()}
+
+
+def _total(spec: PodSpec, defaults: Mapping[str, int], at_pod_level: Mapping[str, int]) -> Nanos:
     defaults = {name: value for name, value in defaults.items() if name not in at_pod_level}
     total: Nanos = {}
     for container in spec.containers or ():

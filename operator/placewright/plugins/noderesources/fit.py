@@ -20,6 +20,7 @@ from placewright.api.requests import (
     canonical,
     is_extended_resource,
     is_scalar_resource,
+    scoring_requests_of_containers,
 )
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
@@ -54,7 +55,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod requests."""
-        return frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
+        signature = frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
+        return signature if pod.pod.spec.resources is None else (signature, frozenset(_bid(pod).items()))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Nothing to find out beforehand."""
@@ -88,7 +90,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """0..100 by the profile's scoring strategy."""
         strategy = self.args.scoring_strategy
-        loads = [load for spec in strategy.resources if (load := _load(spec, pod, cluster, rows)) is not None]
+        bid = _bid(pod)
+        loads = [load for spec in strategy.resources if (load := _load(spec, bid, cluster, rows)) is not None]
         return strategy_score(strategy, loads, len(rows))
 
     def events(self) -> Sequence[EventInterest]:
@@ -140,18 +143,21 @@ def _pod_left_a_node(_pod: PodInfo, old: Any, _new: Any) -> Hint:
     return Hint.QUEUE if was_placed else Hint.SKIP
 
 
-def _load(spec: ResourceSpec, pod: PodInfo, cluster: Cluster, rows: Rows) -> Load | None:
+def _bid(pod: PodInfo) -> Mapping[str, int]:
+    """What the score takes the pod to ask for. kube-scheduler 1.36 leaves out here what is said of the pod as a whole; filters do not."""
+    if pod.pod.spec.resources is not None:
+        return scoring_requests_of_containers(pod.pod.spec)
+    return {**pod.requests, CPU: pod.scoring_cpu, MEMORY: pod.scoring_memory}
+
+
+def _load(spec: ResourceSpec, bid: Mapping[str, int], cluster: Cluster, rows: Rows) -> Load | None:
     """The resource as the pod would leave it, or None when it does not count for this pod."""
     column = cluster.resources.column(spec.name)
-    if spec.name == CPU:
-        requested = cluster.scoring_cpu[rows] + pod.scoring_cpu
-    elif spec.name == MEMORY:
-        requested = cluster.scoring_memory[rows] + pod.scoring_memory
-    else:
-        own = pod.requests.get(spec.name, 0)
-        if own == 0 and is_scalar_resource(spec.name):
-            return None
-        requested = column.requested[rows] + own
+    own = bid.get(spec.name, 0)
+    if own == 0 and is_scalar_resource(spec.name):
+        return None
+    used = {CPU: cluster.scoring_cpu, MEMORY: cluster.scoring_memory}.get(spec.name, column.requested)
+    requested = used[rows] + own
     capacity = column.allocatable[rows]
     return Load(requested, capacity, capacity > 0, spec.weight or 1)
 
