@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from framework.scalar_model import Model, Part, Profile, Said
 from framework.worlds import EVENTS, Dice, LiveNominations, TwinWorld, pod_object, profile_spec
+from placewright.api.objects import NodeName
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster import cluster as cluster_room
 from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.handle import build_evaluator
 from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.status import Status
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
@@ -41,16 +43,16 @@ def verdicts(evaluator: Evaluator, evaluation: Evaluation, world: TwinWorld) -> 
     """By node, as the columns have it; a node that no rejection names fits."""
     diagnosis = evaluator.diagnose(evaluation)
     names = world.cluster.names
-    said: dict[str, Said | None] = {str(names[row]): None for row in world.cluster.rows()}
+    found: dict[str, Said | None] = {str(names[row]): None for row in world.cluster.rows()}
     if diagnosis.absent is not None:
-        said = dict.fromkeys(said, Said(diagnosis.absent.code.value, diagnosis.absent.plugin, diagnosis.absent.reasons))
+        found = dict.fromkeys(found, said(diagnosis.absent))
     for status, rows in diagnosis.rejections:
         for row in rows:
-            assert said[str(names[row])] is None, "a row was rejected twice"
-            said[str(names[row])] = Said(status.code.value, status.plugin, tuple(sorted(status.reasons)))
-    assert {name for name, verdict in said.items() if verdict is None} == {names[row] for row in np.flatnonzero(evaluation.feasible)}
+            assert found[str(names[row])] is None, "a row was rejected twice"
+            found[str(names[row])] = said(status)
+    assert {name for name, verdict in found.items() if verdict is None} == {names[row] for row in np.flatnonzero(evaluation.feasible)}
     assert evaluation.count == int(evaluation.feasible.sum())
-    return said
+    return found
 
 
 def parts(evaluator: Evaluator, evaluation: Evaluation, world: TwinWorld) -> dict[str, dict[str, Part]]:
@@ -72,6 +74,23 @@ def answer(evaluator: Evaluator, world: TwinWorld, pod: dict[str, Any]) -> tuple
     return said, parts(evaluator, evaluation, world) if evaluation.count else {}
 
 
+def said_of_rows(evaluator: Evaluator, world: TwinWorld, pod: dict[str, Any], one: str) -> tuple[Said | None, dict[str, Said | None]]:
+    """What preemption would hear: of one row alone, and of all rows together as far as that can be told."""
+    asked, names = pod_object(pod), world.cluster.names
+    row = world.cluster.row(NodeName(one))
+    assert row is not None
+    status = evaluator.check_row(asked, row)
+    checks = evaluator.check_rows(asked, world.cluster.rows())
+    together: dict[str, Said | None] = {str(names[row]): None for row in world.cluster.rows()} if checks.complete else {}
+    for rejection, rows in checks.rejections:
+        together |= {str(names[row]): said(rejection) for row in rows}
+    return said(status), together
+
+
+def said(status: Status) -> Said | None:
+    return None if status.ok else Said(status.code.value, status.plugin, tuple(sorted(status.reasons)))
+
+
 def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length: int) -> None:
     """Let things happen; after each, one long-lived evaluator, a fresh one, and the model (if any) must agree about a pod."""
     with patch.object(cluster_room, "_FIRST_CAPACITY", 2):  # so that the columns also grow
@@ -87,6 +106,11 @@ def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length:
         if model_of is not None:
             model = Model(model_of, world.nodes, world.pods.values(), world.nominated)
             assert found == (model.verdicts(pod), model.scores(pod))
+        if world.nodes:
+            one = dice.choice(sorted(world.nodes))
+            alone, together = said_of_rows(evaluator, world, pod, one)
+            assert alone == found[0][one]
+            assert together.items() <= found[0].items()
         assert found == answer(evaluator_of(profile, world), world, pod)
 
 
