@@ -90,8 +90,10 @@ def test_nodes_outside_what_pre_filter_leaves_are_told_who_left_them_out(monkeyp
         (
             {"First": only("a"), "Second": only("b")},
             "node(s) didn't satisfy plugin(s) [First Second] simultaneously",
-            {"First"},
+            {"First", "Second"},
         ),
+        ({"First": only(), "Second": PreFilterResult(unresolvable("never asked"))}, "node(s) didn't satisfy plugin First", {"First"}),
+        ({"First": PreFilterResult(unschedulable("one")), "Second": only()}, "node(s) didn't satisfy plugin Second", {"Second"}),
     ],
 )
 def test_plugins_that_leave_no_node_between_them_refuse_the_pod(

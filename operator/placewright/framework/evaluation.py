@@ -125,7 +125,8 @@ class Evaluator:
         state = CycleState(dict(columns.data))
         refusal, candidates, narrowed_by = self._pre_filter(state, pod, columns)
         if refusal is not None:
-            return Evaluation(pod, state, columns, np.zeros(self._cluster.size, np.bool_), 0, refusal)
+            nowhere = np.zeros(self._cluster.size, np.bool_)
+            return Evaluation(pod, state, columns, nowhere, 0, refusal, None, candidates, narrowed_by)
         columns.refresh_filters(state, pod, self._cluster)
         feasible = columns.fits
         for plugin in self.runtime.filter:
@@ -178,8 +179,8 @@ class Evaluator:
             if result.nodes is not None:
                 narrowed_by.append(plugin.name)
                 candidates = result.nodes if candidates is None else candidates & result.nodes
-        if refusal is None and candidates is not None and not candidates:
-            refusal = _nothing_left(narrowed_by)
+                if not candidates:
+                    return _nothing_left(narrowed_by), candidates, tuple(narrowed_by)
         return refusal, candidates, tuple(narrowed_by)
 
     def _rows_named(self, names: Iterable[NodeName]) -> BoolColumn:
@@ -357,6 +358,8 @@ class Evaluator:
             diagnosis.absent = evaluation.refusal
             diagnosis.prefilter_message = evaluation.refusal.message
             _blame(diagnosis, evaluation.refusal)
+            if evaluation.candidates is not None and not evaluation.candidates:
+                diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)  # each of them could leave another node
             return diagnosis
         remaining = self._cluster.present.copy()
         for row, status in (evaluation.beside_nominated or {}).items():
