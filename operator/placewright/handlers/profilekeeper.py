@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ from placewright.queue.queue import SchedulingQueue
 _logger = logging.getLogger(__name__)
 
 _BEAT_SECONDS: Final = 1.0
+#: After so many beats without any profile it is said that nothing will happen.
+_PATIENT_BEATS: Final = 5
 
 #: Reasons of events about profiles.
 ACTIVE: Final = "ProfileActive"
@@ -106,11 +109,13 @@ class ProfileKeeper:
 
     async def run(self) -> None:
         """Write status and announce changes, on change and at every beat, until cancelled."""
-        while True:
+        for beat in itertools.count():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_BEAT_SECONDS):
                     await self._changed.wait()
             self._changed.clear()
+            if beat == _PATIENT_BEATS and not self._seen:
+                _logger.warning("there is no SchedulingProfile: no pod is placed until one is applied, such as manifests/base/profile.yaml")
             if self._may_write():
                 for standing in self._standings():
                     await self._report(standing)
