@@ -335,9 +335,21 @@ async def test_the_watch_that_shows_it_on_another_node_frees_ours() -> None:
     assert world.ports.events == [], "we did not assign it"
 
 
+async def test_a_pod_that_left_the_watch_while_nobody_knows_may_be_bound_and_keeps_its_room() -> None:
+    world = await unknown_outcome()
+    world.intake.unscheduled_pod_gone(pod("web").info())  # shown as it was before, without a node
+    assert world.node_of("web") == "a"
+    assert world.requested_cpu("a") == 1000
+    world.pods(pod("web").requests(cpu="1").on("a"))
+    assert world.requested_cpu("a") == 1000
+    assert world.ports.reasons("web") == ["Scheduled"]
+    assert not world.binding.unresolved
+
+
 async def test_a_pod_deleted_while_nobody_knows_lets_go_of_everything() -> None:
     world = await unknown_outcome()
     world.intake.unscheduled_pod_gone(pod("web").info())
+    world.intake.pod_gone("uid-web")
     assert taken_back(world)
     assert len(world.queue) == 0
     assert not world.binding.unresolved

@@ -134,12 +134,12 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     def write_binding(self, found: Truth, on: str) -> None:
         assert not found.node, "bound twice"
+        before = found.info()  # what the watch of unscheduled pods shows of a pod that leaves it: the object as it was
         found.node = on
         self.made += 1
         found.version = self.made
         self.bindings.setdefault(found.uid, []).append(on)
-        info = found.info()
-        self.later("unscheduled", found.name, lambda: self.world.intake.unscheduled_pod_gone(info))
+        self.later("unscheduled", found.name, lambda: self.world.intake.unscheduled_pod_gone(before))
         self.tell("assigned", found)
 
     def fits(self, wanted: Truth, on: str) -> bool:

@@ -34,6 +34,8 @@ async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None
         engine.lister.pods_listed()
     if event["type"] == "DELETED":
         engine.intake.unscheduled_pod_gone(pod)
+        if pod.uid in engine.scheduler.binding.unresolved:
+            engine.lister.pods_listed()  # bound or deleted: only asking tells
     else:
         engine.intake.unscheduled_pod(pod)
 

@@ -64,17 +64,22 @@ class Intake:
         # Otherwise it is bound already and this is old news: the watch of assigned pods was faster.
 
     def unscheduled_pod_gone(self, pod: PodInfo) -> None:
-        """A pod left the watch of unscheduled pods: bound (its object says where), finished, or deleted."""
+        """A pod left the watch of unscheduled pods: bound, finished, or deleted.
+
+        The API server may show it as it was before, without a node, whatever happened. So a Binding of unknown outcome keeps its room on
+        the node until the watch of assigned pods, or the reconciler, tells.
+        """
         self._leaves(pod.uid)
         if pod.node_name:
             self._binding.resolve(pod.uid, pod.node_name)
         else:
-            self._removed(pod.uid)
+            self._stop_waiting(pod.uid)
 
     def pod_gone(self, uid: str) -> None:
         """There is no such pod any more, wherever it was."""
         self._leaves(uid)
-        self._removed(uid)
+        self._stop_waiting(uid)
+        self._binding.resolve(uid, None)
         self.assigned_pod_gone(uid)
 
     def _leaves(self, uid: str) -> None:
@@ -82,12 +87,10 @@ class Intake:
         if self.departed is not None:
             self.departed.add(uid)
 
-    def _removed(self, uid: str) -> None:
-        """A pod without a node is gone: it waits for no permission, and a Binding whose answer got lost does not exist."""
+    def _stop_waiting(self, uid: str) -> None:
         waiting = self._binding.waiting.get(uid)
         if waiting is not None:
             waiting.reject("", "removed")
-        self._binding.resolve(uid, None)
 
     # --- pods on nodes ---------------------------------------------------------------------------------------------------------
 
