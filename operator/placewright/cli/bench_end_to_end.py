@@ -25,11 +25,11 @@ from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
 from placewright.sandbox.process import SandboxProcess
 from placewright.simulate.inputs import Inputs
-from placewright.simulate.workload import mixed_nodes, mixed_pods
+from placewright.simulate.workload import mixed_nodes, mixed_pods, plain_pods
 
 Manifest = dict[str, Any]
 
-WARM_UP: Final = 50
+WARM_UP: Final = 10
 _READY_SECONDS: Final = 120.0
 _RUN_SECONDS: Final = 900.0
 _LOOK_SECONDS: Final = 0.05
@@ -103,11 +103,8 @@ def _assigned_pods(nodes: Sequence[Manifest], count: int) -> list[Manifest]:
 
 
 async def _warm_up(client: ApiClient, feed: Feed) -> None:
-    """A few pods first: once they are placed, the operator has read the whole cluster."""
-    pods = mixed_pods(WARM_UP, seed=2)
-    for number, pod in enumerate(pods):
-        pod["metadata"]["name"] = f"warm-up-{number:03d}"
-    await _create(feed, pods)
+    """A few small pods first: once they are placed, the operator has read the whole cluster."""
+    await _create(feed, plain_pods(WARM_UP))
     unplaced = {"fieldSelector": "spec.nodeName=", "limit": "1"}
     async with asyncio.timeout(_READY_SECONDS):
         while (await client.get_as("/api/v1/pods", _SomePods, unplaced)).items:  # noqa: ASYNC110 - the event is in another process
