@@ -79,8 +79,8 @@ def said_of_rows(evaluator: Evaluator, world: TwinWorld, pod: dict[str, Any], on
     asked, names = pod_object(pod), world.cluster.names
     row = world.cluster.row(NodeName(one))
     assert row is not None
-    status = evaluator.check_row(asked, row)
-    checks = evaluator.check_rows(asked, world.cluster.rows())
+    status = evaluator.checker.check_row(asked, row)
+    checks = evaluator.checker.check_rows(asked, world.cluster.rows())
     together: dict[str, Said | None] = {str(names[row]): None for row in world.cluster.rows()} if checks.complete else {}
     for rejection, rows in checks.rejections:
         together |= {str(names[row]): said(rejection) for row in rows}

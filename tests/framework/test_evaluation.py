@@ -13,7 +13,8 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework import evaluation as evaluation_room
-from placewright.framework.evaluation import CycleError, Evaluation, Evaluator
+from placewright.framework.errors import CycleError, InvalidScoreError
+from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -29,7 +30,6 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.podcolumns import InvalidScoreError
 from placewright.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 
 
@@ -163,7 +163,7 @@ def test_a_pod_must_also_fit_without_those_nominated_beside_it() -> None:
     world = Scene().with_nodes(node("a", labels={"zone": "z"}))
     world.nominated[NodeName("a")] = [pod("nominee", priority=5, labels={"app": "db"})]
     assert world.evaluator().evaluate(pod("p", spec=spec)).count == 0
-    assert not world.evaluator().check_row(pod("p", spec=spec), 0).ok
+    assert not world.evaluator().checker.check_row(pod("p", spec=spec), 0).ok
     world.place(pod("standing", labels={"app": "db"}), "a")
     assert world.evaluator().evaluate(pod("p", spec=spec)).count == 1
 
@@ -369,7 +369,7 @@ def test_a_node_is_rejected_by_the_first_filter_that_objects() -> None:
     assert [(s.plugin, s.message) for s, _ in evaluator.diagnose(evaluation).rejections] == [
         ("NodeUnschedulable", "node(s) were unschedulable")
     ]
-    assert evaluator.check_row(pod("p", cpu="1"), 0).plugin == "NodeUnschedulable"
+    assert evaluator.checker.check_row(pod("p", cpu="1"), 0).plugin == "NodeUnschedulable"
 
 
 def test_all_resources_that_are_short_are_named_and_hopeless_nodes_apart() -> None:

@@ -13,7 +13,7 @@ from framework.makers import Scene, names, node, pod
 from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework import registry as registry_room
-from placewright.framework.evaluation import CycleError
+from placewright.framework.errors import CycleError
 from placewright.framework.interface import FilterPlugin, MaxNormalised, Plugin, ScorePlugin
 from placewright.framework.registry import installed_plugins
 from placewright.framework.scalar import ScalarFilter, ScalarScore

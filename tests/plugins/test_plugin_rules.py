@@ -12,7 +12,7 @@ from framework.makers import Scene, names, node, pod
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.evaluation import CycleError
+from placewright.framework.errors import CycleError
 from placewright.framework.interface import CycleState
 from placewright.framework.resolved import ExtensionPoint
 from placewright.framework.status import Code

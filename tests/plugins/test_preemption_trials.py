@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.evaluation import CycleError
+from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, RowChecks
 from placewright.framework.status import Code, Status
 from placewright.plugins.defaultpreemption.budgets import Budgets

@@ -7,16 +7,16 @@ until the cluster changes.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from itertools import takewhile
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.errors import CycleError
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -25,44 +25,19 @@ from placewright.framework.interface import (
     IntColumn,
     Reads,
     Rejection,
-    RowChecks,
     Rows,
     ScorePlugin,
 )
 from placewright.framework.podcolumns import NOTHING_SCORED, PodColumns, Summaries, check_range
+from placewright.framework.prefiltering import outside, pre_filter, rows_named
+from placewright.framework.rowchecks import Nominations, NoNominations, RowChecker
 from placewright.framework.runtime import ProfileRuntime, reads_of
-from placewright.framework.status import SUCCESS, Code, Status, unresolvable
+from placewright.framework.status import Code, Status
 
 #: Columns of at most this many rows in total are kept, over all signatures (a row costs some 50 bytes).
 MAX_KEPT_ROWS: Final = 2_000_000
 NOT_FEASIBLE: Final = -1
 NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
-
-
-class Nominations(Protocol):
-    """Pods that preemption made room for and that are not placed yet; the queue's nominator."""
-
-    def nodes(self) -> Collection[NodeName]:
-        """Nodes that have nominated pods."""
-
-    def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        """Pods nominated to this node."""
-
-
-class NoNominations:
-    """For evaluations outside a running scheduler."""
-
-    def nodes(self) -> Collection[NodeName]:
-        """None."""
-        return ()
-
-    def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        """None."""
-        return ()
-
-
-class CycleError(Exception):
-    """A plugin broke: the cycle fails, the pod comes back after its error backoff."""
 
 
 class PluginScore(NamedTuple):
@@ -112,9 +87,8 @@ class Evaluator:
 
     def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations | None = None) -> None:
         self.runtime = runtime
+        self.checker = RowChecker(runtime, cluster, NoNominations() if nominations is None else nominations)  # an empty one is false
         self._cluster = cluster
-        self._nominations = NoNominations() if nominations is None else nominations  # an empty nominator is false
-        self._checked: tuple[PodInfo, PodColumns] | None = None
         self._kept: OrderedDict[Hashable, PodColumns] = OrderedDict()
 
     # --- filtering -----------------------------------------------------------------------------------------------------------
@@ -123,7 +97,7 @@ class Evaluator:
         """PreFilter and Filter over all nodes; raise `CycleError` when a plugin reports an error."""
         columns = self._columns(pod)
         state = CycleState(dict(columns.data))
-        refusal, candidates, narrowed_by = self._pre_filter(state, pod, columns)
+        refusal, candidates, narrowed_by = pre_filter(self.runtime, state, pod, self._cluster, columns)
         if refusal is not None:
             nowhere = np.zeros(self._cluster.size, np.bool_)
             return Evaluation(pod, state, columns, nowhere, 0, refusal, None, candidates, narrowed_by)
@@ -133,7 +107,7 @@ class Evaluator:
             if plugin.reads is Reads.CLUSTER and plugin.name not in state.skip_filter:
                 feasible = feasible & columns.passes(plugin, state, pod, self._cluster)
         if candidates is not None:
-            feasible = feasible & self._rows_named(candidates)
+            feasible = feasible & rows_named(self._cluster, candidates)
         evaluation = Evaluation(pod, state, columns, feasible, 0, None, None, candidates, narrowed_by)
         self._respect_nominations(evaluation)
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
@@ -152,135 +126,21 @@ class Evaluator:
             self._kept.move_to_end(signature)
         return columns
 
-    def _pre_filter(
-        self, state: CycleState, pod: PodInfo, columns: PodColumns
-    ) -> tuple[Status | None, frozenset[NodeName] | None, tuple[str, ...]]:
-        """(refusal on every node, candidate nodes or None for all, plugins that narrowed them)."""
-        candidates: frozenset[NodeName] | None = None
-        narrowed_by: list[str] = []
-        refusal: Status | None = None
-        for plugin in self.runtime.pre_filter:
-            result = columns.pre_filter_results.get(plugin.name)
-            if result is None:
-                known = set(state.data)
-                result = plugin.pre_filter(state, pod, self._cluster)
-                if reads_of(plugin) is not Reads.CLUSTER:
-                    columns.pre_filter_results[plugin.name] = result
-                    columns.data.update((key, state.data[key]) for key in state.data.keys() - known)
-            code = result.status.code
-            if code is Code.SKIP:
-                state.skip_filter.add(plugin.name)
-            elif code is Code.ERROR:
-                raise CycleError(f'running PreFilter plugin "{plugin.name}": {result.status.message}')
-            elif not result.status.ok:
-                refusal = result.status.by(plugin.name)
-                if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    break
-            if result.nodes is not None:
-                narrowed_by.append(plugin.name)
-                candidates = result.nodes if candidates is None else candidates & result.nodes
-                if not candidates:
-                    return _nothing_left(narrowed_by), candidates, tuple(narrowed_by)
-        return refusal, candidates, tuple(narrowed_by)
-
-    def _rows_named(self, names: Iterable[NodeName]) -> BoolColumn:
-        mask = np.zeros(self._cluster.size, np.bool_)
-        for name in names:
-            row = self._cluster.row(name)
-            if row is not None:
-                mask[row] = True
-        return mask
-
     # --- nominated pods --------------------------------------------------------------------------------------------------------
 
     def _respect_nominations(self, evaluation: Evaluation) -> None:
         verdicts: dict[int, Status] = {}
-        for name in self._nominations.nodes():
+        for name in self.checker.nominations.nodes():
             row = self._cluster.row(name)
             if row is None or (evaluation.candidates is not None and name not in evaluation.candidates):
                 continue
-            status = self._check_beside_nominated(evaluation.pod, row)
+            status = self.checker.beside_nominated(evaluation.pod, row)
             if status is not None and not status.ok:
                 verdicts[row] = status
         if verdicts:
             evaluation.feasible = evaluation.feasible.copy()
             evaluation.feasible[list(verdicts)] = False
             evaluation.beside_nominated = verdicts
-
-    def check_row(self, pod: PodInfo, row: int) -> Status:
-        """`Handle.check_row`: PreFilter and Filter on one row, with and without the pods nominated there."""
-        status = self._check_beside_nominated(pod, row)
-        if status is not None and not status.ok:
-            return status
-        return self._check_as_it_stands(pod, row)
-
-    def _check_beside_nominated(self, pod: PodInfo, row: int) -> Status | None:
-        """The verdict with nominated pods of at least this priority added; None when there are none."""
-        name = self._cluster.names[row]
-        if name is None:
-            return None
-        others = [p for p in self._nominations.pods_on(name) if p.priority >= pod.priority and p.uid != pod.uid]
-        if not others:
-            return None
-        with self._cluster.hypothetically(add=others, row=row):
-            return self._check_as_it_stands(pod, row)
-
-    def _checked_columns(self, pod: PodInfo) -> PodColumns:
-        """What local plugins said of the pod that is being checked row after row: preemption asks thousands of times for one pod."""
-        if self._checked is None or self._checked[0] is not pod:
-            self._checked = (pod, PodColumns(self.runtime))
-        return self._checked[1]
-
-    def _check_as_it_stands(self, pod: PodInfo, row: int) -> Status:
-        columns = self._checked_columns(pod)
-        state = CycleState(dict(columns.data))
-        refusal, candidates, narrowed_by = self._pre_filter(state, pod, columns)
-        if refusal is not None:
-            return refusal
-        if candidates is not None and self._cluster.names[row] not in candidates:
-            return _outside(narrowed_by)
-        rows = np.array([row], np.intp)
-        for plugin in self.runtime.filter:
-            if plugin.name in state.skip_filter or plugin.filter(state, pod, self._cluster, rows)[0]:
-                continue
-            return plugin.explain(state, pod, self._cluster, rows)[0].status.by(plugin.name)
-        return SUCCESS
-
-    def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
-        """`Handle.check_rows`: as `check_row`, for many rows at once, up to the first filter through which rows see each other."""
-        columns = self._checked_columns(pod)
-        state = CycleState(dict(columns.data))
-        refusal, candidates, narrowed_by = self._pre_filter(state, pod, columns)
-        if refusal is not None:
-            return RowChecks([], complete=False)
-        filters = [plugin for plugin in self.runtime.filter if plugin.name not in state.skip_filter]
-        local = list(takewhile(lambda plugin: plugin.reads is not Reads.CLUSTER, filters))
-        checks = RowChecks([], complete=len(local) == len(filters))
-        remaining = rows
-        if candidates is not None:
-            inside = self._rows_named(candidates)[rows]
-            checks.rejections.append(Rejection(_outside(narrowed_by), rows[~inside]))
-            remaining = rows[inside]
-        remaining = self._without_crowded(pod, remaining, checks)
-        for plugin in local:
-            passes = plugin.filter(state, pod, self._cluster, remaining)
-            if not passes.all():
-                explained = plugin.explain(state, pod, self._cluster, remaining[~passes])
-                checks.rejections.extend(Rejection(status.by(plugin.name), rejected) for status, rejected in explained)
-                remaining = remaining[passes]
-        return checks
-
-    def _without_crowded(self, pod: PodInfo, rows: Rows, checks: RowChecks) -> Rows:
-        """The rows whose nominated pods leave room for the pod; the others are added to the rejections, or left for a check alone."""
-        nominated = {row for name in self._nominations.nodes() if (row := self._cluster.row(name)) is not None}
-        crowded: set[int] = set()
-        for row in nominated.intersection(rows.tolist()) if nominated else ():
-            status = self._check_beside_nominated(pod, row) if checks.complete else None
-            if status is not None and not status.ok:
-                checks.rejections.append(Rejection(status, np.array([row], np.intp)))
-            if not checks.complete or (status is not None and not status.ok):
-                crowded.add(row)
-        return rows[~np.isin(rows, list(crowded))] if crowded else rows
 
     # --- scoring -------------------------------------------------------------------------------------------------------------
 
@@ -366,11 +226,11 @@ class Evaluator:
             self._reject(diagnosis, Rejection(status, np.array([row], np.intp)))
             remaining[row] = False
         if evaluation.candidates is not None:
-            outside = remaining & ~self._rows_named(evaluation.candidates)
-            if outside.any():
-                diagnosis.rejections.append(Rejection(_outside(evaluation.narrowed_by), np.flatnonzero(outside)))
+            elsewhere = remaining & ~rows_named(self._cluster, evaluation.candidates)
+            if elsewhere.any():
+                diagnosis.rejections.append(Rejection(outside(evaluation.narrowed_by), np.flatnonzero(elsewhere)))
                 diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)
-            remaining &= ~outside
+            remaining &= ~elsewhere
         for plugin in self.runtime.filter:
             if plugin.name not in evaluation.state.skip_filter:
                 self._explain(diagnosis, plugin, evaluation, remaining)
@@ -397,13 +257,3 @@ def _blame(diagnosis: Diagnosis, status: Status) -> None:
         diagnosis.unschedulable_plugins.add(status.plugin)
         if status.code is Code.PENDING:
             diagnosis.pending_plugins.add(status.plugin)
-
-
-def _nothing_left(narrowed_by: list[str]) -> Status:
-    if len(narrowed_by) == 1:
-        return unresolvable(f"node(s) didn't satisfy plugin {narrowed_by[0]}").by(narrowed_by[0])
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously").by(narrowed_by[0])
-
-
-def _outside(narrowed_by: tuple[str, ...]) -> Status:
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}]")

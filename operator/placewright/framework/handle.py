@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator, Nominations
+from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import Binder, Plugin, RowChecks, Rows, WaitingForPermit
 from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.rowchecks import Nominations
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status
 
@@ -46,13 +47,13 @@ class ProfileHandle:
         """`Handle.check_row`; raise `RuntimeError` when a plugin asks in its constructor."""
         if self._evaluator is None:
             raise RuntimeError("check_row was called before the profile was built")
-        return self._evaluator.check_row(pod, row)
+        return self._evaluator.checker.check_row(pod, row)
 
     def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
         """`Handle.check_rows`; raise `RuntimeError` when a plugin asks in its constructor."""
         if self._evaluator is None:
             raise RuntimeError("check_rows was called before the profile was built")
-        return self._evaluator.check_rows(pod, rows)
+        return self._evaluator.checker.check_rows(pod, rows)
 
     def evaluator(self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]]) -> Evaluator:
         """Build the profile's plugins around this handle; exceptions of their constructors pass through."""

@@ -15,6 +15,7 @@ import numpy as np
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct
+from placewright.framework.errors import InvalidScoreError
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -35,10 +36,6 @@ Summaries = dict[str, Hashable | None]
 NOTHING_SCORED: Final[IntColumn] = np.zeros(0, np.int64)
 #: Up to so many scores are looked at one by one: cheaper than two reductions.
 _FEW: Final = 16
-
-
-class InvalidScoreError(Exception):
-    """A plugin returned a score outside 0..100."""
 
 
 class PodColumns:

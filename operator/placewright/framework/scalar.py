@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import CycleError
+from placewright.framework.errors import CycleError
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,

@@ -14,9 +14,9 @@ import numpy as np
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import CycleError, Evaluation, Evaluator
+from placewright.framework.errors import CycleError, InvalidScoreError
+from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.interface import CycleState
-from placewright.framework.podcolumns import InvalidScoreError
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Code
 from placewright.queue.nominator import Nominator

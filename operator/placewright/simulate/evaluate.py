@@ -8,9 +8,9 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import CycleError, Evaluation, Evaluator, PluginScore
+from placewright.framework.errors import CycleError, InvalidScoreError
+from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Diagnosis
-from placewright.framework.podcolumns import InvalidScoreError
 from placewright.framework.status import Code
 from placewright.scheduler.messages import NO_NODES, fit_error
 

@@ -16,11 +16,12 @@ from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import KINDS, ClusterObject
-from placewright.framework.evaluation import Evaluator, NoNominations
+from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import build_evaluator
 from placewright.framework.interface import BindError
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.rowchecks import NoNominations
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import SchedulingCycle
 

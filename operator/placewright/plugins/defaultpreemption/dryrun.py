@@ -14,7 +14,7 @@ import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.evaluation import CycleError
+from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle
 from placewright.framework.status import Status, error
 from placewright.plugins.defaultpreemption.budgets import Budgets
