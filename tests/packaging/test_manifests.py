@@ -102,7 +102,7 @@ class Everything(dict[tuple[str, str], list[str]]):
 def test_the_role_lets_the_scheduler_read_what_it_reflects_and_nothing_else(manifests: dict[tuple[str, str], Manifest]) -> None:
     reflected = {
         (path[2] if path[1] == "apis" else "", path[-1])
-        for source, _ in sources_and_sinks(ServedResources(Everything()), cast(Any, None))
+        for source, _ in sources_and_sinks(ServedResources(Everything()), cast(Any, None), lambda: None)
         for path in [source.path.split("/")]
     }
     readable = {
