@@ -58,22 +58,21 @@ def test_every_manifest_has_what_any_object_needs(manifests: dict[tuple[str, str
 
 def test_namespaced_objects_live_in_our_namespace_and_others_in_none(manifests: dict[tuple[str, str], Manifest]) -> None:
     namespace = one(manifests, "Namespace")["metadata"]["name"]
-    namespaced = {"ServiceAccount", "Role", "RoleBinding", "Deployment"}
+    namespaced = {"ServiceAccount", "Deployment"}
     for (kind, name), each in manifests.items():
         assert each["metadata"].get("namespace") == (namespace if kind in namespaced else None), (kind, name)
 
 
-def test_the_bindings_give_the_roles_to_the_account_that_the_pods_run_as(manifests: dict[tuple[str, str], Manifest]) -> None:
+def test_the_binding_gives_the_role_to_the_account_that_the_pods_run_as(manifests: dict[tuple[str, str], Manifest]) -> None:
     account = one(manifests, "ServiceAccount")["metadata"]
     assert one(manifests, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
-    for kind in ("ClusterRoleBinding", "RoleBinding"):
-        binding = one(manifests, kind)
-        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in manifests
-        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}]
+    binding = one(manifests, "ClusterRoleBinding")
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in manifests
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}]
 
 
 def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manifests: dict[tuple[str, str], Manifest]) -> None:
-    rules = [*one(manifests, "ClusterRole")["rules"], *one(manifests, "Role")["rules"]]
+    rules = one(manifests, "ClusterRole")["rules"]
     rights = {(group, resource, verb) for r in rules for group in r["apiGroups"] for resource in r["resources"] for verb in r["verbs"]}
     assert not [right for right in rights if "*" in right]
     assert not [right for right in rights if right[1] in ("secrets", "configmaps", "roles", "clusterroles")]
@@ -86,8 +85,6 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
         ("events", "patch"),
         (f"{PLURAL}/status", "patch"),
         ("clusterkopfpeerings", "patch"),
-        ("leases", "create"),
-        ("leases", "update"),
     }
 
 
