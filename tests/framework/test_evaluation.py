@@ -14,7 +14,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework import evaluation as evaluation_room
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.evaluation import Evaluation, Evaluator
+from placewright.framework.evaluation import NOT_FEASIBLE, Evaluation, Evaluator
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -335,7 +335,9 @@ def test_a_score_out_of_range_fails_the_cycle_in_kube_schedulers_words(kind: typ
 
 def test_the_score_of_a_node_that_cannot_hold_the_pod_does_not_matter() -> None:
     evaluator = scene(Wild).with_nodes(node("c", labels={"score": "500"}, cordoned=True)).evaluator()
-    evaluator.score(evaluator.evaluate(pod("p")))
+    totals = evaluator.score(evaluator.evaluate(pod("p")))
+    assert totals[-1] == NOT_FEASIBLE
+    assert (totals[:-1] >= 0).all()
 
 
 def test_after_a_score_out_of_range_the_kept_totals_are_not_those_of_another_maximum() -> None:

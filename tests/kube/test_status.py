@@ -229,6 +229,8 @@ async def test_a_victim_that_is_gone_or_replaced_is_fine(office: Office, gone: i
     office.api.on(STATUS, refuse(gone))
     office.api.on(DELETE, refuse(gone))
     await office.evictor().evict(pod(), pod("important"), NodeName("node-1"))
+    methods = [request.method for request in office.api.requests]
+    assert methods == ["PATCH", "DELETE"], "what is gone is not asked for twice"
 
 
 async def test_an_eviction_survives_a_busy_server(office: Office) -> None:

@@ -66,7 +66,10 @@ def test_an_update_moves_a_nomination_with_the_status() -> None:
 
 
 def test_deleting_a_pod_that_is_not_nominated_is_no_error() -> None:
-    Nominator().delete("nobody")
+    nominator = Nominator()
+    nominator.add(pod("web").nominated("n1").info())
+    nominator.delete("nobody")
+    assert names(nominator, N1) == ["web"]
 
 
 def test_the_queue_keeps_nominations_in_step_with_its_pods() -> None:

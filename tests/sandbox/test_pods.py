@@ -58,6 +58,8 @@ def test_the_node_need_not_exist() -> None:
     core = Core()
     core.create("pods", pod("web"))
     operations(core).bind("default", "web", binding("web", "nowhere"))
+    bound = core.get("pods", "web")
+    assert bound is not None and bound["spec"]["nodeName"] == "nowhere"
 
 
 def test_a_bound_pod_is_not_bound_again_even_to_the_same_node() -> None:

@@ -54,6 +54,8 @@ def test_news_of_nobody_is_no_error(world: World) -> None:
     world.intake.unscheduled_pod_gone(pod("nobody").info())
     world.intake.assigned_pod_gone("uid-nobody")
     world.intake.node_gone("nowhere")  # type: ignore[arg-type]
+    assert len(world.queue) == 0
+    assert (world.cluster.node_count, world.cluster.pod_count_total) == (1, 0)
 
 
 async def test_a_late_unscheduled_version_of_a_bound_pod_does_not_bring_it_back(world: World) -> None:

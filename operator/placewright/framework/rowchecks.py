@@ -1,6 +1,6 @@
 """Single rows, as the columns stand now: for nodes with nominated pods, and for preemption's trials.
 
-Unlike an evaluation nothing is kept here: the columns may be hypothetical.
+Unlike an evaluation this keeps no column: what is looked at may be hypothetical. What PreFilter says of the pod alone is kept.
 """
 
 from __future__ import annotations

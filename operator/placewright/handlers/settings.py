@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 import kopf
@@ -47,8 +47,3 @@ def configure(settings: kopf.OperatorSettings, replica: Replica, lifetime: int) 
     settings.peering.stealth = True
     # One line an event is formatted whether or not anybody reads it.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
-
-
-def is_listed(event: Mapping[str, Any]) -> bool:
-    """True for an event that comes out of a list of Kopf's and not out of a watch."""
-    return event.get("type") is None

@@ -12,7 +12,6 @@ from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import ObjectMeta, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
 from placewright.handlers.engine import Engine
-from placewright.handlers.settings import is_listed
 from placewright.handlers.sinks import readable_pod
 
 _logger = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None
         return
     if pod is None:
         return
-    if is_listed(event):
+    if event["type"] is None:  # out of a list of Kopf's, not out of a watch
         engine.lister.pods_listed()
     if event["type"] == "DELETED":
         engine.intake.unscheduled_pod_gone(pod)

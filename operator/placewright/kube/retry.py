@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -76,15 +77,7 @@ class AwayNotice:
 
 async def until_answered(call: Callable[[], Awaitable[T]], backoff: Backoff, sleep: Sleep = asyncio.sleep) -> T:
     """Repeat `call` while the server is away or overloaded; other `ApiError`s pass through."""
-    attempt = 0
-    while True:
-        try:
-            return await call()
-        except RequestError as error:
-            if not error.temporary:
-                raise
-            await sleep(backoff.delay(attempt, error))
-            attempt += 1
+    return await with_retries(call, sys.maxsize, backoff, sleep)
 
 
 async def with_retries(
