@@ -8,7 +8,7 @@ each time.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NewType
+from typing import NewType
 
 import msgspec
 
@@ -16,12 +16,10 @@ NodeName = NewType("NodeName", str)
 #: `namespace/name`, the key of a pod in every queue structure.
 PodKey = NewType("PodKey", str)
 
-Effect = Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"]
 #: A quantity as JSON carries it: mostly text, numbers from hand-written YAML.
 RawQuantity = str | int | float
 ResourceList = dict[str, RawQuantity]
 Labels = dict[str, str]
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 
@@ -159,7 +157,6 @@ class Toleration(KubeObject, frozen=True):
 class ContainerPort(KubeObject, frozen=True):
     """A port a container exposes; only host ports matter here."""
 
-    container_port: int = 0
     host_port: int = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = ""
@@ -221,7 +218,6 @@ class PodSpec(KubeObject, frozen=True):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int | None = None
-    priority_class_name: str = ""
     preemption_policy: str | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
@@ -373,12 +369,3 @@ class PodDisruptionBudget(KubeObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
-
-
-class PriorityClass(KubeObject, frozen=True):
-    """A named priority."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    value: int = 0
-    global_default: bool = False
-    preemption_policy: str | None = None

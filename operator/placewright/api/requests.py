@@ -19,7 +19,7 @@ PODS: Final = "pods"
 #: Scoring counts a container without a request as if it asked for this much (100m, 200 MiB), so that such pods spread too.
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
-_SCORING_DEFAULTS: Final[Mapping[str, int]] = {CPU: nano("100m"), MEMORY: nano(str(DEFAULT_MEMORY))}
+_SCORING_DEFAULTS: Final[Mapping[str, int]] = {CPU: nano(f"{DEFAULT_MILLI_CPU}m"), MEMORY: nano(str(DEFAULT_MEMORY))}
 
 Nanos = dict[str, int]
 

@@ -54,11 +54,6 @@ class Resources:
                 column = self._columns[name] = ResourceColumn(self._capacity)
             column.requested[row] += sign * amount
 
-    def clear_requests(self, row: int) -> None:
-        """Forget all requests on a row."""
-        for column in self._columns.values():
-            column.requested[row] = 0
-
     def names(self) -> tuple[str, ...]:
         """Every resource that has a column."""
         return tuple(self._columns)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
@@ -34,10 +33,6 @@ class ProfileHandle:
     def binder(self) -> Binder:
         """Where bindings go."""
         return self._binder
-
-    def nominated_pods(self, node: NodeName) -> Collection[PodInfo]:
-        """Pods that preemption made room for on this node and that are not placed yet."""
-        return self._nominations.pods_on(node)
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting."""

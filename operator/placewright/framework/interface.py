@@ -155,9 +155,6 @@ class Handle(Protocol):
     def binder(self) -> Binder:
         """Where bindings go."""
 
-    def nominated_pods(self, node: NodeName) -> Iterable[PodInfo]:
-        """Pods that preemption made room for on this node and that are not placed yet."""
-
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting, of all profiles; to be allowed or rejected by those plugins."""
 

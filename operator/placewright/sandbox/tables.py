@@ -11,12 +11,6 @@ from .shapes import Object
 IncludeObject = Literal["None", "Metadata", "Object"]
 
 
-def wants_table(accept: str) -> bool:
-    """Whether the first thing that an Accept header offers is a Table (what follows is for servers that have none)."""
-    first = set(accept.partition(",")[0].replace(" ", "").split(";"))
-    return {"as=Table", "g=meta.k8s.io", "v=v1"} <= first
-
-
 def table(
     kind: str,
     objects: Iterable[Object],

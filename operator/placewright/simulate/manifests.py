@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from placewright.api.bad_input import InputError, bad_field, shown
-from placewright.api.decode import DecodeError, convert
+from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.simulate.expansion import MOST_PODS, Expanded, expand, suffix
 from placewright.simulate.kinds import VOLCANO_JOB, create_rank, find_kind
@@ -238,11 +238,3 @@ class _Reader:
 
 def _is_rbac(api_version: str) -> bool:
     return api_version.startswith("rbac.authorization.k8s.io/")
-
-
-def decode_nodes(manifests: Sequence[Manifest]) -> list[Node]:
-    """Node manifests as the scheduler sees them; raise `InputError` for one that was not checked before."""
-    try:
-        return [convert(manifest, Node) for manifest in manifests]
-    except DecodeError as error:
-        raise InputError(str(error)) from None
