@@ -48,8 +48,8 @@ class Credentials:
             context.load_cert_chain(chain)
         return context
 
-    def kubeconfig(self, server: str) -> bytes:
-        """The kubeconfig, as YAML, of a client that may do everything."""
+    def kubeconfig(self, server: str, token: str = "") -> bytes:
+        """The kubeconfig, as YAML, of a client that may do everything, or of whoever has another token."""
         name = "placewright-sandbox"
         authority = base64.b64encode(self.ca).decode()
         content = {
@@ -57,7 +57,7 @@ class Credentials:
             "kind": "Config",
             "current-context": name,
             "clusters": [{"name": name, "cluster": {"server": server, "certificate-authority-data": authority}}],
-            "users": [{"name": name, "user": {"token": self.token}}],
+            "users": [{"name": name, "user": {"token": token or self.token}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
         }
         return yaml.safe_dump(content, sort_keys=False).encode()
@@ -132,5 +132,6 @@ def _server_certificate(
     builder = _builder("placewright-sandbox", authority.subject, key.public_key())
     builder = builder.add_extension(names, critical=False).add_extension(issuer, critical=False)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    # A real API server shows the same certificate to its etcd.
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
     return builder.add_extension(usage, critical=False).sign(authority_key, hashes.SHA256())

@@ -1,0 +1,81 @@
+"""Where the control plane's programs are: the folder named by KUBEBUILDER_ASSETS, as envtest has it, or one that was built before."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from placewright.api.bad_input import InputError, bad_field
+
+VARIABLE: Final = "KUBEBUILDER_ASSETS"
+_NEEDED: Final = ("kube-apiserver", "etcd")
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.\d+")
+_ASK_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assets:
+    """Programs in one folder.
+
+    Attributes:
+        folder: holds `kube-apiserver` and `etcd`; `kube-scheduler` and `kubectl` may be missing.
+        minor: the minor version of the API server, 20 for 1.20.
+    """
+
+    folder: Path
+    minor: int
+
+    @property
+    def kube_apiserver(self) -> Path:
+        """The API server's program."""
+        return self.folder / "kube-apiserver"
+
+    @property
+    def etcd(self) -> Path:
+        """The store's program."""
+        return self.folder / "etcd"
+
+    @property
+    def kube_scheduler(self) -> Path | None:
+        """The kube-scheduler of the same build, where there is one."""
+        return _if_there(self.folder / "kube-scheduler")
+
+    @property
+    def kubectl(self) -> Path | None:
+        """The kubectl of the same build, where there is one."""
+        return _if_there(self.folder / "kubectl")
+
+
+def from_environment(environ: Mapping[str, str]) -> Assets | None:
+    """The programs that KUBEBUILDER_ASSETS names; None where it is not set. Raises `InputError` when they are not there."""
+    folder = environ.get(VARIABLE)
+    return from_folder(Path(folder), VARIABLE) if folder else None
+
+
+def from_folder(folder: Path, where: str) -> Assets:
+    """The programs in a folder. Raises `InputError`, naming `where` the folder comes from, when one is missing or does not run."""
+    missing = [name for name in _NEEDED if not (folder / name).is_file()]
+    if missing:
+        raise bad_field(where, str(folder), f"a folder that holds {' and '.join(_NEEDED)} (there is no {missing[0]})")
+    return Assets(folder.resolve(), _minor(folder / "kube-apiserver"))
+
+
+def _minor(program: Path) -> int:
+    command = [program, "--version"]
+    try:
+        # The user named the folder; running what is in it is what was asked for.
+        run = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True, stdin=subprocess.DEVNULL)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InputError(f"{program} does not run: {error}") from None
+    found = _VERSION.search(run.stdout)
+    if found is None:
+        raise bad_field(f"{program} --version", run.stdout.strip(), "a version such as v1.31.0")
+    return int(found[2])
+
+
+def _if_there(program: Path) -> Path | None:
+    return program if program.is_file() else None

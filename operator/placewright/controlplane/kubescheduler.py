@@ -1,0 +1,92 @@
+"""kube-scheduler as a child process beside the API server: to be compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import yaml
+
+from placewright.controlplane.children import Child, free_ports
+
+#: Requests a second that it may make: enough that its own limit is never what is measured.
+QPS: Final = 5000
+#: The first minor version without the port for plain HTTP.
+_NO_PLAIN_HTTP: Final = 23
+#: The oldest minor version that reads each version of the configuration, newest first.
+_CONFIG_VERSIONS: Final = ((25, "v1"), (23, "v1beta3"), (22, "v1beta2"), (0, "v1beta1"))
+
+
+class KubeScheduler:
+    """Runs while its context is open, with its default plugins, under a scheduler name.
+
+    Attributes:
+        log: where its output goes.
+    """
+
+    def __init__(
+        self,
+        program: Path,
+        minor: int,
+        kubeconfig: Path,
+        folder: Path,
+        *,
+        name: str = "default-scheduler",
+        percentage: int = 0,
+        verbosity: int = 0,
+    ) -> None:
+        """`folder` gets its configuration, keys and log; `minor` is its version, `verbosity` klog's.
+
+        `percentage` of nodes to score: 0 is its default, which looks at a share of a large cluster only.
+        """
+        self._program = program
+        self._minor = minor
+        self._folder = folder
+        self._verbosity = verbosity
+        self._config = folder / "kube-scheduler.yaml"
+        self._config.write_text(yaml.safe_dump(_configuration(minor, kubeconfig, name, percentage)))
+        self._child: Child | None = None
+        self.log = folder / "kube-scheduler.log"
+
+    def __enter__(self) -> Self:
+        flags = [
+            f"--config={self._config}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={free_ports().api_server}",
+            f"--cert-dir={self._folder / 'kube-scheduler'}",
+            "--authentication-skip-lookup",
+            f"--v={self._verbosity}",
+        ]
+        if self._minor < _NO_PLAIN_HTTP:
+            flags.append("--port=0")
+        self._child = Child(self._program, flags, self._folder)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._child is not None:
+            self._child.end()
+
+    @property
+    def pid(self) -> int:
+        """Process id; 0 before the start."""
+        return self._child.pid if self._child else 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended by itself."""
+        return self._child is not None and self._child.ended
+
+
+def _configuration(minor: int, kubeconfig: Path, name: str, percentage: int) -> dict[str, Any]:
+    version = next(version for oldest, version in _CONFIG_VERSIONS if minor >= oldest)
+    return {
+        "apiVersion": f"kubescheduler.config.k8s.io/{version}",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},
+        "leaderElection": {"leaderElect": False},
+        "percentageOfNodesToScore": percentage,
+        "profiles": [{"schedulerName": name}],
+    }

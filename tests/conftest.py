@@ -1,0 +1,34 @@
+"""What every room's tests may ask for: with `--real` (that is `make e2e`), a real API server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from placewright.controlplane.assets import VARIABLE, from_environment
+from placewright.controlplane.server import ControlPlane
+
+E2E = Path(__file__).parent / "e2e"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--real", action="store_true", help=f"use the API server of {VARIABLE}, and run tests/e2e too")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test` has no API server to run these on; `make e2e` runs them."""
+    return True if collection_path == E2E and not config.getoption("--real") else None
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane | None]:
+    """One real control plane for the whole run; None without `--real`. Tests that stop it or fill it start one of their own."""
+    assets = from_environment(os.environ) if request.config.getoption("--real") else None
+    if assets is None:
+        yield None
+        return
+    with ControlPlane(assets) as running:
+        yield running
