@@ -65,7 +65,7 @@ def from_folder(folder: Path, where: str) -> Assets:
 
 
 def _minor(program: Path) -> int:
-    command = [program, "--version"]
+    command = [str(program), "--version"]
     try:
         # The user named the folder; running what is in it is what was asked for.
         run = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True, stdin=subprocess.DEVNULL)  # noqa: S603
