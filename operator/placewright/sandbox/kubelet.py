@@ -112,16 +112,16 @@ class Kubelets:
         status = found.object.get("status") or {}
         if status.get("phase", "Pending") != "Pending":
             return
-        running = _running(found.object, self._writes.identity.now(), self._next_address())
+        running = _with_status(found.object, running_status(found.object, self._writes.identity.now(), self._next_address()))
         self._writes.store.put(self._pods.key, pod.namespace, pod.name, running)
         seconds = (found.object["metadata"].get("annotations") or {}).get(RUN_SECONDS)
-        if seconds is not None and (duration := _seconds(seconds)) is not None:
+        if seconds is not None and (duration := run_seconds(seconds)) is not None:
             self._later(duration, lambda: self._complete(pod))
 
     def _complete(self, pod: Stored) -> None:
         found = self._current(pod)
         if found is not None and "deletionTimestamp" not in found.object["metadata"]:
-            completed = _completed(found.object, self._writes.identity.now())
+            completed = _with_status(found.object, completed_status(found.object, self._writes.identity.now()))
             self._writes.store.put(self._pods.key, pod.namespace, pod.name, completed)
 
     def _finish(self, pod: Stored) -> None:
@@ -133,31 +133,34 @@ class Kubelets:
             return  # gone meanwhile
 
     def _next_address(self) -> str:
-        number = next(self._addresses)
-        return f"10.{(number >> 16) & 255}.{(number >> 8) & 255}.{number & 255}"
+        return pod_address(next(self._addresses))
 
 
-def _running(pod: Object, now: str, address: str) -> Object:
+def pod_address(number: int) -> str:
+    """The address of the pod that started as number so-and-so."""
+    return f"10.{(number >> 16) & 255}.{(number >> 8) & 255}.{number & 255}"
+
+
+def running_status(pod: Object, now: str, address: str) -> Object:
+    """The status of this pod once all its containers run."""
     status = pod.get("status") or {}
     containers = (pod.get("spec") or {}).get("containers") or []
     ready = [_condition(kind, now) for kind in ("Initialized", "Ready", "ContainersReady")]
     kept = [each for each in status.get("conditions") or [] if each.get("type") == "PodScheduled"]
-    return _with_status(
-        pod,
-        {
-            **status,
-            "phase": "Running",
-            "startTime": now,
-            "hostIP": "127.0.0.1",
-            "podIP": address,
-            "podIPs": [{"ip": address}],
-            "conditions": kept + ready,
-            "containerStatuses": [_container(each, {"running": {"startedAt": now}}, ready=True) for each in containers],
-        },
-    )
+    return {
+        **status,
+        "phase": "Running",
+        "startTime": now,
+        "hostIP": "127.0.0.1",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": kept + ready,
+        "containerStatuses": [_container(each, {"running": {"startedAt": now}}, ready=True) for each in containers],
+    }
 
 
-def _completed(pod: Object, now: str) -> Object:
+def completed_status(pod: Object, now: str) -> Object:
+    """The status of this pod once all its containers have ended well."""
     status = pod.get("status") or {}
     containers = (pod.get("spec") or {}).get("containers") or []
     ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
@@ -168,8 +171,7 @@ def _completed(pod: Object, now: str) -> Object:
         for each in status.get("conditions") or []
     ]
     statuses = [_container(each, ended, ready=False) for each in containers]
-    changed = {"phase": "Succeeded", "conditions": conditions, "containerStatuses": statuses}
-    return _with_status(pod, {**status, **changed})
+    return {**status, "phase": "Succeeded", "conditions": conditions, "containerStatuses": statuses}
 
 
 def _with_status(pod: Object, status: Object) -> Object:
@@ -193,7 +195,8 @@ def _container(container: Object, state: Object, *, ready: bool) -> Object:
     }
 
 
-def _seconds(text: str) -> float | None:
+def run_seconds(text: str) -> float | None:
+    """The value of the annotation `RUN_SECONDS`; None for what is no number."""
     try:
         return max(0.0, float(text))
     except ValueError:
