@@ -1,0 +1,196 @@
+"""What the API server's audit log says: who was denied what, and whether every pod was bound exactly once.
+
+The log has one JSON line a request, written when the answer has been given; that is after the change is in etcd, and the client may have the
+answer first. So a log of a server that was never killed is complete, and what it does not hold did not happen. A killed server may leave a
+half-written line, onto which the next server writes its first one, and changes without any line. What can be concluded then:
+
+- A line with an answer is true, crash or not. Two answers "created" for one uid, or one for another node than the pod is on, are a fault.
+- A pod on a node without any answered Binding is a fault of a complete log, and tells nothing in a log with a crash in it: the line, or the
+  whole request, may be the one that got lost. Only their number tells: no more than may have been under way at each crash.
+- An answer of 5xx leaves open what happened. A pod on that node is explained by it, and one without a node is, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from placewright.api.objects import NodeName, PodKey
+from placewright.kube.errors import FORBIDDEN, UNAUTHORIZED
+
+_DECISION: Final = "authorization.k8s.io/decision"
+#: How every line begins; inside a line quotes are escaped, so that it is found nowhere else.
+_BEGINNING: Final = b'{"kind":"Event","apiVersion":"audit.k8s.io/'
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class _Binding(msgspec.Struct, frozen=True):
+    metadata: _Named = _Named()
+    target: _Named = _Named()
+
+
+class _Reference(msgspec.Struct, frozen=True, rename="camel"):
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    api_group: str = ""
+
+
+class _User(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    code: int = 0
+
+
+class Record(msgspec.Struct, frozen=True, rename="camel"):
+    """One request and its answer, as far as anybody asks here.
+
+    Attributes:
+        verb: as RBAC has it: get, list, watch, create, patch and so on.
+        request_uri: path and query.
+        request_received_timestamp: RFC 3339 with microseconds; also the order of arrival.
+    """
+
+    verb: str = ""
+    request_uri: str = msgspec.field(default="", name="requestURI")
+    user_agent: str = ""
+    request_received_timestamp: str = ""
+    user_info: _User = msgspec.field(default=_User(), name="user")
+    object_ref: _Reference = _Reference()
+    response_status: _Answer = _Answer()
+    annotations: dict[str, str] = {}
+    request_object: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def user(self) -> str:
+        """Who asked; empty for somebody whose credentials were not accepted."""
+        return self.user_info.username
+
+    @property
+    def code(self) -> int:
+        """HTTP status of the answer; 0 when the log has none."""
+        return self.response_status.code
+
+    @property
+    def resource(self) -> str:
+        """`pods`, or with a subresource `pods/binding`; empty for what is no resource."""
+        return "/".join(filter(None, (self.object_ref.resource, self.object_ref.subresource)))
+
+    @property
+    def denied(self) -> bool:
+        """Whether credentials or RBAC stood against it. Admission says 403 as well, in a namespace that ends, say; that is not meant."""
+        return self.code == UNAUTHORIZED or (self.code == FORBIDDEN and self.annotations.get(_DECISION, "forbid") == "forbid")
+
+    def __str__(self) -> str:
+        return f"{self.user or 'somebody'}: {self.verb} {self.request_uri}: {self.code}"
+
+
+_DECODER: Final = msgspec.json.Decoder(Record)
+
+
+def read_records(log: Path, offset: int = 0) -> list[Record]:
+    """The requests that were answered, from a byte offset on, in the order of their answers. Half-written lines are left out."""
+    with log.open("rb") as file:
+        file.seek(offset)
+        found = (_record(line) for line in file)
+        return [record for record in found if record is not None]
+
+
+def _record(line: bytes) -> Record | None:
+    """The record of this line, or of its end where a killed server's last line has no end of its own."""
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        following = line.find(_BEGINNING, 1)
+        return None if following < 0 else _record(line[following:])
+
+
+def denied(records: Iterable[Record], user: str) -> list[Record]:
+    """Requests that this user had no right to make, and those of anybody whose credentials were not accepted: they have no name."""
+    return [record for record in records if record.denied and record.user in (user, "", "system:anonymous")]
+
+
+@dataclass(frozen=True, slots=True)
+class BindingRequest:
+    """One Binding that was asked for: of which pod (name and uid), to which node, and the HTTP status of the answer."""
+
+    pod: PodKey
+    uid: str
+    node: NodeName
+    code: int
+
+    @property
+    def bound(self) -> bool:
+        """Whether the server said that it is done."""
+        return 200 <= self.code < 300
+
+    @property
+    def open(self) -> bool:
+        """Whether the answer leaves open what happened."""
+        return self.code == 0 or self.code >= 500
+
+
+def binding_requests(records: Iterable[Record]) -> list[BindingRequest]:
+    """All Bindings asked for, in the order of their answers."""
+    return [_binding_request(each) for each in records if each.resource == "pods/binding" and each.verb == "create"]
+
+
+def _binding_request(record: Record) -> BindingRequest:
+    asked = msgspec.json.decode(record.request_object, type=_Binding) if bytes(record.request_object) else _Binding()
+    pod = PodKey(f"{record.object_ref.namespace}/{record.object_ref.name or asked.metadata.name}")
+    return BindingRequest(pod, asked.metadata.uid, NodeName(asked.target.name), record.code)
+
+
+@dataclass(frozen=True, slots=True)
+class OnceAudit:
+    """What came out.
+
+    Attributes:
+        faults: sentences; empty when all is well.
+        unexplained: uids of pods on nodes without a Binding in the log that explains it: faults where the log is complete.
+        refused: Bindings that the server refused because the pod was gone or on a node already.
+    """
+
+    faults: tuple[str, ...]
+    unexplained: tuple[str, ...]
+    refused: tuple[BindingRequest, ...]
+
+
+def exactly_once(requests: Sequence[BindingRequest], nodes: Mapping[str, NodeName]) -> OnceAudit:
+    """Hold the Bindings of a log against the pods' final nodes, by uid; "" for a pod that is on none.
+
+    `nodes` has the pods that exist, and may have deleted ones with the node that they were seen on last. Pods that were created with a node
+    are to be left out: nobody bound them.
+    """
+    by_uid: dict[str, list[BindingRequest]] = defaultdict(list)
+    for request in requests:
+        by_uid[request.uid].append(request)
+    faults = [fault for uid, asked in by_uid.items() if (fault := _fault(asked, nodes.get(uid)))]
+    unexplained = (uid for uid, node in nodes.items() if node and not _explained(by_uid.get(uid, ()), node))
+    return OnceAudit(tuple(faults), tuple(unexplained), tuple(each for each in requests if 400 <= each.code < 500))
+
+
+def _fault(asked: Sequence[BindingRequest], node: NodeName | None) -> str:
+    bound = [each for each in asked if each.bound]
+    if len(bound) > 1:
+        return f"pod {asked[0].pod} was bound {len(bound)} times: to {', '.join(each.node for each in bound)}"
+    if bound and node is not None and node != bound[0].node:
+        return f"pod {asked[0].pod} was bound to {bound[0].node}, and is on {node or 'no node'}"
+    return ""
+
+
+def _explained(asked: Sequence[BindingRequest], node: NodeName) -> bool:
+    return any(each.bound or (each.open and each.node == node) for each in asked)
