@@ -93,6 +93,11 @@ class PodInfo:
         return self.pod.metadata.labels or NO_LABELS
 
     @property
+    def created(self) -> str:
+        """When the pod was created, to the second, or empty; RFC 3339 in UTC sorts as text."""
+        return self.pod.metadata.creation_timestamp or ""
+
+    @property
     def terminating(self) -> bool:
         """True once somebody asked for the pod's deletion."""
         return self.pod.metadata.deletion_timestamp is not None

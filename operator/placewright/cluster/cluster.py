@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.objects import Node, NodeName, Taint
+from placewright.api.objects import Node, NodeName, PodKey, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.requests import PODS, canonical, is_native_or_scalar
 from placewright.cluster.encoding import EncodedColumn
@@ -77,6 +77,8 @@ class Cluster:
         self._placements: dict[str, Placement] = {}
         self._pods_on: dict[NodeName, dict[str, PodInfo]] = {}
         self._assumed_count = 0
+        #: Uids of assumed pods by name, in the order of their assumption; hardly ever more than one.
+        self._assumed_as: dict[PodKey, list[str]] = {}
         self._priorities: dict[int, int] = {}
         #: By node and uid, a pod that is there hypothetically (1) or hypothetically not (-1).
         self._supposed: dict[NodeName, dict[str, tuple[PodInfo, int]]] = {}
@@ -176,6 +178,14 @@ class Cluster:
     def placement(self, uid: str) -> Placement | None:
         """Where a pod stands, or None."""
         return self._placements.get(uid)
+
+    def assumed_predecessors(self, pod: PodInfo) -> list[Placement]:
+        """Assumed pods of the same name as this one that are older: where this one exists, they do not."""
+        assumed = self._assumed_as.get(pod.key, [])
+        if pod.uid in assumed:
+            assumed = assumed[: assumed.index(pod.uid)]  # the queue takes namesakes in as they come to be
+        older = (self._placements[uid] for uid in assumed)
+        return [placement for placement in older if placement.pod.created <= pod.created]
 
     def placements(self) -> Iterable[Placement]:
         """All pods on nodes."""
@@ -319,7 +329,9 @@ class Cluster:
         pod, node, assumed = placement
         self._placements[pod.uid] = placement
         self._pods_on.setdefault(node, {})[pod.uid] = pod
-        self._assumed_count += assumed
+        if assumed:
+            self._assumed_count += 1
+            self._assumed_as.setdefault(pod.key, []).append(pod.uid)
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         row = self._row_of.get(node)
         if row is not None:
@@ -333,7 +345,8 @@ class Cluster:
         del pods[pod.uid]
         if not pods:
             del self._pods_on[node]
-        self._assumed_count -= assumed
+        if assumed:
+            self._no_longer_assumed(pod)
         self._drop_priority(pod.priority)
         row = self._row_of.get(node)
         if row is not None:
@@ -345,7 +358,15 @@ class Cluster:
         self._drop_priority(known.pod.priority)
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         self._pods_on[known.node][pod.uid] = pod
-        self._assumed_count -= known.assumed
+        if known.assumed:
+            self._no_longer_assumed(pod)
+
+    def _no_longer_assumed(self, pod: PodInfo) -> None:
+        self._assumed_count -= 1
+        uids = self._assumed_as[pod.key]
+        uids.remove(pod.uid)
+        if not uids:
+            del self._assumed_as[pod.key]
 
     def _drop_priority(self, priority: int) -> None:
         self._priorities[priority] -= 1

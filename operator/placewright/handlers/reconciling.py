@@ -70,6 +70,7 @@ class UnscheduledPodLister:
         for pod in self.reconciler.doubtful():
             self.reconciler.looked(pod, await self._read(pod))
         repairs = self.reconciler.repairs
+        before.replaced = repairs.replaced  # said when it was found
         if repairs != before:
             _logger.warning(
                 "reconciler: %d pods were missed, %d had vanished, %d bindings did not exist, %d pods on nodes were gone; repaired",

@@ -86,7 +86,7 @@ class SchedulingQueue:
             return
         namesake = self._uids.get(pod.key)
         if namesake is not None:
-            if _created(self._latest(namesake)) > _created(pod):
+            if self._latest(namesake).created > pod.created:
                 return
             self.delete(namesake)
         flight = self._flights.get(pod.uid)
@@ -414,8 +414,3 @@ class SchedulingQueue:
     def _count(self, place: Place, label: str) -> None:
         if self._on_incoming is not None:
             self._on_incoming(place.value, label)
-
-
-def _created(pod: PodInfo) -> str:
-    """Creation time; RFC 3339 in UTC sorts as text."""
-    return pod.pod.metadata.creation_timestamp or ""

@@ -41,6 +41,8 @@ class BindingCycle:
     events: EventRecorder
     #: Placements whose Binding may or may not exist, by uid: still assumed, still in flight, until a watch or the reconciler tells.
     unresolved: dict[str, tuple[QueuedPod, Placement]] = field(default_factory=dict)
+    #: Uids on their way to a node whose name belongs to another pod by now: what their Binding is answered is not about them.
+    given_up: set[str] = field(default_factory=set)
 
     async def run(self, queued: QueuedPod, placement: Placement) -> bool:
         """Bind, or roll back and requeue; True when the pod is bound. Never raises for what a plugin or the API server does."""
@@ -52,6 +54,10 @@ class BindingCycle:
         except Exception as problem:
             _logger.exception("binding pod %s to node %s broke", placement.pod.key, placement.node)
             status = error(f"{type(problem).__name__}: {problem}")
+        if queued.uid in self.given_up:
+            self.given_up.discard(queued.uid)
+            self._replaced(queued, placement)
+            return False
         # A watch may have been faster than the answer, and what it shows counts.
         shown = self._confirmed_on(queued.uid)
         if status.ok or shown == placement.node:
@@ -79,6 +85,14 @@ class BindingCycle:
         else:
             self._bound_by_another(queued, placement)
 
+    def give_up(self, uid: str) -> None:
+        """The pod's name belongs to another pod, and its room was given back; pods that are not being bound are no error."""
+        unresolved = self.unresolved.pop(uid, None)
+        if unresolved is not None:
+            self._replaced(*unresolved)
+        elif self.queue.flights.get(uid) is not None:
+            self.given_up.add(uid)
+
     def _confirmed_on(self, uid: str) -> NodeName | None:
         known = self.cluster.placement(uid)
         return None if known is None or known.assumed else known.node
@@ -95,6 +109,11 @@ class BindingCycle:
     def _bound_by_another(self, queued: QueuedPod, placement: Placement) -> None:
         """Somebody else put the pod on another node: it needs nothing more from us."""
         _logger.warning("pod %s was bound by somebody else while it was on its way to %s", placement.pod.key, placement.node)
+        unreserve(placement)
+        self.queue.done(queued.uid)
+
+    def _replaced(self, queued: QueuedPod, placement: Placement) -> None:
+        """There is no such pod any more: whatever the Binding did, it did to another one."""
         unreserve(placement)
         self.queue.done(queued.uid)
 

@@ -13,7 +13,7 @@ from typing import Final
 from placewright.api.objects import Condition, Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
-from placewright.cluster.cluster import Cluster
+from placewright.cluster.cluster import Cluster, Placement
 from placewright.cluster.objects import ClusterObject
 from placewright.framework.events import (
     ASSIGNED_POD_ADD,
@@ -27,6 +27,7 @@ from placewright.framework.events import (
 from placewright.queue.podchanges import pod_update_events, same_version
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.binding import BindingCycle
+from placewright.scheduler.repairs import Repairs
 
 _logger = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class Intake:
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
+        #: Shared with the reconciler.
+        self.repairs = Repairs()
         #: Uids of pods that left while somebody compares with a list; None while nobody does.
         self.departed: set[str] | None = None
 
@@ -97,6 +100,8 @@ class Intake:
     def assigned_pod(self, pod: PodInfo) -> None:
         """A pod that stands on a node: add, update or confirm."""
         self._binding.resolve(pod.uid, pod.node_name)
+        for predecessor in self._cluster.assumed_predecessors(pod):
+            self._replaced(predecessor, pod)
         if pod.finished:
             self.assigned_pod_gone(pod.uid)
             return
@@ -117,6 +122,24 @@ class Intake:
         self._leaves(uid)
         if known is not None:
             self._queue.move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
+
+    def _replaced(self, assumed: Placement, by: PodInfo) -> None:
+        """A pod is assumed on a node, but its name belongs to a younger one.
+
+        API servers that do not look at a Binding's uid (before 1.23, some 1.25 and 1.26) bind whoever has the name: then it is the younger
+        one that stands there, with what it asks for.
+        """
+        old, node, _ = assumed
+        _logger.warning(
+            "pod %s on node %s is another one (uid %s) than was placed on node %s (uid %s): created anew meanwhile, and counted as it is now",
+            by.key, by.node_name, by.uid, node, old.uid,
+        )  # fmt: skip
+        self.repairs.replaced += 1
+        self._binding.give_up(old.uid)
+        self._stop_waiting(old.uid)
+        self._leaves(old.uid)
+        self._cluster.remove_pod(old.uid)
+        self._queue.move(ASSIGNED_POD_DELETE, old.on(node), None)
 
     # --- nodes and the rest ------------------------------------------------------------------------------------------------------
 

@@ -14,28 +14,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.intake import Intake
-
-
-@dataclass(slots=True)
-class Repairs:
-    """Differences found and mended since the start.
-
-    Attributes:
-        missed: unscheduled pods that the queue did not know.
-        vanished: pods in the queue that the API server does not list as unscheduled any more.
-        unbound: Bindings of unknown outcome that turned out not to exist.
-        forgotten: pods that held room on a node although they are gone.
-    """
-
-    missed: int = 0
-    vanished: int = 0
-    unbound: int = 0
-    forgotten: int = 0
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.missed + self.vanished + self.unbound + self.forgotten
+from placewright.scheduler.repairs import Repairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +34,7 @@ class Reconciler:
     """Compares and repairs. `before_list`, then list, then `after_list`; then ask for each of `doubtful` and say `looked`."""
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: Intake) -> None:
-        self.repairs = Repairs()
+        self.repairs = intake.repairs
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
