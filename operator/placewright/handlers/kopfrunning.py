@@ -13,12 +13,15 @@ import logging
 import weakref
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final, cast
 
 import kopf
 
 import placewright.handlers  # noqa: F401 - registers the handlers
 from placewright.handlers.engine import Engine
+from placewright.handlers.shortcut import pods_go_directly_to
+from placewright.handlers.watching import take_pod_event
 from placewright.kube.retry import Backoff
 
 _logger = logging.getLogger(__name__)
@@ -108,7 +111,7 @@ async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> No
     family = Family()
     roots: Collection[Task] = ()
     try:
-        with family.founding():
+        with family.founding(), pods_go_directly_to(partial(take_pod_event, engine)):
             roots = await kopf.spawn_tasks(
                 clusterwide=True,
                 identity=cast(Any, engine.replica.identity),  # a NewType of str that Kopf keeps private

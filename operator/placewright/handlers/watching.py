@@ -20,7 +20,11 @@ _logger = logging.getLogger(__name__)
 @kopf.on.event("", "v1", "pods")
 async def pod_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
     """An unscheduled pod came, changed, or left the selection."""
-    engine: Engine = memo.engine
+    take_pod_event(memo.engine, event)
+
+
+def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
+    """Tell the engine what an event of Kopf's watch of unscheduled pods says."""
     try:
         pod = readable_pod(convert(event["object"], Pod))
     except DecodeError as problem:
