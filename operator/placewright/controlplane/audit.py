@@ -1,7 +1,7 @@
 """What the API server's audit log says: who was denied what, and whether every pod was bound exactly once.
 
-The log has one JSON line a request, written when the answer has been given; that is after the change is in etcd, and the client may have the
-answer first. So a log of a server that was never killed is complete, and what it does not hold did not happen. A killed server may leave a
+The log has one JSON line a request, written when the answer has been given; that is after the change is in etcd, and the client may have
+the answer first. So a log of a server that was never killed is complete, and what it does not hold did not happen. A killed server may leave a
 half-written line, onto which the next server writes its first one, and changes without any line. What can be concluded then:
 
 - A line with an answer is true, crash or not. Two answers "created" for one uid, or one for another node than the pod is on, are a fault.

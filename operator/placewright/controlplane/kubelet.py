@@ -55,15 +55,19 @@ class Kubelet:
         counts: how many pods took each step so far.
     """
 
-    def __init__(self, client: ApiClient, start_seconds: float = 0.05) -> None:
-        """`start_seconds`: from the assignment seen to the status written, and from the deletion seen to the end."""
+    def __init__(self, client: ApiClient, start_seconds: float = 0.05, namespace: str = "") -> None:
+        """Look after all pods, or those of one namespace, where other pods have kubelets of their own.
+
+        `start_seconds`: from the assignment seen to the status written, and from the deletion seen to the end.
+        """
         self.counts: Counter[Step] = Counter()
         self._client = client
         self._start_seconds = start_seconds
         self._slots = asyncio.Semaphore(IN_FLIGHT)
         self._addresses = itertools.count(1)
         self._under_way: dict[tuple[str, Step], asyncio.Task[None]] = {}
-        self._reflector = Reflector(client, Source("/api/v1/pods", AssignedPod, "spec.nodeName!="), self)
+        path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
+        self._reflector = Reflector(client, Source(path, AssignedPod, "spec.nodeName!="), self)
 
     async def run(self) -> None:
         """Work until cancelled; a server that goes away is waited for."""

@@ -1,0 +1,36 @@
+"""Nodes and pods as manifests, in a few words. Nodes of a stage carry its label, and its pods ask for it: other nodes are none of ours."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+Object = dict[str, Any]
+STAGE: Final = "e2e.placewright.dev/stage"
+_READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
+
+
+def node(name: str, stage: str, *, cpu: str = "4", pods: int = 110, taint: str = "") -> Object:
+    """A node that is ready."""
+    amounts = {"cpu": cpu, "memory": "16Gi", "pods": str(pods)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {STAGE: stage, "kubernetes.io/hostname": name}},
+        "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]} if taint else {},
+        "status": {"allocatable": amounts, "capacity": amounts, "conditions": [_READY]},
+    }
+
+
+def pod(name: str, namespace: str, stage: str, *, cpu: str = "100m", on: str = "", priority_class: str = "", grace: int = 30) -> Object:
+    """A pod for Placewright; `on` names the only node that it wants."""
+    wanted = {STAGE: stage} | ({"kubernetes.io/hostname": on} if on else {})
+    spec: Object = {
+        "schedulerName": "placewright",
+        "nodeSelector": wanted,
+        "terminationGracePeriodSeconds": grace,
+        "automountServiceAccountToken": False,
+        "containers": [{"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu, "memory": "8Mi"}}}],
+    }
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "spec": spec}

@@ -1,0 +1,276 @@
+"""One test's stretch of a real cluster: its namespace and nodes, the operator as a process, and the check at the end.
+
+Processes are started, and the API server is started again, in the thread of the event loop: on Linux a child dies with the thread that
+started it. What waits meanwhile are only our own watches; the operator is a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from placewright.api.annotations import Decision, read_decision
+from placewright.cli.feed import Feed, background
+from placewright.cli.operator_process import OperatorProcess, operator_command
+from placewright.controlplane.audit import BindingRequest, Record, binding_requests, denied, exactly_once, read_records
+from placewright.controlplane.kubelet import Kubelet
+from placewright.controlplane.server import ControlPlane
+from placewright.kube.binder import CONCURRENCY
+from placewright.kube.client import MERGE_PATCH, ApiClient
+from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.login import load_config
+from placewright.kube.retry import Backoff, until_answered
+
+from . import makers
+from .installation import PEERING, PROFILES, USER, Installation, apply, the_shipped
+from .room import Room
+from .views import DEADLINE, Seen, Views
+
+Object = dict[str, Any]
+#: How long the audit log may lag behind the watch, seconds.
+_LOG_SECONDS: Final = 5.0
+_AT_ONCE: Final = {"gracePeriodSeconds": 0}
+#: What no log of an operator may hold, whatever happened to it.
+_BROKEN: Final = ("Traceback (most recent call last)", " CRITICAL ")
+
+
+class Stage:
+    """What a test may do and see."""
+
+    def __init__(self, installation: Installation, client: ApiClient, namespace: str) -> None:
+        self.installation = installation
+        self.client = client
+        self.namespace = namespace
+        self.views = Views(client, namespace, f"{makers.STAGE}={namespace}")
+        self.operators: list[OperatorProcess] = []
+        self._feed = Feed(client)
+        self._names = itertools.count()
+        self._crashes = 0
+        #: (from, until), RFC 3339: while an API server starts it knows no roles yet.
+        self._starting: list[tuple[str, str]] = []
+        audit = installation.control_plane.audit_log if installation.control_plane else None
+        self._audit_offset = audit.stat().st_size if audit else 0
+
+    @property
+    def control_plane(self) -> ControlPlane:
+        """Ours; only for tests that have one."""
+        assert self.installation.control_plane is not None
+        return self.installation.control_plane
+
+    # --- what is put on stage ---
+
+    async def node(self, name: str, **wanted: Any) -> str:
+        """A node; names are the stage's own, as nodes live outside namespaces."""
+        full = f"{self.namespace}-{name}"
+        await self._create("/api/v1/nodes", makers.node(full, self.namespace, **wanted))
+        return full
+
+    async def nodes(self, count: int, **wanted: Any) -> list[str]:
+        return list(await asyncio.gather(*(self.node(f"n{next(self._names)}", **wanted) for _ in range(count))))
+
+    async def pods(self, count: int, *, namespace: str = "", **wanted: Any) -> list[str]:
+        """Create pods and return their keys; goes on through a server that is away."""
+        where = namespace or self.namespace
+        manifests = [makers.pod(f"web-{next(self._names)}", where, self.namespace, **wanted) for _ in range(count)]
+        await self._feed.create_pods(manifests, lambda _key: None, _not_refused)
+        return [f"{where}/{each['metadata']['name']}" for each in manifests]
+
+    async def create_namespace(self, suffix: str) -> str:
+        name = f"{self.namespace}-{suffix}"
+        await self._create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        return name
+
+    async def patch(self, path: str, change: Object) -> Object:
+        """Merge patch; answers the object."""
+        answer = json.loads(await self.client.patch(path, change, content_type=MERGE_PATCH))
+        return dict(answer)
+
+    async def edit_profile(self, **spec: Any) -> int:
+        """Change fields of the default profile's spec; answers the new generation."""
+        return int((await self.patch(f"{PROFILES}/default", {"spec": spec}))["metadata"]["generation"])
+
+    async def delete(self, path: str) -> None:
+        """At once, and no error when it is gone."""
+        with contextlib.suppress(_Gone):
+            await _unless_gone(self.client.delete(path, _AT_ONCE))
+
+    async def _create(self, path: str, manifest: Object) -> None:
+        await until_answered(lambda: self.client.post(path, manifest), Backoff(maximum=1.0))
+
+    # --- the operator, and what happens to it and to the API server ---
+
+    @asynccontextmanager
+    async def operator(self) -> AsyncIterator[OperatorProcess]:
+        """An operator at work, ended in order if the test did not end it."""
+        log = self.installation.folder / f"{self.namespace}-operator-{len(self.operators)}.log"
+        async with OperatorProcess(operator_command(self.installation.operator_kubeconfig), log) as process:
+            self.operators.append(process)
+            yield process
+
+    @asynccontextmanager
+    async def active_operator(self) -> AsyncIterator[OperatorProcess]:
+        """An operator that has taken the profile up."""
+        async with self.operator() as process:
+            await self.until_active(1)
+            yield process
+
+    def kill_api_server(self) -> None:
+        self.control_plane.kill_api_server()
+        self._crashes += 1
+
+    def start_api_server(self) -> None:
+        began = _now()
+        self.control_plane.start_api_server()
+        self._starting.append((began, _now()))
+
+    # --- what is seen ---
+
+    def pod(self, key: str) -> Seen:
+        return self.views.pods[key]
+
+    def node_of(self, key: str) -> str:
+        found = self.views.pods.get(key)
+        return str(found.spec.get("nodeName", "")) if found else ""
+
+    def decision(self, key: str) -> Decision:
+        found = read_decision(self.pod(key).metadata.annotations)
+        assert found is not None, f"{key} carries no decision"
+        return found
+
+    async def until_placed(self, keys: Sequence[str]) -> None:
+        await self.views.until(lambda: all(map(self.node_of, keys)), lambda: self._unplaced(keys))
+
+    async def until_running(self, keys: Sequence[str]) -> None:
+        pods = self.views.pods
+        await self.views.until(
+            lambda: all(key in pods and pods[key].status.get("phase") == "Running" for key in keys), lambda: self._unplaced(keys)
+        )
+
+    async def until_rejected(self, key: str) -> str:
+        """Until the pod's condition and an event say that no node was found; the event's message."""
+        namespace, _, name = key.partition("/")
+        assert namespace == self.namespace, "events are watched in the stage's own namespace"
+
+        def told() -> bool:
+            known = key in self.views.pods and self.pod(key).condition("PodScheduled").get("reason") == "Unschedulable"
+            return known and bool(self.views.events(name, "FailedScheduling"))
+
+        await self.views.until(told, lambda: f"{key} is said to be unschedulable; {self._words()}")
+        return self.views.events(name, "FailedScheduling")[-1].message
+
+    async def until_active(self, generation: int, profile: str = "default") -> None:
+        """Until the operator decides by this generation of the profile."""
+
+        def active() -> bool:
+            found = self.views.profiles.get(profile)
+            return found is not None and int(found.status.get("activeGeneration", 0)) >= generation
+
+        await self.views.until(active, lambda: f"profile {profile} is active in generation {generation}; {self._words()}")
+
+    def binding_requests(self) -> list[BindingRequest]:
+        """All that were asked for since the stage was set."""
+        return binding_requests(self._records())
+
+    def _records(self) -> list[Record]:
+        return read_records(self.control_plane.audit_log, self._audit_offset)
+
+    def _unplaced(self, keys: Sequence[str]) -> str:
+        left = [key for key in keys if not self.node_of(key)]
+        return f"{len(left)} of {len(keys)} pods have no node ({', '.join(left[:3])}); {self._words()}"
+
+    def _words(self) -> str:
+        return "; ".join(f"{each.log.name}: {each.last_words()}" for each in self.operators)
+
+    # --- the end ---
+
+    async def check(self) -> None:
+        """What holds after every test: logs without a breakdown, nothing denied, each pod bound once, no node too full, no pod left over."""
+        for each in self.operators:
+            said = each.log.read_text(errors="replace")
+            assert not [word for word in _BROKEN if word in said], f"{each.log}: {each.last_words()}"
+        pods = [each.as_json() for each in self.views.pods.values()]
+        room = Room((each.as_json() for each in self.views.nodes.values()), pods)
+        assert room.overfilled() == []
+        fitting = {each["metadata"]["name"]: room.would_hold(each) for each in pods if not each["spec"].get("nodeName")}
+        assert {name: nodes for name, nodes in fitting.items() if nodes} == {}, "pods were left over that fit"
+        if self.installation.control_plane is not None:
+            await self._check_log()
+
+    async def _check_log(self) -> None:
+        refused = [str(each) for each in denied(self._records(), USER) if not self._was_starting(each)]
+        assert refused == [], "the operator asked for what its role does not give"
+        # The watch may be ahead of the log.
+        await self.views.until(self._explained, self._once_audit, _LOG_SECONDS)
+        assert exactly_once(self.binding_requests(), self.views.placements).faults == ()
+
+    def _explained(self) -> bool:
+        audit = exactly_once(self.binding_requests(), self.views.placements)
+        return len(audit.unexplained) <= self._crashes * CONCURRENCY
+
+    def _once_audit(self) -> str:
+        return f"each pod on a node has a Binding in the log, but {exactly_once(self.binding_requests(), self.views.placements)}"
+
+    def _was_starting(self, record: Record) -> bool:
+        return any(began <= record.request_received_timestamp <= ready for began, ready in self._starting)
+
+
+@asynccontextmanager
+async def new_stage(installation: Installation) -> AsyncIterator[Stage]:
+    """A namespace of its own, the profile and the peering as shipped; what was put on stage is taken away afterwards."""
+    async with ApiClient(load_config(str(installation.kubeconfig))) as client:
+        stage = Stage(installation, client, f"e2e-{secrets.token_hex(3)}")
+        await _as_shipped(stage)
+        await stage._create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stage.namespace}})
+        kubelet = Kubelet(client, namespace="" if installation.control_plane else stage.namespace)
+        stage.views.reflectors.start()
+        try:
+            async with background(kubelet.run(), "kubelet"):
+                await stage.views.reflectors.wait_synced()
+                yield stage
+        finally:
+            await stage.views.reflectors.stop()
+            await _clear(stage)
+
+
+async def _as_shipped(stage: Stage) -> None:
+    """What an earlier test left in the profile and the peering goes."""
+    async with asyncio.timeout(DEADLINE):
+        for path, kind in ((PROFILES, "SchedulingProfile"), (PEERING, "ClusterKopfPeering")):
+            manifest = the_shipped(kind)
+            await stage.delete(f"{path}/{manifest['metadata']['name']}")
+            await apply(stage.client, manifest)
+
+
+async def _clear(stage: Stage) -> None:
+    for each in {key.partition("/")[0] for key in stage.views.pods} | {stage.namespace}:
+        await stage.client.delete(f"/api/v1/namespaces/{each}/pods", _AT_ONCE)
+    await stage.client.delete("/api/v1/nodes", _AT_ONCE, {"labelSelector": f"{makers.STAGE}={stage.namespace}"})
+    await stage.client.delete(f"/api/v1/namespaces/{stage.namespace}")
+
+
+class _Gone(Exception):
+    """There is no such object."""
+
+
+async def _unless_gone(request: Any) -> None:
+    try:
+        await request
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            raise _Gone from error
+        raise
+
+
+def _not_refused(key: str, problem: str) -> None:
+    raise AssertionError(f"pod {key}: {problem}")
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
