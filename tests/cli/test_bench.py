@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from placewright.cli import bench
-from placewright.cli.bench_end_to_end import EndToEnd, cpu_seconds, resident_bytes
+from placewright.cli.bench_end_to_end import EndToEnd
 from placewright.cli.main import main
+from placewright.cli.measuring import cpu_seconds, peak_bytes, percentiles, resident_bytes
 from placewright.simulate import benchmark
 from placewright.simulate.benchmark import WORKLOADS, Measurement, openb_mix
 
@@ -102,4 +103,12 @@ def test_wrong_sizes_are_one_line(capsys: pytest.CaptureFixture[str], arguments:
 def test_what_a_process_uses_is_read_and_one_that_is_gone_uses_nothing() -> None:
     assert cpu_seconds(os.getpid()) > 0 or not Path("/proc/self/stat").exists()
     assert resident_bytes(os.getpid()) > 1_000_000 or not Path("/proc/self/statm").exists()
-    assert (cpu_seconds(2**30), resident_bytes(2**30)) == (0.0, 0)
+    assert peak_bytes(os.getpid()) > 1_000_000 or not Path("/proc/self/status").exists()
+    assert (cpu_seconds(2**30), resident_bytes(2**30), peak_bytes(2**30)) == (0.0, 0, 0)
+
+
+def test_the_99th_percentile_lies_within_what_was_seen() -> None:
+    p50, p99 = percentiles([float(second) for second in range(101)])
+    assert (p50, p99) == (50.0, 99.0)
+    assert percentiles([1.0, 3.0]) == (2.0, pytest.approx(2.98))
+    assert (percentiles([4.0]), percentiles([])) == ((4.0, 4.0), (0.0, 0.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +14,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from placewright.api.bad_input import printable
+from placewright.cli.bench_against import FEWEST_NODES, BenchFailed, add_options, compare
 from placewright.cli.bench_end_to_end import EndToEnd, measure_end_to_end
 from placewright.cli.options import Subparsers, whole_number
 from placewright.simulate.benchmark import RUNS, WORKLOADS, Measurement, measure
@@ -27,7 +29,7 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("bench", help="measure how fast pods are placed")
     benchmarks = parser.add_subparsers(title="benchmarks", required=True, metavar="BENCHMARK")
     decisions = benchmarks.add_parser("decisions", help="the scheduling cycle alone, without an API server")
-    decisions.add_argument("--nodes", type=_counts, default=(1000, 5000, 15000), metavar="N,N,...", help="default: 1000,5000,15000")
+    decisions.add_argument("--nodes", type=_counts(1), default=(1000, 5000, 15000), metavar="N,N,...", help="default: 1000,5000,15000")
     decisions.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=10_000, help="default: 10000")
     decisions.set_defaults(main=_decisions)
     end_to_end = benchmarks.add_parser("end-to-end", help="from created to bound, through a sandbox in another process")
@@ -37,12 +39,17 @@ def register(subparsers: Subparsers) -> None:
         "--assigned", type=whole_number(0, _MOST_PODS), default=0, help="pods that are on nodes before the operator starts (default: 0)"
     )
     end_to_end.set_defaults(main=_end_to_end)
-    for benchmark in (decisions, end_to_end):
+    against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
+    add_options(against, _counts(FEWEST_NODES))
+    against.set_defaults(main=_against)
+    for benchmark in (decisions, end_to_end, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
 
 
-def _counts(text: str) -> tuple[int, ...]:
-    return tuple(whole_number(1, _MOST_NODES)(part) for part in text.split(","))
+def _counts(least: int) -> Callable[[str], tuple[int, ...]]:
+    """An argparse type: whole numbers with commas between them."""
+    one = whole_number(least, _MOST_NODES)
+    return lambda text: tuple(one(part) for part in text.split(","))
 
 
 def _decisions(args: argparse.Namespace) -> int:
@@ -88,6 +95,20 @@ def _end_to_end_row(m: EndToEnd) -> dict[str, Any]:
         "server": round(m.server_cpu * 1000 / m.pods, 2),
         "MB": round(m.operator_bytes / 1e6),
     }
+
+
+def _against(args: argparse.Namespace) -> int:
+    try:
+        comparisons = compare(args)
+    except BenchFailed as failed:
+        sys.stderr.write(f"placewright: {printable(str(failed))}\n")
+        return 1
+    if args.output == "json":
+        _print_json([comparison.to_json() for comparison in comparisons])
+    else:
+        for compared in comparisons:
+            _print_table(f"{compared.nodes:,} nodes, {compared.pods:,} pods, medians of {args.waves} waves each", compared.rows())
+    return 0
 
 
 def _print_json(data: object) -> None:

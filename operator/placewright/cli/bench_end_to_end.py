@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import statistics
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,6 +16,7 @@ from placewright.api.objects import PodKey
 from placewright.cli.definitions import crd_folders
 from placewright.cli.feed import Feed, pod_key
 from placewright.cli.live import Profiles, watch_run
+from placewright.cli.measuring import cpu_seconds, percentiles, resident_bytes
 from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.cli.scenario import make_scenario
 from placewright.cli.tracker import Tracker
@@ -128,27 +127,6 @@ async def _burst(feed: Feed, tracker: Tracker, pods: Sequence[Manifest]) -> list
 def _summed_up(
     nodes: int, assigned: int, pods: int, times: list[tuple[float, float]], cpu: tuple[float, float], resident: int
 ) -> EndToEnd:
-    waits = sorted(bound - created for created, bound in times)
+    p50, p99 = percentiles([bound - created for created, bound in times])
     span = max(bound for _, bound in times) - min(created for created, _ in times) if times else float("inf")
-    p99 = statistics.quantiles(waits, n=100)[98] if len(waits) > 1 else sum(waits)
-    return EndToEnd(
-        nodes, assigned, pods, len(times), len(times) / span, statistics.median(waits) if waits else 0.0, p99, *cpu, resident
-    )
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system CPU seconds that a process has used (Linux; 0 elsewhere)."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def resident_bytes(pid: int) -> int:
-    """Resident memory of a process in bytes (Linux; 0 elsewhere)."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return EndToEnd(nodes, assigned, pods, len(times), len(times) / span, p50, p99, *cpu, resident)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -15,6 +16,10 @@ VARIABLE: Final = "KUBEBUILDER_ASSETS"
 _NEEDED: Final = ("kube-apiserver", "etcd")
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.\d+")
 _ASK_SECONDS: Final = 30.0
+
+
+class Unavailable(InputError):
+    """No programs are named, none were built before, and none can be built on this machine: nobody did anything wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +66,14 @@ def from_folder(folder: Path, where: str) -> Assets:
     missing = [name for name in _NEEDED if not (folder / name).is_file()]
     if missing:
         raise bad_field(where, str(folder), f"a folder that holds {' and '.join(_NEEDED)} (there is no {missing[0]})")
-    return Assets(folder.resolve(), _minor(folder / "kube-apiserver"))
+    for name in _NEEDED:
+        if not os.access(folder / name, os.X_OK):
+            raise InputError(f"{where}: {folder / name} is not executable")
+    return Assets(folder.resolve(), minor_version(folder / "kube-apiserver"))
 
 
-def _minor(program: Path) -> int:
+def minor_version(program: Path) -> int:
+    """What a program of Kubernetes says of itself, 20 for 1.20. Raises `InputError` when it does not run or says something else."""
     command = [str(program), "--version"]
     try:
         # The user named the folder; running what is in it is what was asked for.

@@ -79,6 +79,10 @@ class KubeScheduler:
         """Whether it has ended by itself."""
         return self._child is not None and self._child.ended
 
+    def last_words(self) -> str:
+        """The end of its log, in one line."""
+        return self._child.last_words() if self._child else "it was not started"
+
 
 def _configuration(minor: int, kubeconfig: Path, name: str, percentage: int) -> dict[str, Any]:
     version = next(version for oldest, version in _CONFIG_VERSIONS if minor >= oldest)

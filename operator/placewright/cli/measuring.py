@@ -1,0 +1,46 @@
+"""What the benchmarks read of processes, and the arithmetic of waiting times."""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+_PEAK: Final = re.compile(r"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
+
+
+def percentiles(waits: Sequence[float]) -> tuple[float, float]:
+    """The median and the 99th percentile, in the unit of `waits`; zeros when there are none."""
+    if len(waits) < 2:
+        return sum(waits), sum(waits)
+    return statistics.median(waits), statistics.quantiles(waits, n=100, method="inclusive")[98]
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system CPU seconds that a process has used (Linux; 0 elsewhere)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process in bytes (Linux; 0 elsewhere)."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_bytes(pid: int) -> int:
+    """The most resident memory that a process ever had, in bytes (Linux; 0 elsewhere)."""
+    try:
+        found = _PEAK.search(Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0

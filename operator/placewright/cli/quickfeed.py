@@ -1,0 +1,179 @@
+"""Creates objects at the least cost to the machine: for benchmarks in which the feed shares the processors with what is measured.
+
+Requests are encoded beforehand, whole; each connection has one under way at a time, and of an answer only the status is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, cast
+
+import msgspec
+from yarl import URL
+
+from placewright.kube.errors import error_from_answer
+from placewright.kube.login import ClusterAccess
+
+Manifest = dict[str, Any]
+
+CONNECTIONS: Final = 32
+_CREATED: Final = b"201"
+_HEAD_END: Final = b"\r\n\r\n"
+#: Ends a body of unknown length; JSON text never holds it.
+_LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
+_LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+class FeedBroken(Exception):
+    """The API server refused an object, or hung up."""
+
+
+class Post(NamedTuple):
+    """One creation: the object's name, and the bytes to be sent."""
+
+    name: str
+    request: bytes
+
+
+def posts(access: ClusterAccess, path: str, manifests: Iterable[Manifest]) -> list[Post]:
+    """Creations of objects in the collection at `path`."""
+    url = URL(access.server)
+    head = f"POST {url.raw_path.rstrip('/')}{path} HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nAccept: application/json\r\n"
+    head += f"Content-Type: application/json\r\nUser-Agent: placewright-bench\r\nAuthorization: {access.authorization}\r\n"
+    made = []
+    for manifest in manifests:
+        body = msgspec.json.encode(manifest)
+        made.append(Post(manifest["metadata"]["name"], f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body))
+    return made
+
+
+class QuickFeed:
+    """Holds its connections open while its context is, so that no handshake falls into a measurement."""
+
+    def __init__(self, access: ClusterAccess, connections: int = CONNECTIONS) -> None:
+        """`access` must be to an HTTPS server without a proxy, with a token, as control planes of our own are."""
+        self._access = access
+        self._count = connections
+        self._connections: list[_Connection] = []
+
+    async def __aenter__(self) -> Self:
+        url = URL(self._access.server)
+        loop = asyncio.get_running_loop()
+        tls = self._access.tls if isinstance(self._access.tls, ssl.SSLContext) else None
+        for _ in range(self._count):
+            _, connection = await loop.create_connection(_Connection, url.host or "", url.port or 443, ssl=tls)
+            self._connections.append(connection)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._connections = []
+
+    async def create(self, wanted: Iterable[Post], rate: float | None = None) -> dict[str, float]:
+        """Create all, at most `rate` a second, as fast as accepted without; when each was sent, on the loop's clock, by name.
+
+        Raises `FeedBroken` when one is refused.
+        """
+        batch = _Batch(iter(wanted), asyncio.get_running_loop(), rate)
+        for connection in self._connections:
+            connection.work_on(batch)
+        await asyncio.gather(*(connection.idle() for connection in self._connections))
+        return batch.sent
+
+
+class _Batch:
+    """What is to be created, drawn from by all connections."""
+
+    def __init__(self, wanted: Iterator[Post], loop: asyncio.AbstractEventLoop, rate: float | None) -> None:
+        self.sent: dict[str, float] = {}
+        self.loop = loop
+        self._wanted = wanted
+        self._interval = 1 / rate if rate else 0.0
+        self._due = loop.time()
+
+    def draw(self) -> tuple[Post | None, float]:
+        """The next one, and when it may be sent."""
+        due = self._due
+        self._due += self._interval
+        return next(self._wanted, None), due
+
+
+class _Connection(asyncio.Protocol):
+    """One kept-alive connection: sends a request, waits for its answer, sends the next."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.WriteTransport | None = None
+        self._answer = bytearray()
+        self._batch: _Batch | None = None
+        self._idle: asyncio.Future[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports have its methods and are none by type.
+        self._transport = cast(asyncio.WriteTransport, transport)
+
+    def work_on(self, batch: _Batch) -> None:
+        """Create from this batch until it is empty."""
+        self._batch, self._idle = batch, batch.loop.create_future()
+        if self._transport is None or self._transport.is_closing():
+            self._fail("the API server hung up")
+        else:
+            self._next()
+
+    async def idle(self) -> None:
+        """Return when the batch is empty and our last answer is there. Raises `FeedBroken`."""
+        if self._idle is not None:
+            await self._idle
+
+    def close(self) -> None:
+        """Hang up."""
+        self._idle = None
+        if self._transport is not None:
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        head, found, body = self._answer.partition(_HEAD_END)
+        if not found or not _complete(head, body):
+            return
+        status = bytes(head[9:12])
+        self._answer.clear()
+        if status == _CREATED:
+            self._next()
+        else:
+            self._fail(str(error_from_answer(int(status), bytes(body))))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(f"the API server hung up: {exc}" if exc else "the API server hung up")
+
+    def _next(self) -> None:
+        if self._batch is None or self._idle is None or self._idle.done():
+            return
+        post, due = self._batch.draw()
+        if post is None:
+            self._idle.set_result(None)
+        elif due > self._batch.loop.time() and self._batch.sent:
+            self._batch.loop.call_at(due, self._send, post)
+        else:
+            self._send(post)
+
+    def _send(self, post: Post) -> None:
+        if self._batch is not None and self._transport is not None and not self._transport.is_closing():
+            self._batch.sent[post.name] = self._batch.loop.time()
+            self._transport.write(post.request)
+
+    def _fail(self, why: str) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_exception(FeedBroken(why))
+
+
+def _complete(head: bytearray, body: bytearray) -> bool:
+    """Whether a body is there to its end: by its length, or by its last chunk."""
+    length = _LENGTH.search(head)
+    return len(body) >= int(length[1]) if length else body.endswith(_LAST_CHUNK)
