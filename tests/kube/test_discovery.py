@@ -1,24 +1,24 @@
 from __future__ import annotations
 
-import logging
-
 import pytest
 from fake_api import FakeApi, answer, hang_up, refuse
 
 from placewright.kube.client import ApiClient
-from placewright.kube.discovery import ServedResources, Wanted, discover, version_rank
+from placewright.kube.discovery import ATTEMPTS, Collection, ServedResources, Wanted, discover, version_rank
 from placewright.kube.errors import ApiError, Unreachable
 from placewright.kube.events import uses_core_events
 from placewright.kube.login import load_config
+from placewright.kube.retry import Backoff
 from placewright.sandbox.server import Sandbox
 
 
-def serve(api: FakeApi, served: dict[str, list[str]]) -> None:
-    """Answer discovery: `policy/v1` to the names of its resources; `v1` is the core group."""
+def serve(api: FakeApi, served: dict[str, list[str]], down: dict[str, int] | None = None) -> None:
+    """Answer discovery: `policy/v1` to the names of its resources; `v1` is the core group. `down`: 503 that often before it answers."""
     groups: dict[str, list[str]] = {}
     for group_version, names in served.items():
         group, _, version = group_version.rpartition("/")
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        api.on(f"GET {root}", *[refuse(503, "ServiceUnavailable")] * (down or {}).get(group_version, 0))
         api.on(f"GET {root}", answer({"kind": "APIResourceList", "resources": [{"name": name} for name in names]}))
         if group:
             groups.setdefault(group, []).append(version)
@@ -36,10 +36,15 @@ KUBERNETES_1_20 = {
 }
 
 
+GROUPS = ("policy", "storage.k8s.io", "resource.k8s.io")
+AT_ONCE = Backoff(initial=0.0)
+BUDGETS = Wanted("policy", "poddisruptionbudgets", ("v1", "v1beta1"), "DefaultPreemption")
+
+
 async def discovered(served: dict[str, list[str]]) -> ServedResources:
     async with FakeApi() as api, api.client() as client:
         serve(api, served)
-        return await discover(client)
+        return await discover(client, GROUPS)
 
 
 async def test_an_old_server_gives_its_beta_versions() -> None:
@@ -77,12 +82,39 @@ def test_versions_are_ordered_as_kubernetes_orders_them() -> None:
     assert sorted(names, key=version_rank, reverse=True) == ["v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "nonsense"]
 
 
-def test_what_lacks_is_said_once_with_what_does_not_work_then(caplog: pytest.LogCaptureFixture) -> None:
-    served = ServedResources({})
-    wanted = Wanted("policy", "poddisruptionbudgets", ("v1", "v1beta1"), "preemption sees no budgets")
-    with caplog.at_level(logging.WARNING):
-        assert served.find(wanted) is None and served.find(wanted) is None
-    assert caplog.messages == ["API server does not serve poddisruptionbudgets.policy in v1 or v1beta1: preemption sees no budgets"]
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [
+        (["v1beta1"], Collection("/apis/policy/v1beta1/poddisruptionbudgets", "v1beta1")),
+        (["v1beta1", "v1"], Collection("/apis/policy/v1/poddisruptionbudgets", "v1")),
+        (["v2"], None),
+        ([], None),
+    ],
+)
+def test_the_most_wanted_version_that_is_served_is_found(versions: list[str], found: Collection | None) -> None:
+    assert ServedResources({("policy", "poddisruptionbudgets"): versions}).find(BUDGETS) == found
+
+
+async def test_a_group_whose_apiservice_is_down_is_silent_and_the_others_are_found() -> None:
+    async with FakeApi() as api, api.client() as client:
+        serve(api, KUBERNETES_1_20, {"policy/v1beta1": ATTEMPTS})
+        served = await discover(client, GROUPS, backoff=AT_ONCE)
+    assert served.silent == ("policy/v1beta1",)
+    assert served.find(BUDGETS) is None and served.best("storage.k8s.io", "csinodes") == "/apis/storage.k8s.io/v1/csinodes"
+
+
+async def test_a_group_that_answers_when_it_is_asked_again_is_not_silent() -> None:
+    async with FakeApi() as api, api.client() as client:
+        serve(api, KUBERNETES_1_20, {"policy/v1beta1": ATTEMPTS - 1})
+        served = await discover(client, GROUPS, backoff=AT_ONCE)
+    assert not served.silent and served.find(BUDGETS) is not None
+
+
+async def test_an_aggregated_group_that_nobody_wants_is_not_asked() -> None:
+    async with FakeApi() as api, api.client() as client:
+        serve(api, KUBERNETES_1_20, {"metrics.example/v1": ATTEMPTS})
+        assert not (await discover(client, GROUPS, backoff=AT_ONCE)).silent
+        assert not api.asked("GET", "metrics.example/v1")
 
 
 async def test_a_group_we_may_not_see_is_one_that_is_not_served() -> None:
@@ -90,7 +122,7 @@ async def test_a_group_we_may_not_see_is_one_that_is_not_served() -> None:
         api.on("GET /apis", answer({"groups": [{"name": "policy", "versions": [{"version": "v1"}]}]}))
         api.on("GET /apis/policy/v1", refuse(403, "Forbidden"))
         api.on("GET /api/v1", answer({"resources": [{"name": "pods"}]}))
-        served = await discover(client)
+        served = await discover(client, GROUPS)
     assert served.best("policy", "poddisruptionbudgets") is None and served.best("", "pods") == "/api/v1/pods"
 
 
@@ -99,13 +131,13 @@ async def test_a_server_that_does_not_answer_is_an_error_and_not_an_empty_server
         api.on("GET /apis", hang_up(), answer({"groups": []}))
         api.on("GET /api/v1", refuse(503, "ServiceUnavailable"))
         with pytest.raises((Unreachable, ApiError)):
-            await discover(client)
+            await discover(client, GROUPS)
         with pytest.raises(ApiError, match="503"):
-            await discover(client)
+            await discover(client, GROUPS)
 
 
 async def test_the_sandbox_serves_what_the_scheduler_reads() -> None:
     async with Sandbox() as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
-        served = await discover(client)
+        served = await discover(client, GROUPS)
     for group, resource in [("", "pods"), ("", "nodes"), ("policy", "poddisruptionbudgets"), ("events.k8s.io", "events")]:
         assert served.best(group, resource) is not None

@@ -13,7 +13,7 @@ import yaml
 
 from placewright import __version__
 from placewright.api.profile import GROUP, KIND, PLURAL
-from placewright.handlers.sinks import sources_and_sinks
+from placewright.handlers.sources import sources_and_sinks
 from placewright.kube.discovery import ServedResources
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

@@ -21,7 +21,7 @@ from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.reconciling import UnscheduledPodLister
-from placewright.handlers.sinks import sources_and_sinks
+from placewright.handlers.sources import GROUPS, Shortfall, sources_and_sinks
 from placewright.kube.binder import HttpBinder
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources, discover
@@ -31,6 +31,7 @@ from placewright.kube.login import ClusterAccess
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.serverversion import server_version
 from placewright.kube.status import HttpStatusWriter
 from placewright.leadership.peering import Leadership, ensure_peering
 from placewright.leadership.replica import Replica, make_replica
@@ -96,7 +97,10 @@ class Engine:
 
         Raises `PeeringMissing` when replicas could not elect one.
         """
-        served = await until_answered(lambda: discover(self.client), Backoff())
+        served = await until_answered(lambda: discover(self.client, GROUPS), Backoff())
+        version = await until_answered(lambda: server_version(self.client), Backoff())
+        shortfall = Shortfall(version, served)
+        _logger.log(logging.WARNING if shortfall.lacking else logging.INFO, "%s", shortfall)
         await until_answered(lambda: ensure_peering(self.client), Backoff())
         self._assemble(served)
         self.leadership.start()

@@ -1,41 +1,18 @@
-"""Which collections are reflected, and where their news goes: from the network's side to the scheduler's intake."""
+"""Where the news of reflected collections goes: from the network's side to the scheduler's intake."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from placewright.api.objects import (
-    Namespace,
-    Node,
-    NodeName,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
+from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
-from placewright.kube.discovery import ServedResources, Wanted
-from placewright.kube.reflector import Sink, Source
 from placewright.scheduler.intake import Intake
 
 _logger = logging.getLogger(__name__)
-
-ASSIGNED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-_SPREADING: Final = "pods of one service or workload are not spread by default"
-_OTHERS: Final = (
-    (Wanted("", "namespaces", ("v1",), "namespace selectors of pod affinity match nothing"), Namespace),
-    (Wanted("", "services", ("v1",), _SPREADING), Service),
-    (Wanted("", "replicationcontrollers", ("v1",), _SPREADING), ReplicationController),
-    (Wanted("apps", "replicasets", ("v1",), _SPREADING), ReplicaSet),
-    (Wanted("apps", "statefulsets", ("v1",), _SPREADING), StatefulSet),
-    (Wanted("policy", "poddisruptionbudgets", ("v1", "v1beta1"), "preemption sees no disruption budgets"), PodDisruptionBudget),
-)
 
 C = TypeVar("C", bound=ClusterObject)
 
@@ -105,15 +82,3 @@ class ClusterObjectSink(Generic[C]):
 
     def synced(self) -> None:
         """Nothing to do."""
-
-
-def sources_and_sinks(
-    served: ServedResources, intake: Intake, pods_listed: Callable[[], None]
-) -> Iterator[tuple[Source[Any], Sink[Any]]]:
-    """What to reflect on this API server; what it does not serve is left out and said once."""
-    yield Source("/api/v1/nodes", Node), NodeSink(intake)
-    yield Source("/api/v1/pods", Pod, field_selector=ASSIGNED_PODS), AssignedPodSink(intake, pods_listed)
-    for wanted, kind in _OTHERS:
-        path = served.find(wanted)
-        if path is not None:
-            yield Source(path, kind), ClusterObjectSink(intake)

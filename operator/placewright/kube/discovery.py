@@ -1,33 +1,28 @@
 """What this API server serves: Kubernetes 1.20 to 1.36 and later differ in groups and versions.
 
-Asked once at start. A version is chosen by what we can read, newest and most stable first; what lacks is said once, with what then does
-not work, and is never an error.
+Asked at start, and again at a slow beat: API servers are upgraded under a running scheduler. A version is chosen by what we can read, most
+wanted first; what lacks is no error.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError
+from placewright.kube.retry import Backoff, Sleep, with_retries
 
-#: Groups that any part of Placewright may ask for; "" is the core group.
-GROUPS: Final = (
-    "", "apps", "autoscaling.k8s.io", "coordination.k8s.io", "events.k8s.io", "kopf.dev", "placewright.dev", "policy", "resource.k8s.io",
-    "scheduling.k8s.io", "storage.k8s.io",
-)  # fmt: skip
-
+#: How often a group that answers with an error is asked before it counts as silent.
+ATTEMPTS: Final = 4
+_EVENTS: Final = "events.k8s.io"
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STABILITY: Final = {"alpha": 0, "beta": 1, None: 2}
-
-_log = logging.getLogger(__name__)
 
 
 class _GroupVersion(msgspec.Struct, rename="camel"):
@@ -57,26 +52,38 @@ class Wanted:
 
     Attributes:
         group, resource: such as `policy`, `poddisruptionbudgets`.
-        versions: those that can be read, best first; empty for any.
-        without: what does not work when it lacks, a half-sentence for the log.
+        versions: those that can be read, best first.
+        reader: the plugin that sees none of it where it lacks.
     """
 
     group: str
     resource: str
-    versions: tuple[str, ...] = ()
-    without: str = ""
+    versions: tuple[str, ...]
+    reader: str
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Where something is served: the path over all namespaces, and the API version that this path speaks."""
+
+    path: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServedResources:
     """Which collections the server serves.
 
     Attributes:
         served: group and resource to the versions that have it.
+        silent: `group/version` of those that are listed, but only answer with errors; what they serve is not known.
     """
 
     served: dict[tuple[str, str], list[str]]
-    _said: set[tuple[str, str]] = field(default_factory=set)
+    silent: tuple[str, ...] = ()
 
     def best(self, group: str, resource: str, versions: Sequence[str] = ()) -> str | None:
         """Path of the collection over all namespaces, in the best version served; None when it is not served.
@@ -90,19 +97,13 @@ class ServedResources:
             chosen = max(found, key=version_rank, default=None)
         return collection_path(group, chosen, resource) if chosen else None
 
-    def find(self, wanted: Wanted) -> str | None:
-        """As `best`; what lacks is logged, once."""
-        path = self.best(wanted.group, wanted.resource, wanted.versions)
-        if path is None and (wanted.group, wanted.resource) not in self._said:
-            self._said.add((wanted.group, wanted.resource))
-            _log.warning(
-                "API server does not serve %s%s%s: %s",
-                wanted.resource + (f".{wanted.group}" if wanted.group else ""),
-                " in " if wanted.versions else "",
-                " or ".join(wanted.versions),
-                wanted.without or "goes on without",
-            )
-        return path
+    def find(self, wanted: Wanted) -> Collection | None:
+        """The wanted collection in the first of its versions that is served."""
+        found = self.served.get((wanted.group, wanted.resource), ())
+        for version in wanted.versions:
+            if version in found:
+                return Collection(collection_path(wanted.group, version, wanted.resource), version)
+        return None
 
 
 def version_rank(version: str) -> tuple[int, int, int]:
@@ -123,19 +124,36 @@ def _root(group: str, version: str) -> str:
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
-async def discover(client: ApiClient, groups: Iterable[str] = GROUPS) -> ServedResources:
-    """Ask the server; raises `Unreachable` or `ApiError` when it does not answer (see `retry.until_answered`)."""
-    wanted = set(groups)
+async def discover(
+    client: ApiClient,
+    groups: Iterable[str],
+    *,
+    backoff: Backoff = Backoff(initial=0.2, maximum=2.0),  # noqa: B008 - frozen
+    sleep: Sleep = asyncio.sleep,
+) -> ServedResources:
+    """Ask what is served in these groups, in the core group, and for events.
+
+    A group that answers with errors again and again, as one does whose APIService is down, is `silent`. Raises `Unreachable` or `ApiError`
+    when the server itself does not answer (see `retry.until_answered`).
+    """
+    wanted = {*groups, _EVENTS}
     listed = await client.get_as("/apis", _GroupList)
-    versions = [(group.name, one.version) for group in listed.groups or () if group.name in wanted for one in group.versions or ()]
-    if "" in wanted:
-        versions.append(("", "v1"))
-    names = await asyncio.gather(*(_resources(client, group, version) for group, version in versions))
+    asked = [(group.name, one.version) for group in listed.groups or () if group.name in wanted for one in group.versions or ()]
+    core = await _resources(client, "", "v1")
+    answers = await asyncio.gather(*(_resources_or_none(client, group, version, backoff, sleep) for group, version in asked))
     served: dict[tuple[str, str], list[str]] = {}
-    for (group, version), resources in zip(versions, names, strict=True):
-        for resource in resources:
-            served.setdefault((group, resource), []).append(version)
-    return ServedResources(served)
+    for (group, version), names in zip([("", "v1"), *asked], [core, *answers], strict=True):
+        for name in names or ():
+            served.setdefault((group, name), []).append(version)
+    silent = tuple(f"{group}/{version}" for (group, version), names in zip(asked, answers, strict=True) if names is None)
+    return ServedResources(served, silent)
+
+
+async def _resources_or_none(client: ApiClient, group: str, version: str, backoff: Backoff, sleep: Sleep) -> list[str] | None:
+    try:
+        return await with_retries(lambda: _resources(client, group, version), ATTEMPTS, backoff, sleep)
+    except ApiError:
+        return None
 
 
 async def _resources(client: ApiClient, group: str, version: str) -> list[str]:
@@ -143,7 +161,7 @@ async def _resources(client: ApiClient, group: str, version: str) -> list[str]:
         found = await client.get_as(_root(group, version), _ResourceList)
     except ApiError as error:
         # A group that was just removed, or that we may not see, is one that is not served to us.
-        if error.status in (NOT_FOUND, FORBIDDEN):
+        if group and error.status in (NOT_FOUND, FORBIDDEN):
             return []
         raise
     return [resource.name for resource in found.resources or () if "/" not in resource.name]

@@ -64,12 +64,14 @@ class Source(Generic[T]):
         path: the collection, such as `/api/v1/pods`.
         kind: the struct to decode into.
         field_selector, label_selector: as the API takes them; empty for everything.
+        upgrade: makes an object of an old API version mean in the newest what it meant in its own; None where they do not differ.
     """
 
     path: str
     kind: type[T]
     field_selector: str = ""
     label_selector: str = ""
+    upgrade: Callable[[T], T] | None = None
 
     @property
     def selectors(self) -> dict[str, str]:
@@ -267,6 +269,8 @@ class Reflector(Generic[T]):
         if isinstance(item, Bad):
             self._note_bad(key, item)
             return
+        if self.source.upgrade is not None:
+            item = self.source.upgrade(item)
         old = self.store.get(key)
         if old is not None and old.metadata.resource_version == item.metadata.resource_version != "":
             return

@@ -1,0 +1,114 @@
+"""What is reflected on this API server: a table of what placement reads, in which versions it can be read, and who reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.objects import (
+    Namespace,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+from placewright.cluster.objects import ClusterObject
+from placewright.handlers.sinks import AssignedPodSink, ClusterObjectSink, NodeSink
+from placewright.kube.discovery import Collection, ServedResources, Wanted
+from placewright.kube.reflector import Sink, Source
+from placewright.kube.serverversion import ServerVersion
+from placewright.scheduler.intake import Intake
+
+ASSIGNED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """One row: what is wanted, the struct it is decoded into, and for older versions what makes their objects mean what the best's do."""
+
+    wanted: Wanted
+    kind: type[ClusterObject]
+    upgrades: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+    def source(self, found: Collection) -> Source[Any]:
+        """What the reflector of this row reads where it was found."""
+        return Source(found.path, self.kind, upgrade=self.upgrades.get(found.version))
+
+
+def upgraded_budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
+    """A budget of policy/v1beta1 as one of v1: there an empty selector selects no pod, in v1 every pod, and none at all no pod in both."""
+    selector = budget.spec.selector
+    if selector is None or selector.match_labels or selector.match_expressions:
+        return budget
+    return msgspec.structs.replace(budget, spec=msgspec.structs.replace(budget.spec, selector=None))
+
+
+#: Beside nodes and pods, which every server has. A kind that a plugin begins to read is one more line.
+REFLECTED: Final = (
+    Reflected(Wanted("", "namespaces", ("v1",), "InterPodAffinity"), Namespace),
+    Reflected(Wanted("", "services", ("v1",), "PodTopologySpread"), Service),
+    Reflected(Wanted("", "replicationcontrollers", ("v1",), "PodTopologySpread"), ReplicationController),
+    Reflected(Wanted("apps", "replicasets", ("v1",), "PodTopologySpread"), ReplicaSet),
+    Reflected(Wanted("apps", "statefulsets", ("v1",), "PodTopologySpread"), StatefulSet),
+    Reflected(
+        Wanted("policy", "poddisruptionbudgets", ("v1", "v1beta1"), "DefaultPreemption"),
+        PodDisruptionBudget,
+        {"v1beta1": upgraded_budget},
+    ),
+)
+GROUPS: Final = frozenset(row.wanted.group for row in REFLECTED)
+
+
+def sources_and_sinks(
+    served: ServedResources, intake: Intake, pods_listed: Callable[[], None]
+) -> Iterator[tuple[Source[Any], Sink[Any]]]:
+    """What to reflect on this API server; what it does not serve is left out."""
+    yield Source("/api/v1/nodes", Node), NodeSink(intake)
+    yield Source("/api/v1/pods", Pod, field_selector=ASSIGNED_PODS), AssignedPodSink(intake, pods_listed)
+    for row in REFLECTED:
+        found = served.find(row.wanted)
+        if found is not None:
+            yield row.source(found), ClusterObjectSink(intake)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """How an API server falls short of what the scheduler could use; `str` is one line. `version` None: it did not tell."""
+
+    version: ServerVersion | None
+    served: ServedResources
+
+    @property
+    def lacking(self) -> tuple[Wanted, ...]:
+        """What is served in no version that can be read."""
+        return tuple(row.wanted for row in REFLECTED if self.served.find(row.wanted) is None)
+
+    def __str__(self) -> str:
+        return "; ".join([f"API server: {self.version or 'of unknown version'}", *(self._parts() or ["lacks nothing"])])
+
+    def _parts(self) -> list[str]:
+        return [*self._collections(), *self._pods()]
+
+    def _collections(self) -> Iterator[str]:
+        for wanted in self.lacking:
+            yield f"no {wanted} in {' or '.join(wanted.versions)}: {wanted.reader} sees none"
+        if self.served.silent:
+            yield f"no answer about {', '.join(self.served.silent)}, asked again later"
+        for row in REFLECTED:
+            found = self.served.find(row.wanted)
+            if found is not None and found.version != row.wanted.versions[0]:
+                yield f"{row.wanted} in {found.version}"
+
+    def _pods(self) -> Iterator[str]:
+        if self.version is None:
+            return
+        if self.version.unknown_fields:
+            yield f"drops from pods {', '.join(self.version.unknown_fields)}"
+        if self.version.ignores_uids:
+            yield "may bind a pod created anew in its predecessor's place (1.23), which is then put right"

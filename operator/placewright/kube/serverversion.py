@@ -1,0 +1,71 @@
+"""How old the API server is, and what it therefore cannot know of scheduling.
+
+What a server serves is discovered (`discovery`); fields of a pod are not: an API server drops those it does not know, without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from placewright.api.decode import DecodeError
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import ApiError
+
+#: Fields that placement reads, with the minor version of Kubernetes 1 that brought them; before, a pod has none whatever was applied.
+LATER_FIELDS: Final = (
+    (21, "namespaceSelector of pod affinity"),
+    (24, "minDomains"),
+    (25, "nodeAffinityPolicy, nodeTaintsPolicy, matchLabelKeys"),
+    (26, "schedulingGates"),
+    (26, "resourceClaims"),
+    (28, "restartPolicy of init containers"),
+    (32, "resources of whole pods"),
+)
+#: Since this minor version a Binding is refused whose uid is not the pod's; 1.25 and 1.26 lost that for a while.
+BINDINGS_COMPARE_UIDS: Final = 23
+
+_LEADING_NUMBER: Final = re.compile(r"\d+")
+
+
+class _Version(msgspec.Struct):
+    major: str = ""
+    minor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVersion:
+    """Kubernetes 1.`minor`."""
+
+    minor: int
+
+    def __str__(self) -> str:
+        return f"Kubernetes 1.{self.minor}"
+
+    @property
+    def unknown_fields(self) -> tuple[str, ...]:
+        """Fields that this version drops from pods, each with the version that brought it."""
+        return tuple(f"{what} (1.{since})" for since, what in LATER_FIELDS if self.minor < since)
+
+    @property
+    def ignores_uids(self) -> bool:
+        """True when a Binding meant for a pod that is gone binds whoever has its name now."""
+        return self.minor < BINDINGS_COMPARE_UIDS
+
+
+async def server_version(client: ApiClient) -> ServerVersion | None:
+    """Ask; None when the server does not tell us. Raises `RequestError` when it does not answer."""
+    try:
+        told = await client.get_as("/version", _Version)
+    except ApiError as error:
+        if error.temporary:
+            raise
+        return None
+    except DecodeError:
+        return None
+    # Providers write things like "27+".
+    minor = _LEADING_NUMBER.match(told.minor)
+    return ServerVersion(int(minor.group())) if told.major == "1" and minor else None

@@ -1,0 +1,82 @@
+"""Which collections are reflected on which API server, and what is said about those that are not."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from placewright.api.decode import convert
+from placewright.api.objects import PodDisruptionBudget
+from placewright.handlers.sources import REFLECTED, Shortfall, sources_and_sinks, upgraded_budget
+from placewright.kube.discovery import ServedResources
+from placewright.kube.serverversion import ServerVersion
+
+EVERYTHING = {(row.wanted.group, row.wanted.resource): [row.wanted.versions[0]] for row in REFLECTED}
+OLD = EVERYTHING | {("policy", "poddisruptionbudgets"): ["v1beta1"]}
+NONE = {key: versions for key, versions in EVERYTHING.items() if key[0] != "policy"}
+
+
+def paths(served: dict[tuple[str, str], list[str]]) -> list[str]:
+    return [source.path for source, _ in sources_and_sinks(ServedResources(served), cast(Any, None), lambda: None)]
+
+
+def budget(spec: dict[str, Any]) -> PodDisruptionBudget:
+    return convert({"metadata": {"name": "b", "uid": "1"}, "spec": spec, "status": {"disruptionsAllowed": 1}}, PodDisruptionBudget)
+
+
+@pytest.mark.parametrize(
+    ("served", "path"),
+    [(EVERYTHING, "/apis/policy/v1/poddisruptionbudgets"), (OLD, "/apis/policy/v1beta1/poddisruptionbudgets"), (NONE, None)],
+)
+def test_budgets_are_read_where_they_are_served(served: dict[tuple[str, str], list[str]], path: str | None) -> None:
+    assert [each for each in paths(served) if "policy" in each] == ([path] if path else [])
+
+
+def test_a_server_that_serves_nothing_we_know_still_has_nodes_and_pods() -> None:
+    assert paths({}) == ["/api/v1/nodes", "/api/v1/pods"]
+
+
+def test_nothing_lacks_on_a_new_server() -> None:
+    assert str(Shortfall(ServerVersion(36), ServedResources(EVERYTHING))) == "API server: Kubernetes 1.36; lacks nothing"
+
+
+def test_what_an_old_server_lacks_is_one_line() -> None:
+    line = str(Shortfall(ServerVersion(20), ServedResources(OLD)))
+    assert line.startswith("API server: Kubernetes 1.20; poddisruptionbudgets.policy in v1beta1; drops from pods namespaceSelector")
+    assert "schedulingGates (1.26), resourceClaims (1.26)" in line
+    assert "created anew" in line
+    assert "\n" not in line
+
+
+def test_the_plugin_that_sees_nothing_is_named() -> None:
+    shortfall = Shortfall(ServerVersion(36), ServedResources(NONE))
+    assert shortfall.lacking
+    line = "API server: Kubernetes 1.36; no poddisruptionbudgets.policy in v1 or v1beta1: DefaultPreemption sees none"
+    assert str(shortfall) == line
+
+
+def test_a_group_without_an_answer_is_named() -> None:
+    line = str(Shortfall(None, ServedResources(NONE, ("policy/v1",))))
+    assert line.startswith("API server: of unknown version; no poddisruptionbudgets.policy")
+    assert "no answer about policy/v1" in line
+
+
+def test_an_empty_selector_means_no_pod_in_v1beta1_and_every_pod_in_v1() -> None:
+    sources = {
+        version: source
+        for version, served in [("v1", EVERYTHING), ("v1beta1", OLD)]
+        for source, _ in sources_and_sinks(ServedResources(served), cast(Any, None), lambda: None)
+        if "policy" in source.path
+    }
+    assert sources["v1"].upgrade is None
+    assert sources["v1beta1"].upgrade is not None
+    for empty in ({}, {"matchLabels": {}}, {"matchLabels": {}, "matchExpressions": []}):
+        upgraded = sources["v1beta1"].upgrade(budget({"selector": empty}))
+        assert upgraded.spec.selector is None
+        assert (upgraded.metadata.uid, upgraded.status.disruptions_allowed) == ("1", 1)
+
+
+@pytest.mark.parametrize("spec", [{}, {"selector": {"matchLabels": {"app": "web"}}}, {"selector": {"matchExpressions": [{"key": "a"}]}}])
+def test_any_other_selector_means_the_same_in_both_versions(spec: dict[str, Any]) -> None:
+    assert upgraded_budget(budget(spec)) == budget(spec)
