@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest_asyncio
 
 from contract.cluster import Cluster, client_from, with_namespace
+from placewright.controlplane.server import ControlPlane
 from placewright.sandbox.kubelet import KubeletTimes
 from placewright.sandbox.server import Sandbox, SandboxOptions
 
@@ -17,16 +18,26 @@ IDLE = KubeletTimes(start=3600.0, end=3600.0)
 
 
 @pytest_asyncio.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    """The cluster of KUBECONFIG_E2E where that is set, else a sandbox in this process; with a fresh namespace."""
+async def cluster(control_plane: ControlPlane | None) -> AsyncIterator[Cluster]:
+    """A fresh namespace on the cluster of KUBECONFIG_E2E, else (with `--real`) on a control plane of ours, else on a sandbox."""
     kubeconfig = os.environ.get("KUBECONFIG_E2E")
     if kubeconfig:
         async with client_from(Path(kubeconfig)) as client, with_namespace(client) as (namespace, minor):
             yield Cluster(client, namespace, minor)
-        return
-    async with (
-        Sandbox(SandboxOptions(kubelets=IDLE)) as sandbox,
-        client_from(sandbox.kubeconfig) as client,
-        with_namespace(client) as (namespace, minor),
-    ):
-        yield Cluster(client, namespace, minor, sandbox.faults.compact, sandbox.watches.bookmark_all)
+    elif control_plane is not None:
+        async with client_from(control_plane.kubeconfig) as client, with_namespace(client) as (namespace, minor):
+            yield Cluster(client, namespace, minor, compact=lambda: forget(control_plane))
+    else:
+        async with (
+            Sandbox(SandboxOptions(kubelets=IDLE)) as sandbox,
+            client_from(sandbox.kubeconfig) as client,
+            with_namespace(client) as (namespace, minor),
+        ):
+            yield Cluster(client, namespace, minor, sandbox.faults.compact, sandbox.watches.bookmark_all)
+
+
+def forget(control_plane: ControlPlane) -> None:
+    """Both memories go: etcd's by compaction, the watch cache by a restart, for it outlives a compaction."""
+    control_plane.kill_api_server()
+    control_plane.forget_history()
+    control_plane.start_api_server()

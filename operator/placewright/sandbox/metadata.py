@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .resources import ResourceType
-from .status import Object, bad_request, conflict, invalid, modified
+from .status import ApiError, Object, bad_request, conflict, invalid, modified, not_the_one_meant, unspecific
 from .structure import check_structure
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _PATH_SEGMENT = re.compile(r"[^/%]+")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _OWNED_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+NAMESPACE_MISMATCH = "the namespace of the provided object does not match the namespace sent on the request"
 _FREE_NAMES = frozenset({"rbac.authorization.k8s.io"})
 
 
@@ -53,10 +54,19 @@ def check_object(resource: ResourceType, namespace: str, sent: object) -> Object
     _check_kind(resource, sent)
     check_structure(resource.kind, sent, custom=resource.custom)
     metadata: Object = sent.setdefault("metadata", {})
-    for key in [key for key, value in metadata.items() if value is None]:
+    for key in [key for key, value in metadata.items() if value is None or value in ({}, [])]:
         del metadata[key]
     _check_namespace(resource, namespace, metadata)
     return sent
+
+
+def check_patched(resource: ResourceType, patched: Object) -> None:
+    """Raises ApiError 422 for a patch after which the object is none of its kind; a body like that would be a 400."""
+    try:
+        _check_kind(resource, patched)
+        check_structure(resource.kind, patched, custom=resource.custom)
+    except ApiError as refused:
+        raise ApiError(422, "Invalid", f'"" is invalid: patch: Invalid value: {refused.message}') from refused
 
 
 def _check_kind(resource: ResourceType, sent: Object) -> None:
@@ -81,8 +91,7 @@ def _check_namespace(resource: ResourceType, namespace: str, metadata: Object) -
         return
     found = metadata.setdefault("namespace", namespace) or namespace
     if found != namespace:
-        message = "the namespace of the provided object does not match the namespace sent on the request"
-        raise bad_request(f"{message}: found {found!r}, wanted {namespace!r}")
+        raise bad_request(NAMESPACE_MISMATCH)
     metadata["namespace"] = namespace
 
 
@@ -97,12 +106,13 @@ def begin(resource: ResourceType, sent: Object, identity: Identity) -> str:
         raise invalid(resource, "", [("metadata.name", "Required value: name or generateName is required")])
     check_name(resource, name)
     if metadata.get("resourceVersion"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
+        raise unspecific("resourceVersion should not be set on objects to be created")
     for each in (*_OWNED_BY_SERVER, "resourceVersion", "selfLink"):
         metadata.pop(each, None)
     metadata["uid"] = identity.uid()
     metadata["creationTimestamp"] = identity.now()
-    metadata["generation"] = 1
+    if resource.counts_generations:
+        metadata["generation"] = 1
     return name
 
 
@@ -127,8 +137,7 @@ def continue_from(resource: ResourceType, current: Object, sent: Object) -> None
     name = present["name"]
     found = metadata.setdefault("name", name)
     if found != name:
-        message = "the name of the object does not match the name on the URL"
-        raise bad_request(f"{message}: found {found!r}, wanted {name!r}")
+        raise bad_request(f"the name of the object ({found}) does not match the name on the URL ({name})")
     check_preconditions(resource, current, metadata.get("uid"), metadata.get("resourceVersion"))
     added = set(metadata.get("finalizers") or ()) - set(present.get("finalizers") or ())
     if "deletionTimestamp" in present and added:
@@ -143,6 +152,14 @@ def continue_from(resource: ResourceType, current: Object, sent: Object) -> None
     metadata.pop("selfLink", None)
 
 
+def check_uid(resource: ResourceType, current: Object, patched: Object) -> None:
+    """Raises ApiError 422 for a patch that would give the object another uid: that it is meant for a namesake."""
+    uid = (patched.get("metadata") or {}).get("uid")
+    if uid and uid != current["metadata"]["uid"]:
+        why = f'Invalid value: "{uid}": field is immutable'
+        raise invalid(resource, current["metadata"]["name"], [("metadata.uid", why)])
+
+
 def check_preconditions(resource: ResourceType, current: Object, uid: object, version: object) -> None:
     """Raises ApiError 409 unless the object still has this uid and this resourceVersion (each only when given)."""
     metadata = current["metadata"]
@@ -151,6 +168,18 @@ def check_preconditions(resource: ResourceType, current: Object, uid: object, ve
         raise conflict(resource, metadata["name"], why)
     if version and str(version) not in ("0", metadata["resourceVersion"]):
         raise modified(resource, metadata["name"])
+
+
+def check_deletion(resource: ResourceType, current: Object, uid: object, version: object) -> None:
+    """Raises ApiError 409 unless this is the object, and the version of it, that was to be deleted."""
+    metadata = current["metadata"]
+    for what, wanted, found, happened in (
+        ("UID", uid, metadata["uid"], "deleted and then recreated"),
+        ("ResourceVersion", version, metadata["resourceVersion"], "modified"),
+    ):
+        if wanted and wanted != found:
+            why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found})"
+            raise not_the_one_meant(resource, metadata["name"], f"{why}. The object might have been {happened}")
 
 
 def same_desire(current: Object, sent: Object) -> bool:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from . import queries, status
 from .endpoint import Answer, Reply
+from .patches import APPLY_PATCH
 from .pods import PodOperations
 from .queries import Query
 from .reads import Reads
@@ -65,7 +66,7 @@ class ObjectRequests:
             self.reads.get(found.resource, found.scope, found.name)
             return Reply(b"This pod is simulated: it has no log.\n", content_type="text/plain")
         view = self.views.choose(found.resource, accept, query)
-        if found.name and not queries.flag(query, "watch"):
+        if found.name:
             return Reply(view.encode(self.reads.get(found.resource, found.scope, found.name)))
         options = queries.list_options(query)
         matches = self._selection(found, query)
@@ -76,8 +77,6 @@ class ObjectRequests:
 
     def _selection(self, found: Route, query: Query) -> Predicate | None:
         fields = query.get("fieldSelector", "")
-        if found.name:
-            fields = f"metadata.name={found.name}"
         return selection(found.resource, query.get("labelSelector", ""), fields, self.selectable(found.resource))
 
     def _post(self, found: Route, query: Query, sent: object, agent: str) -> Answer:
@@ -91,20 +90,22 @@ class ObjectRequests:
             return self._pod_operation(found, query, sent)
         if resource.group == "authorization.k8s.io":
             return _access_review(sent)
-        options = queries.write_options(query, "", agent)
+        options = queries.write_options(query, "", agent, "CreateOptions")
         return self._shown(resource, self.writes.create(resource, found.scope, sent, options), 201)
 
     def _pod_operation(self, found: Route, query: Query, sent: object) -> Answer:
         if found.subresource == "eviction":
+            if _name_of(sent, "Eviction") != found.name:
+                raise bad_request("name in URL does not match name in Eviction object")
             self.pods.evict(found.scope, found.name, queries.eviction_options(query, sent))
         else:
-            name = found.name or _name_of(sent)
-            self.pods.bind(found.scope, name, sent, dry_run=queries.is_dry_run(query))
+            name = found.name or _name_of(sent, "Binding")
+            self.pods.bind(found.scope, name, sent, dry_run=queries.is_dry_run(query, "CreateOptions"))
         return Reply(_encode(status.success(201)), 201)
 
     def _put(self, found: Route, query: Query, sent: object, agent: str) -> Answer:
         _require_name(found)
-        options = queries.write_options(query, found.subresource, agent)
+        options = queries.write_options(query, found.subresource, agent, "UpdateOptions")
         return self._shown(
             found.resource, self.writes.replace(found.resource, found.scope, found.name, sent, options), 200
         )
@@ -114,7 +115,9 @@ class ObjectRequests:
         request = PatchRequest(
             queries.decode(body, content_type), queries.patch_type(content_type), queries.flag(query, "force")
         )
-        options = queries.write_options(query, found.subresource, agent)
+        options = queries.write_options(query, found.subresource, agent, "PatchOptions")
+        if request.force and request.content_type != APPLY_PATCH:
+            raise status.invalid_options("PatchOptions", "force", "Forbidden: may not be specified for non-apply patch")
         stored, created = self.writes.patch(found.resource, found.scope, found.name, request, options)
         return self._shown(found.resource, stored, 201 if created else 200)
 
@@ -130,7 +133,7 @@ class ObjectRequests:
         stored, gone = self.writes.delete(resource, found.scope, found.name, options)
         if gone and resource.kind != "Pod":
             details = status.details_of(resource, found.name, uid=stored.uid)
-            return Reply(_encode(status.success(200, details)))
+            return Reply(_encode(status.success(details=details)))
         return self._shown(resource, stored, 200)
 
     def _delete_collection(self, found: Route, query: Query, sent: object) -> Answer:
@@ -159,11 +162,11 @@ def _require_name(found: Route) -> None:
     _require(found, "update")
 
 
-def _name_of(sent: object) -> str:
+def _name_of(sent: object, kind: str) -> str:
     metadata = sent.get("metadata") if isinstance(sent, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name:
-        raise bad_request("Binding: metadata.name must name the pod")
+        raise bad_request(f"{kind}: metadata.name must name the pod")
     return name
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from .disruptions import Disruptions
-from .metadata import check_preconditions, check_string_map
+from .metadata import NAMESPACE_MISMATCH, check_preconditions, check_string_map
 from .resources import ResourceType
-from .status import ApiError, Object, bad_request, conflict, invalid, too_many_requests
+from .status import ApiError, Object, bad_request, conflict, too_many_requests, unspecific
 from .store import Stored
 from .writes import DeleteOptions, Writes
 
@@ -31,9 +31,9 @@ class PodOperations:
         Raises ApiError 400 and 422 for a Binding that makes no sense, 404 for no such pod, and 409 when the pod is bound,
         being deleted or gated, or when the Binding's uid or resourceVersion is not the pod's.
         """
-        node, metadata = self._check_binding(name, binding)
+        node, metadata = self._check_binding(namespace, name, binding)
         current = self._writes.current(self._pods, namespace, name)
-        check_preconditions(self._pods, current.object, metadata.get("uid"), metadata.get("resourceVersion"))
+        self._check_identity(name, current.object["metadata"], metadata)
         self._refuse_unbindable(current.object)
         if dry_run:
             return
@@ -48,24 +48,35 @@ class PodOperations:
             self._refuse_over_budget(namespace, current)
         self._writes.delete(self._pods, namespace, name, options)
 
-    def _check_binding(self, name: str, binding: object) -> tuple[str, Object]:
+    def _check_binding(self, namespace: str, name: str, binding: object) -> tuple[str, Object]:
         if not isinstance(binding, dict):
             raise bad_request("Binding: the body must be an object")
+        if binding.get("kind", "Binding") != "Binding" or binding.get("apiVersion", "v1") != "v1":
+            raise bad_request(f"{binding.get('kind')} in version {binding.get('apiVersion')} cannot be handled as a Binding")
         metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
         if not isinstance(metadata, dict) or not isinstance(target, dict):
             raise bad_request("Binding: metadata and target must be objects")
         check_string_map("Binding", metadata, "annotations")
         found = metadata.get("name")
         if found and found != name:
-            message = "the name in the binding does not match the name on the URL"
-            raise bad_request(f"{message}: found {found!r}, wanted {name!r}")
+            raise bad_request("name in URL does not match name in Binding object")
+        if metadata.get("namespace") and metadata["namespace"] != namespace:
+            raise bad_request(NAMESPACE_MISMATCH)
         kind = target.get("kind") or "Node"
         if kind != "Node":
-            raise invalid(self._pods, name, [("target.kind", f'Unsupported value: "{kind}": supported values: "Node"')])
+            raise unspecific(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"')
         node = target.get("name")
-        if not node or not isinstance(node, str):
-            raise invalid(self._pods, name, [("target.name", "Required value")])
+        if node is not None and not isinstance(node, str):
+            raise bad_request("Binding: target.name must be a string")
+        if not node:
+            raise unspecific("target.name: Required value")
         return node, metadata
+
+    def _check_identity(self, name: str, found: Object, wanted: Object) -> None:
+        for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
+            if wanted.get(field) and wanted[field] != found[field]:
+                precondition = f"{what} in precondition: {wanted[field]}, {what} in object meta: {found[field]}"
+                raise conflict(self._pods, name, f"Precondition failed: {precondition}")
 
     def _refuse_unbindable(self, pod: Object) -> None:
         metadata, spec = pod["metadata"], pod.get("spec") or {}

@@ -10,11 +10,13 @@ import yaml
 
 from .protobuf import PROTOBUF, ProtobufError, decode_protobuf
 from .reads import ListOptions
-from .status import ApiError, Object, bad_request, unsupported_media_type
+from .status import Object, bad_request, invalid_options, unsupported_media_type
 from .writes import DeleteOptions, WriteOptions
 
 Query = dict[str, str]
 JSON = "application/json"
+LONGEST_MANAGER = 128
+"""Bytes of a fieldManager."""
 _YAML = ("application/yaml", "application/apply-patch+yaml")
 _PATCHES = (
     "application/json-patch+json",
@@ -61,15 +63,12 @@ def number(query: Query, name: str) -> int | None:
 def list_options(query: Query) -> ListOptions:
     """The options of a list or watch."""
     number(query, "resourceVersion")
-    match = query.get("resourceVersionMatch", "")
-    if match not in ("", "Exact", "NotOlderThan"):
-        raise bad_request(f"resourceVersionMatch={match!r}: allowed are Exact and NotOlderThan")
+    number(query, "timeoutSeconds")
     initial = optional_flag(query, "sendInitialEvents")
-    if initial is not None and match != "NotOlderThan":
-        message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        raise ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: {message}')
+    match = _version_match(query, initial)
     return ListOptions(
-        limit=number(query, "limit") or 0,
+        # A negative limit counts as none.
+        limit=0 if query.get("limit", "").startswith("-") else number(query, "limit") or 0,
         token=query.get("continue", ""),
         version=query.get("resourceVersion", ""),
         match=match,
@@ -78,25 +77,45 @@ def list_options(query: Query) -> ListOptions:
     )
 
 
-def is_dry_run(query: Query) -> bool:
-    """Whether nothing must be stored."""
+def _version_match(query: Query, initial: bool | None) -> str:
+    match, version = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    why = ""
+    if match not in ("", "Exact", "NotOlderThan"):
+        why = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+    elif initial is not None and match != "NotOlderThan":
+        why = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+    elif match and initial is None and flag(query, "watch"):
+        why = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    elif match and initial is None and not version:
+        why = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+    elif match == "Exact" and version == "0":
+        why = 'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+    if why:
+        raise invalid_options("ListOptions", "resourceVersionMatch", why)
+    return match
+
+
+def is_dry_run(query: Query, kind: str) -> bool:
+    """Whether nothing must be stored; `kind` is that of the request's options."""
     text = query.get("dryRun")
     if text in (None, ""):
         return False
     if text != "All":
-        raise bad_request(f"dryRun={text!r}: the only allowed value is All")
+        raise invalid_options(kind, "dryRun", f'Unsupported value: "{text}": supported values: "All"')
     return True
 
 
-def write_options(query: Query, subresource: str, user_agent: str) -> WriteOptions:
-    """How to write; the manager of fields defaults to the client's name, as it stands in its User-Agent."""
+def write_options(query: Query, subresource: str, user_agent: str, kind: str) -> WriteOptions:
+    """How to write, from options of that `kind`; the manager of fields defaults to the client's name in its User-Agent."""
     named = query.get("fieldManager", "")
-    manager = named or user_agent.split("/", 1)[0][:128] or "unknown"
+    if len(named.encode()) > LONGEST_MANAGER:
+        raise invalid_options(kind, "fieldManager", f"Too long: may not be more than {LONGEST_MANAGER} bytes")
+    manager = named or user_agent.split("/", 1)[0][:LONGEST_MANAGER] or "unknown"
     validation = query.get("fieldValidation", "")
     if validation not in ("", "Ignore", "Warn", "Strict"):
         raise bad_request(f"fieldValidation={validation!r}: allowed are Ignore, Warn and Strict")
     strict = validation == "Strict"
-    return WriteOptions(is_dry_run(query), manager, subresource, named=bool(named), strict=strict)
+    return WriteOptions(is_dry_run(query, kind), manager, subresource, named=bool(named), strict=strict)
 
 
 def delete_options(query: Query, body: object) -> DeleteOptions:
@@ -109,18 +128,20 @@ def delete_options(query: Query, body: object) -> DeleteOptions:
         raise bad_request("DeleteOptions: preconditions must be an object")
     policy = sent.get("propagationPolicy") or query.get("propagationPolicy") or ""
     if policy not in ("", "Background", "Foreground", "Orphan"):
-        raise bad_request(f"propagationPolicy={policy!r}: allowed are Background, Foreground and Orphan")
+        why = f'Unsupported value: "{policy}": supported values: "Foreground", "Background", "Orphan", "nil"'
+        raise invalid_options("DeleteOptions", "propagationPolicy", why)
     grace = sent.get("gracePeriodSeconds")
     if grace is None:
         grace = number(query, "gracePeriodSeconds")
-    if grace is not None and (type(grace) is not int or grace < 0):
-        raise bad_request(f"gracePeriodSeconds={grace!r}: must be a whole number, 0 or more")
+    if grace is not None and type(grace) is not int:
+        raise bad_request(f"gracePeriodSeconds={grace!r}: must be a whole number")
     return DeleteOptions(
-        grace=grace,
+        # Negative ones count as the shortest that still is one.
+        grace=1 if grace is not None and grace < 0 else grace,
         uid=preconditions.get("uid"),
         version=preconditions.get("resourceVersion"),
         orphan=policy == "Orphan" or sent.get("orphanDependents") is True,
-        dry_run=is_dry_run(query) or sent.get("dryRun") == ["All"],
+        dry_run=is_dry_run(query, "DeleteOptions") or sent.get("dryRun") == ["All"],
     )
 
 

@@ -141,7 +141,7 @@ class Reads:
     def _check_version(self, options: ListOptions) -> None:
         version = int(options.version or 0)
         if version > self.store.version:
-            message = f"Too large resource version: {version}, current: {self.store.version}"
+            message = f"Timeout: Too large resource version: {version}, current: {self.store.version}"
             causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
             raise status.ApiError(504, "Timeout", message, {"causes": causes}, retry_after=1)
         if options.match == "Exact" and version != self.store.version:

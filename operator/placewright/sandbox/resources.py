@@ -7,7 +7,7 @@ A type says how it is named in paths, discovery and kubectl; it says nothing abo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 GroupResource = tuple[str, str]
 """Storage key of a type: (group, plural). All versions of a type share one storage."""
@@ -23,6 +23,15 @@ ALL_VERBS: tuple[str, ...] = (
     "watch",
 )
 CREATE_ONLY: tuple[str, ...] = ("create",)
+_ONE_BY_ONE: tuple[str, ...] = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
+_WITHOUT_GENERATION = frozenset(
+    {
+        *("Namespace", "Node", "Service", "Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event", "LimitRange"),
+        *("ResourceQuota", "PersistentVolume", "PersistentVolumeClaim", "ControllerRevision", "Lease", "StorageClass"),
+        *("CSINode", "CSIStorageCapacity", "VolumeAttachment", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    }
+)
+"""Built-in kinds of which nobody counts what changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +77,16 @@ class ResourceType:
     def collection_kind(self) -> str:
         """Kind of a list of these objects (`PodList`)."""
         return self.list_kind or f"{self.kind}List"
+
+    @property
+    def counts_generations(self) -> bool:
+        """Whether `metadata.generation` counts the changes of what is desired; some built-in types have none."""
+        return self.custom or self.kind not in _WITHOUT_GENERATION
+
+    @property
+    def dies_gracefully(self) -> bool:
+        """Whether deletion is a state that an object is in, if only for an instant."""
+        return self.kind == "Pod" and not self.custom
 
     @property
     def has_status(self) -> bool:
@@ -191,7 +210,7 @@ def _cluster(group: str, plural: str, kind: str, *short: str, status: bool = Fal
 
 def _core_types() -> list[ResourceType]:
     return [
-        _cluster("", "namespaces", "Namespace", "ns", status=True),
+        replace(_cluster("", "namespaces", "Namespace", "ns", status=True), verbs=_ONE_BY_ONE),
         _cluster("", "nodes", "Node", "no", status=True),
         _namespaced("", "pods", "Pod", "po", status=True, everything=True, subresources=("binding", "eviction", "log")),
         _namespaced("", "services", "Service", "svc", status=True, everything=True),

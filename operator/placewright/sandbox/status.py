@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from .resources import ResourceType
 
 Object = dict[str, Any]
 """A decoded Kubernetes object. Objects in the store are never changed in place."""
+
+
+_CAUSES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Required value": "FieldValueRequired",
+        "Unsupported value": "FieldValueNotSupported",
+        "Forbidden": "FieldValueForbidden",
+        "Duplicate value": "FieldValueDuplicate",
+        "Too long": "FieldValueTooLong",
+    }
+)
+"""How a message about a field begins, and the reason that goes with it."""
 
 
 class ApiError(Exception):
@@ -38,17 +51,20 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         }
+        if self.reason:
+            body["reason"] = self.reason
         if self.details:
             body["details"] = self.details
         return body
 
 
-def success(code: int = 200, details: Object | None = None) -> Object:
-    """The Status object of a request that has no object to answer with."""
-    body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}
+def success(code: int | None = None, details: Object | None = None) -> Object:
+    """The Status object of a request that has no object to answer with; deletions leave `code` out."""
+    body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if code is not None:
+        body["code"] = code
     if details:
         body["details"] = details
     return body
@@ -99,9 +115,20 @@ def already_exists(resource: ResourceType, name: str) -> ApiError:
 
 def conflict(resource: ResourceType, name: str, why: str, subresource: str = "") -> ApiError:
     """409: somebody else was first, or a precondition does not hold."""
-    what = f"{resource.qualified}/{subresource}" if subresource else resource.qualified
-    message = f'Operation cannot be fulfilled on {what} "{name}": {why}'
-    return ApiError(409, "Conflict", message, details_of(resource, name))
+    suffix = f"/{subresource}" if subresource else ""
+    message = f'Operation cannot be fulfilled on {resource.qualified}{suffix} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details_of(resource, name, kind=f"{resource.plural}{suffix}"))
+
+
+def not_the_one_meant(resource: ResourceType, name: str, why: str) -> ApiError:
+    """409: a deletion meant for another object of that name, or for another version of it. It speaks of the kind."""
+    message = f'Operation cannot be fulfilled on {resource.kind}{_group_suffix(resource)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details_of(resource, name, kind=resource.kind))
+
+
+def unspecific(message: str) -> ApiError:
+    """500 without a reason: what real servers make of checks that nobody gave a status of their own."""
+    return ApiError(500, "", message)
 
 
 def modified(resource: ResourceType, name: str) -> ApiError:
@@ -129,16 +156,26 @@ def invalid(resource: ResourceType, name: str, faults: Iterable[tuple[str, str]]
     found = list(faults)
     lines = [f"{path}: {what}" if path else what for path, what in found]
     shown = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
-    causes = [{"reason": "FieldValueInvalid", "message": what, "field": path} for path, what in found]
+    causes = [_cause(path, what) for path, what in found]
     details = details_of(resource, name, causes=causes)
     details["kind"] = resource.kind
     return ApiError(422, "Invalid", f'{resource.kind}{_group_suffix(resource)} "{name}" is invalid: {shown}', details)
+
+
+def invalid_options(kind: str, field: str, what: str) -> ApiError:
+    """422 about a parameter; `kind` is that of the options (`DeleteOptions`)."""
+    details: Object = {"group": "meta.k8s.io", "kind": kind, "causes": [_cause(field, what)]}
+    return ApiError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {field}: {what}', details)
 
 
 def too_many_requests(message: str, retry_after: int | None = None, causes: Iterable[Object] = ()) -> ApiError:
     """429: try again later."""
     found = list(causes)
     return ApiError(429, "TooManyRequests", message, {"causes": found} if found else None, retry_after)
+
+
+def _cause(field: str, what: str) -> Object:
+    return {"reason": _CAUSES.get(what.partition(":")[0], "FieldValueInvalid"), "message": what, "field": field}
 
 
 def _group_suffix(resource: ResourceType) -> str:

@@ -247,6 +247,12 @@ class _Event(_Bare):
     count: int | None = None
 
 
+class _Data(_Bare):
+    data: _Strings = None
+    binary_data: _Strings = None
+    string_data: _Strings = None
+
+
 class _Definition(_Bare):
     spec: DefinitionSpec | None = None
     status: DefinitionStatus | None = None
@@ -267,6 +273,8 @@ _SHAPES = MappingProxyType(
         "PriorityClass": _PriorityClass,
         "Service": _Service,
         "Event": _Event,
+        "ConfigMap": _Data,
+        "Secret": _Data,
         "CustomResourceDefinition": _Definition,
     }
 )

@@ -139,6 +139,9 @@ class Writes:
             return self.create(resource, namespace, new, fresh), True
         shown = _decode(current.encoded)
         new = self._patched(resource, name, presented(resource, shown), request, options)
+        if not applying:
+            meta.check_patched(resource, new)
+        meta.check_uid(resource, current.object, new)
         new = meta.check_object(resource, namespace, new)
         meta.continue_from(resource, current.object, new)
         silent = replace(options, manager="", named=False) if applying else options
@@ -153,7 +156,7 @@ class Writes:
         """
         options = options or DeleteOptions()
         current = self.current(resource, namespace, name)
-        meta.check_preconditions(resource, current.object, options.uid, options.version)
+        meta.check_deletion(resource, current.object, options.uid, options.version)
         grace = self.admission.grace(resource, current.object, options.grace)
         if options.orphan and not options.dry_run:
             self.orphaned.add(current.uid)
@@ -161,6 +164,9 @@ class Writes:
         if grace == 0 and not marked["metadata"].get("finalizers") and resource.key != NAMESPACES:
             if options.dry_run:
                 return current, True
+            if resource.dies_gracefully and marked != current.object:
+                # Watchers see the mark before the end, also when no time lies between them.
+                self.store.put(resource.key, namespace, name, marked)
             return self.store.remove(resource.key, namespace, name), True
         if marked == current.object or options.dry_run:
             return current, False
@@ -212,7 +218,8 @@ class Writes:
         """`new` has passed the metadata checks; here status and the rest are kept apart, and admission looks."""
         old, now = current.object, self.identity.now()
         if options.subresource == "status":
-            new = {**old, "status": new.get("status"), "metadata": _with_managers(old["metadata"], new["metadata"])}
+            keep = _with_managers if resource.custom else _with_owners
+            new = {**old, "status": new.get("status"), "metadata": keep(old["metadata"], new["metadata"])}
             if new["status"] is None:
                 del new["status"]
         elif resource.has_status:
@@ -251,7 +258,7 @@ class Writes:
         if new == current.object:
             return current
         metadata = new["metadata"]
-        if not meta.same_desire(current.object, new):
+        if resource.counts_generations and not meta.same_desire(current.object, new):
             metadata["generation"] = metadata.get("generation", 0) + 1
         if dry_run:
             return Stored(current.namespace, current.name, current.version, new)
@@ -262,6 +269,8 @@ class Writes:
     def _marked_for_deletion(self, current: Stored, grace: int) -> Object:
         metadata = {**current.object["metadata"]}
         if "deletionTimestamp" not in metadata or grace < metadata.get("deletionGracePeriodSeconds", 0):
+            if "generation" in metadata and "deletionTimestamp" not in metadata:
+                metadata["generation"] += 1
             metadata["deletionTimestamp"] = self.identity.later(grace)
             metadata["deletionGracePeriodSeconds"] = grace
         return {**current.object, "metadata": metadata}
@@ -283,10 +292,18 @@ class Writes:
 
 
 def _with_managers(old: Object, new: Object) -> Object:
-    """The old metadata, with the new managedFields: status writes change nothing else there."""
+    """The old metadata, with the new managedFields: status writes of custom types change nothing else there."""
     kept = {**old}
     if "managedFields" in new:
         kept["managedFields"] = new["managedFields"]
+    return kept
+
+
+def _with_owners(old: Object, new: Object) -> Object:
+    """The new metadata, with the old owners: all that status writes of built-in types leave alone there."""
+    kept = {key: value for key, value in new.items() if key != "ownerReferences"}
+    if "ownerReferences" in old:
+        kept["ownerReferences"] = old["ownerReferences"]
     return kept
 
 
