@@ -14,12 +14,20 @@ from placewright.api.bad_input import InputError, bad_field
 
 VARIABLE: Final = "KUBEBUILDER_ASSETS"
 _NEEDED: Final = ("kube-apiserver", "etcd")
+#: What helps where nothing can be built.
+INSTEAD: Final = (
+    f"set {VARIABLE} to a folder with kube-apiserver and etcd (and kubectl and kube-scheduler, if you have them) "
+    "or, for tests, KUBECONFIG_E2E to the kubeconfig of a cluster that may be written to"
+)
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)\.\d+")
 _ASK_SECONDS: Final = 30.0
 
 
 class Unavailable(InputError):
     """No programs are named, none were built before, and none can be built on this machine: nobody did anything wrong."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"no Kubernetes here, and {why}: {INSTEAD}")
 
 
 @dataclass(frozen=True, slots=True)
