@@ -1,9 +1,10 @@
-"""`placewright sandbox`: the embedded cluster alone, in the foreground."""
+"""`placewright sandbox`: the embedded cluster, or with `--real` a real control plane, alone and in the foreground."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import signal
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from placewright.api.bad_input import InputError
 from placewright.cli.definitions import crd_folders
 from placewright.cli.display import plain
 from placewright.cli.options import Subparsers, whole_number
+from placewright.cli.real_sandbox import serve
+from placewright.controlplane.children import ControlPlaneFailed
+from placewright.controlplane.debian import BuildFailed
+from placewright.controlplane.server import ControlPlane, Options
 from placewright.sandbox.server import Sandbox, SandboxOptions
 
 
@@ -22,17 +27,51 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--nodes", type=whole_number(0, 20_000), default=3, metavar="N", help="nodes to begin with (default 3)")
     parser.add_argument("--port", type=whole_number(0, 65535), default=0, metavar="P", help="port on 127.0.0.1 (default: a free one)")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write the kubeconfig (default: a temporary file)")
+    parser.add_argument("--real", action="store_true", help="run kube-apiserver and etcd instead (docs/e2e.md says where from)")
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM."""
+    return _real(args) if args.real else _embedded(args)
+
+
+def _embedded(args: argparse.Namespace) -> int:
     options = SandboxOptions(port=args.port, kubeconfig=args.kubeconfig, nodes=args.nodes, crds=crd_folders())
     try:
         asyncio.run(_serve(options, Console()))
     except OSError as error:
-        raise InputError(f"sandbox: {error.filename or ''} {error.strerror or error}".replace("  ", " ")) from None
+        raise _unusable(error) from None
     return 0
+
+
+def _real(args: argparse.Namespace) -> int:
+    kubeconfig = args.kubeconfig and args.kubeconfig.absolute()
+    if kubeconfig and not os.access(kubeconfig.parent, os.W_OK):
+        # Asked before minutes are spent on a build.
+        raise InputError(f"sandbox: --kubeconfig: no file can be written to {kubeconfig.parent}")
+    console, progress = Console(), Console(stderr=True)
+
+    def ready(running: ControlPlane) -> None:
+        what = f"a real control plane, Kubernetes 1.{running.assets.minor}, with {args.nodes} nodes"
+        _announce(console, what, running.server, running.kubeconfig)
+
+    def say(line: str) -> None:
+        progress.print(plain(line), soft_wrap=True)
+
+    try:
+        serve(os.environ, args.nodes, Options(audit=False, kubeconfig=kubeconfig, port=args.port), say, ready)
+    except OSError as error:
+        raise _unusable(error) from None
+    except (BuildFailed, ControlPlaneFailed) as failed:
+        for line in str(failed).splitlines():
+            say(f"placewright: error: sandbox: {line}")
+        return 1
+    return 0
+
+
+def _unusable(error: OSError) -> InputError:
+    return InputError(f"sandbox: {error.filename or ''} {error.strerror or error}".replace("  ", " "))
 
 
 async def _serve(options: SandboxOptions, console: Console) -> None:
@@ -40,10 +79,14 @@ async def _serve(options: SandboxOptions, console: Console) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with Sandbox(options) as sandbox:
-        console.print(plain(f"an embedded cluster with {options.nodes} nodes serves on {sandbox.server}; Ctrl-C ends it"), soft_wrap=True)
-        for line in kubectl_lines(sandbox.kubeconfig):
-            console.print(plain(line), soft_wrap=True)
+        _announce(console, f"an embedded cluster with {options.nodes} nodes", sandbox.server, sandbox.kubeconfig)
         await ended.wait()
+
+
+def _announce(console: Console, what: str, server: str, kubeconfig: Path) -> None:
+    console.print(plain(f"{what} serves on {server}; Ctrl-C ends it"), soft_wrap=True)
+    for line in kubectl_lines(kubeconfig):
+        console.print(plain(line), soft_wrap=True)
 
 
 def kubectl_lines(kubeconfig: Path) -> list[str]:

@@ -1,0 +1,97 @@
+"""`placewright sandbox --real`: kube-apiserver and etcd instead of the embedded cluster, with the same nodes and simulated kubelets."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from placewright.cli.definitions import crd_folders
+from placewright.controlplane.kubelet import Kubelet
+from placewright.controlplane.provide import provide
+from placewright.controlplane.server import ControlPlane, Options
+from placewright.kube.client import ApiClient
+from placewright.kube.events import seconds_time
+from placewright.kube.login import load_config
+from placewright.sandbox.definitionfiles import read_definitions
+from placewright.sandbox.nodes import simulated_node
+
+#: Requests under way at once while nodes are made.
+IN_FLIGHT: Final = 32
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_ESTABLISHED_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 0.05
+
+Ready = Callable[[ControlPlane], None]
+
+
+def serve(environ: Mapping[str, str], nodes: int, options: Options, say: Callable[[str], None], ready: Ready) -> None:
+    """Serve until Ctrl-C or SIGTERM.
+
+    Args:
+        environ: says where the programs are (`controlplane.provide`).
+        nodes: how many to begin with.
+        options: of the control plane.
+        say: takes progress while programs have to be built first.
+        ready: called once, when everything is there.
+
+    Raises:
+        InputError, BuildFailed: there are no programs.
+        ControlPlaneFailed: they do not run.
+        OSError: the kubeconfig cannot be written.
+    """
+    # Until the loop takes signals over, SIGTERM is to undo what was begun, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    assets = provide(environ, say)
+    # From this thread, which lives as long as we do: the programs die with it.
+    with ControlPlane(assets, options) as running:
+        asyncio.run(_serve(running, nodes, ready))
+
+
+async def _serve(running: ControlPlane, nodes: int, ready: Ready) -> None:
+    serving = asyncio.current_task()
+    assert serving is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
+    # Only the signals cancel, and nothing is left to do then.
+    with suppress(asyncio.CancelledError):
+        async with ApiClient(load_config(str(running.kubeconfig))) as client:
+            for folder in crd_folders():
+                for definition in read_definitions(folder):
+                    await _define(client, definition)
+            await _make_nodes(client, nodes, running.assets.minor)
+            ready(running)
+            await Kubelet(client).run()
+
+
+async def _define(client: ApiClient, definition: dict[str, Any]) -> None:
+    """Its resources can be asked for when this returns."""
+    await client.post(_DEFINITIONS, definition)
+    async with asyncio.timeout(_ESTABLISHED_SECONDS):
+        while True:
+            if _established(await client.get(f"{_DEFINITIONS}/{definition['metadata']['name']}")):
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _established(answer: bytes) -> bool:
+    conditions = msgspec.json.decode(answer).get("status", {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+async def _make_nodes(client: ApiClient, count: int, minor: int) -> None:
+    slots = asyncio.Semaphore(IN_FLIGHT)
+
+    async def make(number: int) -> None:
+        node = simulated_node(number, seconds_time(datetime.now(UTC)))
+        # kubectl shows it, and a kubelet newer than its API server is none that could be.
+        node["status"]["nodeInfo"]["kubeletVersion"] = f"v1.{minor}.0-sandbox"
+        async with slots:
+            await client.post("/api/v1/nodes", node)
+
+    await asyncio.gather(*(make(number) for number in range(count)))
