@@ -1,4 +1,4 @@
-# `make demo` and `make test` are all one needs: both set everything up by themselves, once, in .venv.
+# `make demo` and `make test` are all one needs: both set everything up by themselves, once, in .venv. `make e2e` needs what docs/e2e.md says.
 # ARGS goes on to the command: `make test ARGS="tests/queue -x"`, `make demo ARGS="--keep"`.
 
 VENV := .venv
@@ -7,16 +7,24 @@ READY := $(VENV)/installed
 ARGS :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports generate generated check clean
+.PHONY: help demo test e2e lint types imports generate generated check clean
 
 help: ## What there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
 demo: $(READY) ## An embedded cluster, the scheduler at work on it, a profile changed live
 	@$(BIN)/placewright demo $(ARGS)
 
 test: $(READY) ## The whole test suite
 	@$(BIN)/pytest $(ARGS)
+
+# Only here is something built for it; pytest itself takes what the environment names.
+e2e: $(READY) ## The tests that want a real API server (docs/e2e.md)
+	@if [ -z "$$KUBECONFIG_E2E" ]; then \
+		KUBEBUILDER_ASSETS=$$($(BIN)/python -m placewright.controlplane) || exit; \
+		export KUBEBUILDER_ASSETS; \
+	fi; \
+	$(BIN)/pytest --real tests/contract tests/e2e $(ARGS)
 
 lint: $(READY) ## Style, by ruff
 	@$(BIN)/ruff check --quiet operator tests

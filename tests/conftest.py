@@ -8,14 +8,28 @@ from pathlib import Path
 
 import pytest
 
+from placewright.api.bad_input import InputError
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.server import ControlPlane
 
 E2E = Path(__file__).parent / "e2e"
+FOREIGN = "KUBECONFIG_E2E"
+"""Names the kubeconfig of a cluster that is not ours; with it alone `control_plane` is None."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--real", action="store_true", help=f"use the API server of {VARIABLE}, and run tests/e2e too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Asked for a real server and given none, tests must not quietly run on the sandbox."""
+    if config.getoption("--real"):
+        try:
+            assets = from_environment(os.environ)
+        except InputError as wrong:
+            raise pytest.UsageError(str(wrong)) from None
+        if assets is None and not os.environ.get(FOREIGN):
+            raise pytest.UsageError(f"--real needs {VARIABLE} or {FOREIGN}; `make e2e` sees to that")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
