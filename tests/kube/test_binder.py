@@ -60,10 +60,28 @@ async def test_a_binding_carries_uid_node_and_annotations(bench: Bench) -> None:
 
 async def test_a_conflict_is_said_and_not_repeated(bench: Bench) -> None:
     bench.api.on(BINDING, refuse(409, "Conflict"))
-    with pytest.raises(BindError, match="409 Conflict") as caught:
+    bench.api.on(POD, answer(pod_json(node="node-2")))
+    with pytest.raises(BindError, match=r"409 Conflict.*another node") as caught:
         await bench.binder().bind(pod(), HERE, {})
     assert caught.value.conflict and not caught.value.unknown
     assert bench.posts == 1 and bench.waited == []
+
+
+async def test_a_conflict_that_hides_our_own_success_is_found_out(bench: Bench) -> None:
+    """The API server calls any failed write of a Binding a conflict; an etcd that answered late has bound the pod all the same."""
+    bench.api.on(BINDING, refuse(409, "Conflict"))
+    bench.api.on(POD, answer(pod_json(node="node-1")))
+    binder = bench.binder()
+    await binder.bind(pod(), HERE, {})
+    assert bench.posts == 1 and binder.counts.bound == 1 and binder.counts.conflicts == 0
+
+
+async def test_a_conflict_with_the_pod_unbound_is_said(bench: Bench) -> None:
+    bench.api.on(BINDING, refuse(409, "Conflict"))
+    bench.api.on(POD, answer(pod_json()))
+    with pytest.raises(BindError, match="409 Conflict") as caught:
+        await bench.binder().bind(pod(), HERE, {})
+    assert caught.value.conflict and bench.posts == 1
 
 
 async def test_a_pod_that_is_gone_counts_as_a_conflict(bench: Bench) -> None:

@@ -3,7 +3,8 @@
 The rules, in the order they matter:
 
 - Before each request the question is asked again whether we may bind (leadership).
-- 409 means that somebody else bound, deleted or replaced the pod: said to the caller, not repeated.
+- 409 means that somebody else bound, deleted or replaced the pod: said to the caller, not repeated. But the API server says 409 of
+  whatever kept it from hearing of its own write, too, such as an etcd that answers late, so the pod is read first.
 - An answer that got lost, or a 5xx, does not mean that nothing happened: the pod is read before anything else is done.
 - 429 and 5xx are repeated a bounded number of times, with jitter; `Retry-After` is obeyed.
 """
@@ -89,23 +90,18 @@ class HttpBinder:
         self.counts.bound += 1
 
     async def _bind(self, pod: PodInfo, node: NodeName, body: dict[str, Any]) -> None:
-        answer_lost = False
         for attempt in range(self._attempts):
             error = await self._try(pod, body)
             if error is None:
                 return
-            refusal = error if isinstance(error, ApiError) and error.status < 500 else None
-            if refusal is not None and refusal.status not in (CONFLICT, TOO_MANY_REQUESTS):
+            status = error.status if isinstance(error, ApiError) else None
+            if status is not None and status < 500 and status not in (CONFLICT, TOO_MANY_REQUESTS):
                 self.counts.refused += 1
-                raise BindError(f"binding {pod.key} to {node}: {refusal}", conflict=refusal.status == NOT_FOUND)
-            if refusal is not None and refusal.status == CONFLICT and not answer_lost:
-                raise self._conflict(pod, node, str(refusal))
-            if refusal is None or refusal.status == CONFLICT:
-                answer_lost = True
-                if await self._became(pod, node, error):
-                    return
-                if refusal is not None:
-                    raise self._conflict(pod, node, str(refusal))
+                raise BindError(f"binding {pod.key} to {node}: {error}", conflict=status == NOT_FOUND)
+            if status != TOO_MANY_REQUESTS and await self._became(pod, node, error):
+                return
+            if status == CONFLICT:
+                raise self._conflict(pod, node, str(error))
             if attempt + 1 < self._attempts:
                 self.counts.retries += 1
                 await self._sleep(self._backoff.delay(attempt, error))
@@ -121,13 +117,14 @@ class HttpBinder:
         return None
 
     async def _became(self, pod: PodInfo, node: NodeName, error: RequestError) -> bool:
-        """What became of a Binding without an answer: True bound, False not; raises `BindError` for the rest."""
-        self.counts.lost_answers += 1
+        """What became of a Binding without a clear answer: True bound, False not; raises `BindError` for the rest."""
+        if not (isinstance(error, ApiError) and error.status == CONFLICT):
+            self.counts.lost_answers += 1
         seen = await self._look(pod, node)
         if seen is Seen.UNKNOWN:
-            raise BindError(f"binding {pod.key} to {node}: answer lost ({error}), and the pod {seen.value}", unknown=True)
+            raise BindError(f"binding {pod.key} to {node}: {error}, and the pod {seen.value}", unknown=True)
         if seen in (Seen.BOUND_ELSEWHERE, Seen.GONE):
-            raise self._conflict(pod, node, f"the pod is {seen.value}")
+            raise self._conflict(pod, node, f"{error}; the pod is {seen.value}")
         return seen is Seen.BOUND_HERE
 
     async def _look(self, pod: PodInfo, node: NodeName) -> Seen:
