@@ -1,9 +1,9 @@
 """What these tests run on.
 
 `installation` (session) is a control plane of ours, or the cluster of KUBECONFIG_E2E, with Placewright installed as shipped; `stage`
-(function) is a clean stretch of it: a namespace, a profile, no nodes. `rough_installation` (module) and `rough_stage` are the same for tests
-that kill: always a control plane of ours, and skipped with KUBECONFIG_E2E. After each test with a stage, its end is checked: nothing denied,
-every pod bound once, no node overfilled, no pod left that fits (`Stage.check`).
+(function) is a clean stretch of it: a namespace, a profile, no nodes. `rough_installation` (module) and `rough_stage` are the same for
+tests that kill: always a control plane of ours, and skipped with KUBECONFIG_E2E. After each test with a stage, its end is checked: nothing
+denied, every pod bound once, no node overfilled, no pod left that fits (`Stage.check`).
 
 Tests that start control planes of another kind have no need of these: `control_plane` in `tests/conftest.py` is shared by all rooms, and
 `placewright.controlplane.server.ControlPlane` starts more.

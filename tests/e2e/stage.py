@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import itertools
 import json
+import os
 import secrets
-from collections.abc import AsyncIterator, Sequence
+import signal
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -101,6 +103,11 @@ class Stage:
         with contextlib.suppress(_Gone):
             await _unless_gone(self.client.delete(path, _AT_ONCE))
 
+    async def delete_pod(self, key: str) -> None:
+        """At once, as if its kubelet had seen to it."""
+        namespace, _, name = key.partition("/")
+        await self.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
+
     async def _create(self, path: str, manifest: Object) -> None:
         await until_answered(lambda: self.client.post(path, manifest), Backoff(maximum=1.0))
 
@@ -120,6 +127,20 @@ class Stage:
         async with self.operator() as process:
             await self.until_active(1)
             yield process
+
+    @contextlib.contextmanager
+    def stopped(self, process: OperatorProcess) -> Iterator[None]:
+        """The operator sees and does nothing while this is open, as on a machine that hangs."""
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
+    async def kill(self, process: OperatorProcess) -> None:
+        """As a crash does it: nothing is finished, nobody is told."""
+        os.kill(process.pid, signal.SIGKILL)
+        await process.ended()
 
     def kill_api_server(self) -> None:
         self.control_plane.kill_api_server()
@@ -147,6 +168,22 @@ class Stage:
     async def until_placed(self, keys: Sequence[str]) -> None:
         await self.views.until(lambda: all(map(self.node_of, keys)), lambda: self._unplaced(keys))
 
+    async def until_some_placed(self, count: int) -> None:
+        """Until so many pods of the stage's namespace have a node."""
+
+        def placed() -> int:
+            return sum(bool(each.spec.get("nodeName")) for each in self.views.pods.values())
+
+        await self.views.until(lambda: placed() >= count, lambda: f"{placed()} of {count} pods are placed; {self._words()}")
+
+    async def until_pending(self, count: int) -> None:
+        """Until the profile says that the operator has so many pods in its queue."""
+
+        def pending() -> Any:
+            return self.views.profiles["default"].status.get("pending", {}).get("total")
+
+        await self.views.until(lambda: pending() == count, lambda: f"{count} pods are pending, not {pending()}; {self._words()}")
+
     async def until_running(self, keys: Sequence[str]) -> None:
         pods = self.views.pods
         await self.views.until(
@@ -165,6 +202,12 @@ class Stage:
         await self.views.until(told, lambda: f"{key} is said to be unschedulable; {self._words()}")
         return self.views.events(name, "FailedScheduling")[-1].message
 
+    async def until_told(self, keys: Sequence[str]) -> None:
+        """Until there is an event for each of these pods, which are in the stage's own namespace, that it was placed."""
+        names = {key.partition("/")[2] for key in keys}
+        told = self.views.pods_told
+        await self.views.until(lambda: names <= told("Scheduled"), lambda: f"{len(names - told('Scheduled'))} pods have no event")
+
     async def until_active(self, generation: int, profile: str = "default") -> None:
         """Until the operator decides by this generation of the profile."""
 
@@ -177,6 +220,10 @@ class Stage:
     def binding_requests(self) -> list[BindingRequest]:
         """All that were asked for since the stage was set."""
         return binding_requests(self._records())
+
+    def bindings_of(self, keys: Sequence[str]) -> list[BindingRequest]:
+        """Those about these pods."""
+        return [each for each in self.binding_requests() if each.pod in keys]
 
     def _records(self) -> list[Record]:
         return read_records(self.control_plane.audit_log, self._audit_offset)
@@ -191,7 +238,7 @@ class Stage:
     # --- the end ---
 
     async def check(self) -> None:
-        """What holds after every test: logs without a breakdown, nothing denied, each pod bound once, no node too full, no pod left over."""
+        """What holds after every test: no breakdown in a log, nothing denied, each pod bound once, no node too full, no pod left over."""
         for each in self.operators:
             said = each.log.read_text(errors="replace")
             assert not [word for word in _BROKEN if word in said], f"{each.log}: {each.last_words()}"
@@ -215,7 +262,10 @@ class Stage:
         return len(audit.unexplained) <= self._crashes * CONCURRENCY
 
     def _once_audit(self) -> str:
-        return f"each pod on a node has a Binding in the log, but {exactly_once(self.binding_requests(), self.views.placements)}"
+        requests = self.binding_requests()
+        unexplained = exactly_once(requests, self.views.placements).unexplained
+        about = [each for each in requests if each.uid == unexplained[0]]
+        return f"{len(unexplained)} pods are on nodes that no Binding in the log explains; one of them: {unexplained[0]}, {about}"
 
     def _was_starting(self, record: Record) -> bool:
         return any(began <= record.request_received_timestamp <= ready for began, ready in self._starting)

@@ -28,9 +28,7 @@ async def test_a_thousand_pods_on_a_hundred_nodes_are_bound_and_run(stage: Stage
     async with stage.active_operator():
         keys = await stage.pods(1000)
         await stage.until_running(keys)
-        await stage.views.until(
-            lambda: len(stage.views.pods_told("Scheduled")) == 1000, lambda: f"{len(stage.views.pods_told('Scheduled'))} pods have events"
-        )
+        await stage.until_told(keys)
     assert {(stage.decision(key).profile, stage.decision(key).generation) for key in keys} == {("default", 1)}
     assert all(stage.pod(key).condition("PodScheduled")["status"] == "True" for key in keys)
     assert len({stage.node_of(key) for key in keys}) == 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.retry import Backoff
 
-from .installation import PROFILES
+from .installation import PEERING, PROFILES
 
 Object = dict[str, Any]
 #: How long anything may take before the test fails, seconds: machines are noisy.
@@ -58,7 +58,8 @@ class Views:
         self._nodes = self._reflect(client, "/api/v1/nodes", labels=stage_label)
         self._profiles = self._reflect(client, PROFILES)
         self._events = self._reflect(client, f"/api/v1/namespaces/{namespace}/events")
-        self.reflectors = Reflectors([self._pods, self._nodes, self._profiles, self._events])
+        self._peerings = self._reflect(client, PEERING)
+        self.reflectors = Reflectors([self._pods, self._nodes, self._profiles, self._events, self._peerings])
 
     def _reflect(self, client: ApiClient, path: str, sink: _Sink | None = None, fields: str = "", labels: str = "") -> Reflector[Seen]:
         return Reflector(client, Source(path, Seen, fields, labels), sink or _Sink(self._news), backoff=_BACKOFF)
@@ -78,9 +79,20 @@ class Views:
         """All profiles, by name."""
         return self._profiles.store
 
+    @property
+    def peers(self) -> set[str]:
+        """Identities of the replicas that have announced themselves."""
+        return {name for each in self._peerings.store.values() for name in each.status}
+
     def events(self, pod: str, reason: str) -> list[Seen]:
         """Events of the stage's namespace about a pod of that name."""
         return [each for each in self._events.store.values() if each.reason == reason and each.involved_object.get("name") == pod]
+
+    def reporters(self, keys: Sequence[str]) -> set[str]:
+        """Which replicas said that they placed these pods."""
+        names = {key.partition("/")[2] for key in keys}
+        events = (each for each in self._events.store.values() if each.reason == "Scheduled")
+        return {each.reporting_instance for each in events if each.involved_object.get("name") in names}
 
     def pods_told(self, reason: str) -> set[str]:
         """Names of the pods of the stage's namespace with an event of this reason."""

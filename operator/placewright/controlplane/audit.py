@@ -1,13 +1,14 @@
 """What the API server's audit log says: who was denied what, and whether every pod was bound exactly once.
 
-The log has one JSON line a request, written when the answer has been given; that is after the change is in etcd, and the client may have
-the answer first. So a log of a server that was never killed is complete, and what it does not hold did not happen. A killed server may leave a
-half-written line, onto which the next server writes its first one, and changes without any line. What can be concluded then:
+The log has one JSON line a request, written when the answer has been given; that is after the change is in etcd, and the client may
+have the answer first. So a log of a server that was never killed is complete, and what it does not hold did not happen. A killed server
+may leave a half-written line, onto which the next server writes its first one, and changes without any line. What can be concluded then:
 
 - A line with an answer is true, crash or not. Two answers "created" for one uid, or one for another node than the pod is on, are a fault.
 - A pod on a node without any answered Binding is a fault of a complete log, and tells nothing in a log with a crash in it: the line, or the
   whole request, may be the one that got lost. Only their number tells: no more than may have been under way at each crash.
-- An answer of 5xx leaves open what happened. A pod on that node is explained by it, and one without a node is, too.
+- An answer of 5xx leaves open what happened, and so does 409: the API server says it of any Binding whose write it could not see
+  through, one whose client was killed among them. A pod on the node that was asked for is explained by such an answer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Final
 import msgspec
 
 from placewright.api.objects import NodeName, PodKey
-from placewright.kube.errors import FORBIDDEN, UNAUTHORIZED
+from placewright.kube.errors import CONFLICT, FORBIDDEN, UNAUTHORIZED
 
 _DECISION: Final = "authorization.k8s.io/decision"
 #: How every line begins; inside a line quotes are escaped, so that it is found nowhere else.
@@ -140,7 +141,7 @@ class BindingRequest:
     @property
     def open(self) -> bool:
         """Whether the answer leaves open what happened."""
-        return self.code == 0 or self.code >= 500
+        return self.code in (0, CONFLICT) or self.code >= 500
 
 
 def binding_requests(records: Iterable[Record]) -> list[BindingRequest]:
@@ -161,7 +162,7 @@ class OnceAudit:
     Attributes:
         faults: sentences; empty when all is well.
         unexplained: uids of pods on nodes without a Binding in the log that explains it: faults where the log is complete.
-        refused: Bindings that the server refused because the pod was gone or on a node already.
+        refused: Bindings that the server did not want: mostly of pods that were gone, or on a node already.
     """
 
     faults: tuple[str, ...]

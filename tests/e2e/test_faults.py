@@ -1,0 +1,130 @@
+"""Servers, operators and histories that are killed: no pod is lost, none is bound twice, and what vanished unseen is noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from contextlib import AsyncExitStack
+
+from .stage import Stage
+
+BURST = 400
+MIDDLE = 60
+
+
+async def test_all_pods_are_placed_when_the_api_server_is_killed_in_mid_burst(rough_stage: Stage) -> None:
+    stage = rough_stage
+    await stage.nodes(20)
+    async with stage.active_operator():
+        creating = asyncio.create_task(stage.pods(BURST))
+        await stage.until_some_placed(MIDDLE)
+        stage.kill_api_server()
+        stage.start_api_server()
+        keys = await creating
+        await stage.until_running(keys)
+
+
+async def test_all_pods_are_placed_when_history_is_forgotten_in_mid_burst(rough_stage: Stage) -> None:
+    stage = rough_stage
+    await stage.nodes(20)
+    async with stage.active_operator():
+        creating = asyncio.create_task(stage.pods(BURST))
+        await stage.until_some_placed(MIDDLE)
+        stage.kill_api_server()
+        stage.control_plane.forget_history()
+        stage.start_api_server()
+        keys = await creating
+        await stage.until_running(keys)
+        late = await stage.pods(10)
+        await stage.until_running(late)
+
+
+async def test_what_vanished_before_history_was_forgotten_is_gone_from_the_cache_and_the_queue(rough_stage: Stage) -> None:
+    stage = rough_stage
+    kept, vanishing = await stage.node("kept"), await stage.node("vanishing")
+    async with stage.active_operator() as operator:
+        fills = await stage.pods(1, cpu="4", on=kept) + await stage.pods(1, cpu="4", on=vanishing)
+        await stage.until_running(fills)
+        (waits, hopeless) = await stage.pods(1, cpu="4", on=kept) + await stage.pods(1, cpu="8")
+        await stage.until_rejected(waits)
+        assert "0/2 nodes are available" in await stage.until_rejected(hopeless)
+        await stage.until_pending(2)
+        with stage.stopped(operator):
+            for key in (*fills, hopeless):
+                await stage.delete_pod(key)
+            await stage.delete(f"/api/v1/nodes/{vanishing}")
+            stage.kill_api_server()
+            stage.control_plane.forget_history()
+            stage.start_api_server()
+        await stage.until_running([waits])
+        assert stage.node_of(waits) == kept
+        (late,) = await stage.pods(1, cpu="4")
+        assert "0/1 nodes are available" in await stage.until_rejected(late)
+        await stage.until_pending(1)
+
+
+async def test_a_namespace_that_goes_takes_its_pods_out_of_the_queue(rough_stage: Stage) -> None:
+    stage = rough_stage
+    tainted = await stage.node("tainted", taint="maintenance")
+    doomed = await stage.create_namespace("doomed")
+    async with stage.active_operator() as operator:
+        ending = await stage.pods(5, namespace=doomed)
+        staying = await stage.pods(5)
+        await stage.until_rejected(staying[-1])
+        await stage.until_pending(10)
+        await stage.client.delete(f"/api/v1/namespaces/{doomed}")
+        await stage.patch(f"/api/v1/nodes/{tainted}", {"spec": {"taints": None}})
+        await stage.until_running(staying)
+        await stage.views.until(
+            lambda: all(each.code == 403 for each in stage.bindings_of(ending)) and stage.bindings_of(ending),
+            lambda: f"bindings in a namespace that ends are refused: {stage.bindings_of(ending)}",
+        )
+        for key in ending:
+            await stage.delete_pod(key)
+        await finalize(stage, doomed)
+        await stage.until_pending(0)
+        again = await stage.create_namespace("doomed")
+        await stage.until_running(await stage.pods(5, namespace=again))
+        assert operator.exit_code is None
+
+
+async def finalize(stage: Stage, namespace: str) -> None:
+    """As the namespace controller does when nothing is left in it."""
+    path = f"/api/v1/namespaces/{namespace}"
+    content = json.loads(await stage.client.get(path))
+    content["spec"]["finalizers"] = []
+    await stage.client.put(f"{path}/finalize", content)
+
+
+async def test_all_pods_are_placed_once_when_the_operator_is_killed_in_mid_burst(rough_stage: Stage) -> None:
+    stage = rough_stage
+    await stage.nodes(20)
+    async with stage.active_operator() as first:
+        creating = asyncio.create_task(stage.pods(BURST))
+        await stage.until_some_placed(MIDDLE)
+        await stage.kill(first)
+        placed = Counter(bool(each.spec.get("nodeName")) for each in stage.views.pods.values())
+        keys = await creating
+        async with stage.operator():
+            await stage.until_running(keys)
+    assert placed[True] < BURST, "there was something left to do"
+
+
+async def test_of_two_operators_one_places_and_the_other_takes_over(rough_stage: Stage) -> None:
+    stage = rough_stage
+    await stage.nodes(10)
+    async with AsyncExitStack() as first, stage.operator():
+        await first.enter_async_context(stage.operator())
+        await stage.views.until(lambda: len(stage.views.peers) == 2, lambda: f"two peers, not {stage.views.peers}")
+        await stage.until_active(1)
+        early = await stage.pods(100)
+        await stage.until_running(early)
+        await stage.until_told(early)
+        await first.aclose()
+        late = await stage.pods(100)
+        await stage.until_running(late)
+        await stage.until_told(late)
+    requests = Counter(each.uid for each in stage.binding_requests())
+    assert requests == dict.fromkeys((stage.pod(key).metadata.uid for key in early + late), 1)
+    assert len(stage.views.reporters(early)) == 1
