@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contract.client import MERGE
+from contract.client import MERGE, STRATEGIC
 from contract.cluster import Cluster
-from contract.objects import config_map, lease
+from contract.objects import config_map, lease, pod
 
 
 async def test_an_update_of_an_outdated_copy_is_refused(cluster: Cluster) -> None:
@@ -58,8 +58,33 @@ async def test_a_deletion_meant_for_a_predecessor_is_refused(cluster: Cluster) -
     (await cluster.client.delete(path)).expect(200)
     await cluster.create("configmaps", config_map("renewed"))
     precondition = {"preconditions": {"uid": first["metadata"]["uid"]}}
-    (await cluster.client.delete(path, precondition)).refused(409, "Conflict")
+    answer = await cluster.client.delete(path, precondition)
+    assert "does not match the UID in record" in answer.refused(409, "Conflict")
+    assert answer.body["details"] == {"name": "renewed", "kind": "ConfigMap"}
     await cluster.read("configmaps", "renewed")
+
+
+async def test_a_deletion_of_an_outdated_version_is_refused(cluster: Cluster) -> None:
+    first = await cluster.create("configmaps", config_map("shared"))
+    path = cluster.path("configmaps", "shared")
+    (await cluster.client.patch(path, {"data": {"a": "1"}}, MERGE)).expect(200)
+    precondition = {"preconditions": {"resourceVersion": first["metadata"]["resourceVersion"]}}
+    message = (await cluster.client.delete(path, precondition)).refused(409, "Conflict")
+    assert "does not match the ResourceVersion in record" in message
+    await cluster.read("configmaps", "shared")
+
+
+async def test_a_patch_meant_for_a_predecessor_is_refused(cluster: Cluster) -> None:
+    """As schedulers and kubelets write the status of a pod that may have been replaced meanwhile."""
+    first = await cluster.create("pods", pod("p"))
+    path = cluster.path("pods", "p")
+    (await cluster.client.delete(path, {"gracePeriodSeconds": 0})).expect(200)
+    await cluster.create("pods", pod("p"))
+    stale = {"metadata": {"uid": first["metadata"]["uid"]}, "status": {"nominatedNodeName": "n"}}
+    message = (await cluster.client.patch(f"{path}/status", stale, STRATEGIC)).refused(422, "Invalid")
+    assert "metadata.uid: Invalid value" in message
+    assert "field is immutable" in message
+    assert "nominatedNodeName" not in (await cluster.read("pods", "p"))["status"]
 
 
 async def test_an_update_of_another_uid_is_refused(cluster: Cluster) -> None:
@@ -69,6 +94,11 @@ async def test_an_update_of_another_uid_is_refused(cluster: Cluster) -> None:
     await cluster.create("configmaps", config_map("renewed"))
     body = config_map("renewed", {"a": "1"}, uid=first["metadata"]["uid"])
     (await cluster.client.put(path, body)).refused(409, "Conflict")
+
+
+async def test_what_is_created_must_not_name_a_version(cluster: Cluster) -> None:
+    answer = await cluster.client.post(cluster.path("configmaps"), config_map("new", resourceVersion="5"))
+    assert answer.refused(500) == "resourceVersion should not be set on objects to be created"
 
 
 async def test_the_server_owns_uid_and_times(cluster: Cluster) -> None:
