@@ -1,9 +1,13 @@
-"""`placewright sandbox` and `placewright run` as commands: processes that start, serve and end."""
+"""`placewright sandbox` and `placewright run` as commands: processes that start, serve and end.
+
+`sandbox --real` meets programs of three lines here, for what goes wrong; tests/e2e has it with real ones.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import stat
 import sys
@@ -18,6 +22,8 @@ from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
 from placewright.sandbox.process import SandboxProcess
+
+REAL = [sys.executable, "-m", "placewright.cli.main", "sandbox", "--real"]
 
 
 async def test_the_sandbox_serves_writes_a_kubeconfig_names_kubectl_lines_and_ends_with_sigterm(tmp_path: Path) -> None:
@@ -47,6 +53,52 @@ def test_a_kubeconfig_that_cannot_be_written_is_one_line_and_exit_code_2(capsys:
     err = capsys.readouterr().err
     assert err.startswith("placewright: error: sandbox: ")
     assert err.count("\n") == 1
+
+
+def programs(folder: Path, etcd: str) -> str:
+    """A folder for KUBEBUILDER_ASSETS whose etcd does what these lines say."""
+    for name, lines in (("kube-apiserver", "echo Kubernetes v1.31.0"), ("etcd", etcd)):
+        (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def test_a_real_sandbox_whose_programs_are_not_there_is_one_line_and_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
+    assert main(["sandbox", "--real"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("placewright: error: KUBEBUILDER_ASSETS: found '/nowhere'")
+    assert err.count("\n") == 1
+
+
+def test_a_real_sandboxs_kubeconfig_is_looked_at_before_anything_is_built_or_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
+    assert main(["sandbox", "--real", "--kubeconfig", "/no/such/folder/config"]) == 2
+    assert capsys.readouterr().err == "placewright: error: sandbox: --kubeconfig: no file can be written to /no/such/folder\n"
+
+
+async def test_a_real_sandbox_whose_store_does_not_start_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    environ = {**os.environ, "KUBEBUILDER_ASSETS": programs(tmp_path, "echo no room; exit 1")}
+    process = await asyncio.create_subprocess_exec(*REAL, stdout=PIPE, stderr=PIPE, env=environ)
+    out, err = await process.communicate()
+    assert (process.returncode, out) == (1, b"")
+    assert err.decode() == "placewright: error: sandbox: etcd ended: no room\n"
+
+
+async def test_a_real_sandbox_that_is_told_to_end_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    store = f'echo $$ > "{tmp_path}/pid"; kill -TERM $PPID; exec sleep 1000'
+    environ = {**os.environ, "KUBEBUILDER_ASSETS": programs(tmp_path, store), "TMPDIR": str(tmp_path / "tmp")}
+    process = await asyncio.create_subprocess_exec(*REAL, stdout=PIPE, stderr=PIPE, env=environ)
+    out, err = await process.communicate()
+    assert (process.returncode, out, err) == (130, b"", b"")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert not list((tmp_path / "tmp").iterdir())
 
 
 async def test_the_operator_ends_when_whoever_started_it_is_gone(tmp_path: Path) -> None:
