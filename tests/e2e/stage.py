@@ -89,6 +89,13 @@ class Stage:
         await self._create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         return name
 
+    async def priority_class(self, suffix: str, value: int) -> str:
+        """A PriorityClass; its name is the stage's own, as those live outside namespaces."""
+        name = f"{self.namespace}-{suffix}"
+        manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        await self._create("/apis/scheduling.k8s.io/v1/priorityclasses", manifest)
+        return name
+
     async def patch(self, path: str, change: Object) -> Object:
         """Merge patch; answers the object."""
         answer = json.loads(await self.client.patch(path, change, content_type=MERGE_PATCH))
@@ -219,13 +226,14 @@ class Stage:
 
     def binding_requests(self) -> list[BindingRequest]:
         """All that were asked for since the stage was set."""
-        return binding_requests(self._records())
+        return binding_requests(self.records())
 
     def bindings_of(self, keys: Sequence[str]) -> list[BindingRequest]:
         """Those about these pods."""
         return [each for each in self.binding_requests() if each.pod in keys]
 
-    def _records(self) -> list[Record]:
+    def records(self) -> list[Record]:
+        """Every request since the stage was set."""
         return read_records(self.control_plane.audit_log, self._audit_offset)
 
     def _unplaced(self, keys: Sequence[str]) -> str:
@@ -251,7 +259,7 @@ class Stage:
             await self._check_log()
 
     async def _check_log(self) -> None:
-        refused = [str(each) for each in denied(self._records(), USER) if not self._was_starting(each)]
+        refused = [str(each) for each in denied(self.records(), USER) if not self._was_starting(each)]
         assert refused == [], "the operator asked for what its role does not give"
         # The watch may be ahead of the log.
         await self.views.until(self._explained, self._once_audit, _LOG_SECONDS)

@@ -1,0 +1,64 @@
+"""The rights that are shipped: enough, and none too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from placewright.controlplane.audit import Record, denied, read_records
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import FORBIDDEN, ApiError
+from placewright.kube.login import load_config
+
+from .installation import USER, Installation, the_shipped
+from .stage import Stage
+
+Right = tuple[str, str, str]
+
+
+def given() -> set[Right]:
+    """(group, resource, verb) of the shipped role."""
+    rules = the_shipped("ClusterRole")["rules"]
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def used(records: list[Record]) -> set[Right]:
+    """What the operator asked for."""
+    return {(each.object_ref.api_group, each.resource, each.verb) for each in records if each.user == USER and each.resource}
+
+
+async def test_a_request_beyond_the_role_is_denied_and_found_in_the_log(installation: Installation) -> None:
+    if installation.control_plane is None:
+        pytest.skip("there is no audit log to read")
+    log = installation.control_plane.audit_log
+    before = log.stat().st_size
+    async with ApiClient(load_config(str(installation.operator_kubeconfig))) as client:
+        with pytest.raises(ApiError) as refusal:
+            await client.get("/api/v1/secrets")
+    assert refusal.value.status == FORBIDDEN
+    assert [each.resource for each in denied(read_records(log, before), USER)] == ["secrets"]
+
+
+async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
+    if stage.installation.control_plane is None:
+        pytest.skip("there is no audit log to read")
+    await stage.node("full")
+    # Preemption needs the most rights.
+    urgently = await stage.priority_class("urgent", 1000)
+    async with stage.active_operator():
+        (victim,) = await stage.pods(1, cpu="4")
+        await stage.until_running([victim])
+        (urgent,) = await stage.pods(1, cpu="4", priority_class=urgently)
+        await stage.until_running([urgent])
+        assert victim not in stage.views.pods
+        await stage.until_active(await stage.edit_profile(weights={"NodeResourcesFit": 2}))
+    rarely = {
+        ("", "pods", "get"),  # after a Binding without a clear answer
+        ("events.k8s.io", "events", "patch"),  # when the same is said again, half a minute later
+    }
+    assert given() - used(stage.records()) == rarely
