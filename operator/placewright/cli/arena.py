@@ -7,9 +7,9 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 import yaml
@@ -22,7 +22,6 @@ from placewright.cli.definitions import crd_folders
 from placewright.cli.live import PROFILES_PATH
 from placewright.cli.measuring import cpu_seconds, peak_bytes
 from placewright.cli.quickfeed import Post, QuickFeed, posts
-from placewright.controlplane.server import ControlPlane
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.login import load_config
@@ -38,16 +37,41 @@ _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Removes every pod at once, though no kubelet confirms it.
 _AT_ONCE: Final = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
 _LOOK_SECONDS: Final = 0.05
-#: Without a binding for so long, a scheduler is taken to have given up.
-_PATIENCE: Final = 60.0
-#: Without another event for so long, the rest is taken to be lost.
-_EVENT_PATIENCE: Final = 3.0
 _REQUEST_SECONDS: Final = 120.0
 _SERVED_SECONDS: Final = 30.0
 
 
 class WaveFailed(Exception):
     """A scheduler ended by itself, or left pods unbound."""
+
+
+class Plane(Protocol):
+    """A control plane of our own."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Of an administrator."""
+
+    @property
+    def api_server_pid(self) -> int:
+        """Process id."""
+
+    @property
+    def etcd_pid(self) -> int:
+        """Process id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When a scheduler is taken to have given up.
+
+    Attributes:
+        binding: seconds without a binding.
+        event: seconds without an event; the rest is taken to be lost then.
+    """
+
+    binding: float = 60.0
+    event: float = 3.0
 
 
 class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
@@ -89,8 +113,9 @@ class _Events(msgspec.Struct, frozen=True):
 class Arena:
     """A control plane's cluster for one number of nodes; make it with `open_arena`."""
 
-    def __init__(self, plane: ControlPlane, client: ApiClient, feed: QuickFeed) -> None:
+    def __init__(self, plane: Plane, client: ApiClient, feed: QuickFeed, patience: Patience) -> None:
         self._plane = plane
+        self._patience = patience
         self._client = client
         self._feed = feed
 
@@ -163,27 +188,37 @@ class Arena:
         """A few small pods first: once they are placed, the scheduler has read the whole cluster."""
         async with self._watch() as watch:
             await self._feed.create(self._posts(contender, plain_pods(WARM_UP)))
-            await _all_bound(running, watch, WARM_UP)
+            await self._all_bound(running, watch, WARM_UP)
         await self._events_written(running, WARM_UP)
 
     async def _finish(
         self, running: Running, watch: BoundWatch, sent: dict[str, float], before: Spent, earlier_events: int
     ) -> Outcome:
-        await _all_bound(running, watch, len(sent))
+        await self._all_bound(running, watch, len(sent))
         settled, spent = await self._events_written(running, earlier_events + len(sent))
         peak = peak_bytes(running.pid)
         events = await self._check(sent)
         return Outcome(sent, dict(watch.times), settled, events, spent - before, peak)
 
+    async def _all_bound(self, running: Running, watch: BoundWatch, wanted: int) -> None:
+        count, at, patience = watch.seen(), time.monotonic(), self._patience.binding
+        while count < wanted:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if running.ended:
+                raise WaveFailed(f"it ended by itself: {running.last_words()}")
+            if (found := watch.seen()) > count:
+                count, at = found, time.monotonic()
+            elif time.monotonic() - at > patience:
+                raise WaveFailed(f"{count} of {wanted} pods were bound, then none for {patience:.0f} s: {running.last_words()}")
+
     async def _events_written(self, running: Running, wanted: int) -> tuple[float, Spent]:
         """Wait until so many events exist, or no more come: when that was, and what was spent by then."""
-        clock = asyncio.get_running_loop().time
-        count, at, spent = -1, clock(), self._spent(running.pid)
-        while count < wanted and clock() - at < _EVENT_PATIENCE:
+        count, at, spent = -1, time.monotonic(), self._spent(running.pid)
+        while count < wanted and time.monotonic() - at < self._patience.event:
             await asyncio.sleep(_LOOK_SECONDS)
             found = await self._count(_EVENTS)
             if found > count:
-                count, at, spent = found, clock(), self._spent(running.pid)
+                count, at, spent = found, time.monotonic(), self._spent(running.pid)
         return at, spent
 
     async def _check(self, sent: Iterable[str]) -> int:
@@ -216,24 +251,11 @@ class Arena:
 
 
 @asynccontextmanager
-async def open_arena(plane: ControlPlane) -> AsyncIterator[Arena]:
+async def open_arena(plane: Plane, patience: Patience = Patience()) -> AsyncIterator[Arena]:
     """Connections to a control plane that is empty."""
     access = load_config(str(plane.kubeconfig))
     async with ApiClient(access, timeout=_REQUEST_SECONDS) as client, QuickFeed(access) as feed:
-        yield Arena(plane, client, feed)
-
-
-async def _all_bound(running: Running, watch: BoundWatch, wanted: int) -> None:
-    clock = asyncio.get_running_loop().time
-    count, at = watch.seen(), clock()
-    while count < wanted:
-        await asyncio.sleep(_LOOK_SECONDS)
-        if running.ended:
-            raise WaveFailed(f"it ended by itself: {running.last_words()}")
-        if (found := watch.seen()) > count:
-            count, at = found, clock()
-        elif clock() - at > _PATIENCE:
-            raise WaveFailed(f"{count} of {wanted} pods were bound, then none for {_PATIENCE:.0f} s: {running.last_words()}")
+        yield Arena(plane, client, feed, patience)
 
 
 def _definitions() -> list[Manifest]:

@@ -7,6 +7,7 @@ objects in JSON would save a scheduler that watches JSON that work, and not one 
 from __future__ import annotations
 
 import asyncio
+import time
 from types import TracebackType
 from typing import Final, Self
 
@@ -43,7 +44,7 @@ class BoundWatch:
     """Watches the assigned pods of one collection while its context is open, from a version on.
 
     Attributes:
-        times: when each pod was seen bound, on the loop's clock, by name.
+        times: when each pod was seen bound, by name (`time.monotonic`).
     """
 
     def __init__(self, access: ClusterAccess, path: str, version: str) -> None:
@@ -84,10 +85,10 @@ class BoundWatch:
         return len(self.times)
 
     async def _read(self, answer: aiohttp.ClientResponse) -> None:
-        lines, clock = LineSplitter(), asyncio.get_running_loop().time
+        lines = LineSplitter()
         try:
             async for chunk in answer.content.iter_any():
-                now = clock()
+                now = time.monotonic()
                 for line in lines.feed(chunk):
                     self._hear(line, now)
             self._broken = WatchBroken("the API server ended the watch of bound pods")
@@ -99,6 +100,8 @@ class BoundWatch:
         name = event.object.metadata.name
         if event.type == "ERROR":
             raise WatchBroken(f"the API server ended the watch of bound pods: {line[:300].decode(errors='replace')}")
-        if event.type == "ADDED" and name in self.times:
+        if event.type != "ADDED":
+            return
+        if name in self.times:
             raise WatchBroken(f"pod {name} was bound twice")
-        self.times.setdefault(name, now)
+        self.times[name] = now

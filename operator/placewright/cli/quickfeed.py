@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+import time
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, cast
@@ -77,7 +78,7 @@ class QuickFeed:
         self._connections = []
 
     async def create(self, wanted: Iterable[Post], rate: float | None = None) -> dict[str, float]:
-        """Create all, at most `rate` a second, as fast as accepted without; when each was sent, on the loop's clock, by name.
+        """Create all, at most `rate` a second, as fast as accepted without; when each was sent (`time.monotonic`), by name.
 
         Raises `FeedBroken` when one is refused.
         """
@@ -165,7 +166,8 @@ class _Connection(asyncio.Protocol):
 
     def _send(self, post: Post) -> None:
         if self._batch is not None and self._transport is not None and not self._transport.is_closing():
-            self._batch.sent[post.name] = self._batch.loop.time()
+            # Not the loop's clock: uvloop's has milliseconds only.
+            self._batch.sent[post.name] = time.monotonic()
             self._transport.write(post.request)
 
     def _fail(self, why: str) -> None:
