@@ -8,7 +8,7 @@ import pytest
 from fake_api import FakeApi, Step, answer, bookmark, event, hang_up, listing, node, refuse, stream
 from recording import RecordingSink
 
-from placewright.api.objects import Node
+from placewright.api.objects import Node, NodeSpec
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Reflectors, Source
@@ -373,3 +373,49 @@ async def test_slow_answers_to_one_collection_do_not_hold_up_another(watching: W
     assert group.unsynced() == ["/api/v1/pods"]
     gate.set()
     await group.stop()
+
+
+async def test_a_redirected_reflector_keeps_what_it_knows_and_tells_what_changed_meanwhile(watching: Watching) -> None:
+    elsewhere = "/apis/newer/v1/nodes"
+    ends = asyncio.Event()
+    watching.lists(answer(listing(node("same", "1"), node("changed", "2"), node("gone", "3"))))
+    watching.api.on(f"WATCH {NODES}", stream(event("MODIFIED", node("same", "5")), ends))
+    watching.api.on(f"GET {elsewhere}", answer(listing(node("same", "5"), node("changed", "6"), version="7")))
+    watching.api.on(f"WATCH {elsewhere}", stream(watching.forever))
+    watching.group.start()
+    await watching.sink.until_heard("updated", "same")
+    watching.reflector.redirect(Source(elsewhere, Node))
+    ends.set()
+    await watching.api.until_asked("WATCH", elsewhere)
+    heard = watching.sink.heard
+    assert heard[heard.index(("updated", "same")) + 1 :] == [("updated", "changed"), ("deleted", "gone"), ("synced",)]
+    assert watching.versions[-1] == "7"
+
+
+async def test_a_collection_that_is_gone_is_found_where_the_reflector_is_redirected_to(watching: Watching) -> None:
+    elsewhere = "/apis/newer/v1/nodes"
+    watching.lists(refuse(404, "NotFound"))
+    watching.api.on(f"GET {elsewhere}", answer(listing(node("a"))))
+    watching.api.on(f"WATCH {elsewhere}", stream(watching.forever))
+    watching.group.start()
+    await watching.api.until_asked("GET", NODES)
+    watching.reflector.redirect(Source(elsewhere, Node))
+    await watching.sink.until_heard("added", "a")
+
+
+async def test_a_source_of_an_old_version_tells_its_objects_as_they_mean_in_the_newest() -> None:
+    def upgraded(found: Node) -> Node:
+        return Node(found.metadata, NodeSpec(unschedulable=True))
+
+    forever = asyncio.Event()
+    async with FakeApi() as api, api.client() as client:
+        api.on(f"GET {NODES}", answer(listing(node("a"))))
+        api.on(f"WATCH {NODES}", stream(event("ADDED", node("b", "9")), forever))
+        sink = RecordingSink()
+        reflector = Reflector(client, Source(NODES, Node, upgrade=upgraded), sink)
+        group = Reflectors([reflector])
+        group.start()
+        await sink.until_heard("added", "b")
+        forever.set()
+        await group.stop()
+    assert all(found.spec.unschedulable for found in reflector.store.values())

@@ -21,17 +21,16 @@ from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.reconciling import UnscheduledPodLister
-from placewright.handlers.sources import GROUPS, Shortfall, sources_and_sinks
+from placewright.handlers.rediscovery import Rediscovery, survey
+from placewright.handlers.sources import Shortfall, sources_and_sinks
 from placewright.kube.binder import HttpBinder
 from placewright.kube.client import ApiClient
-from placewright.kube.discovery import ServedResources, discover
 from placewright.kube.events import HttpEventRecorder, uses_core_events
 from placewright.kube.evictor import HttpEvictor
 from placewright.kube.login import ClusterAccess
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.retry import Backoff, until_answered
-from placewright.kube.serverversion import server_version
 from placewright.kube.status import HttpStatusWriter
 from placewright.leadership.peering import Leadership, ensure_peering
 from placewright.leadership.replica import Replica, make_replica
@@ -89,6 +88,7 @@ class Engine:
         self.intake: Intake
         self.profiles: ProfileKeeper
         self.lister: UnscheduledPodLister
+        self.rediscovery: Rediscovery
 
     # --- life ----------------------------------------------------------------------------------------------------------------
 
@@ -97,12 +97,9 @@ class Engine:
 
         Raises `PeeringMissing` when replicas could not elect one.
         """
-        served = await until_answered(lambda: discover(self.client, GROUPS), Backoff())
-        version = await until_answered(lambda: server_version(self.client), Backoff())
-        shortfall = Shortfall(version, served)
-        _logger.log(logging.WARNING if shortfall.lacking else logging.INFO, "%s", shortfall)
+        found = await until_answered(lambda: survey(self.client), Backoff())
         await until_answered(lambda: ensure_peering(self.client), Backoff())
-        self._assemble(served)
+        self._assemble(found)
         self.leadership.start()
         self._events.start()
         self._status.start()
@@ -112,6 +109,7 @@ class Engine:
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
         self._spawn(self.lister.run(), "reconciler")
         self._spawn(self.profiles.run(), "profile status")
+        self._spawn(self.rediscovery.run(), "rediscovery")
 
     async def broken(self) -> str:
         """Return once a part has ended that should run until `drain` or `stop`; what ended, and why."""
@@ -141,8 +139,8 @@ class Engine:
             await self.leadership.stop()
         await self.client.close()
 
-    def _assemble(self, served: ServedResources) -> None:
-        self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(served))
+    def _assemble(self, found: Shortfall) -> None:
+        self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(found.served))
         self._status = HttpStatusWriter(self.client)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed))
         ports = Ports(self._events, self._status, HttpEvictor(self.client, lambda: self.leadership.active))
@@ -154,9 +152,10 @@ class Engine:
         self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
         reflectors: list[Reflector[Any]] = [
             Reflector(self.client, source, sink)
-            for source, sink in sources_and_sinks(served, self.intake, self.lister.pods_listed)
+            for source, sink in sources_and_sinks(found.served, self.intake, self.lister.pods_listed)
         ]
         self._reflectors = Reflectors(reflectors)
+        self.rediscovery = Rediscovery(self.client, self.intake, self._reflectors, found, self.options.reconcile_seconds)
 
     async def _schedule_when_synced(self) -> None:
         await self._reflectors.wait_synced()

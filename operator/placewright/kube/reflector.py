@@ -14,7 +14,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -133,6 +133,7 @@ class Reflector(Generic[T]):
         self._page_limit = page_limit
         self._clock = clock
         self._version = ""
+        self._redirected: Source[T] | None = None
         self._attempt = 0
         self._bad_seen: set[tuple[str, str]] = set()
         self._complaint = ""
@@ -153,10 +154,23 @@ class Reflector(Generic[T]):
             except RequestError as error:
                 await self._wait_after(error)
 
+    def redirect(self, source: Source[T]) -> None:
+        """Read the same collection elsewhere, such as in another API version, from the end of the current watch on.
+
+        What is known stays known; the list that begins there tells what changed or vanished meanwhile.
+        """
+        self._redirected = source
+
+    def _turn_to_source(self) -> None:
+        if self._redirected is not None:
+            self.source, self._redirected = self._redirected, None
+            self._version = ""
+
     async def _reflect(self) -> None:
+        self._turn_to_source()
         if not self._version:
             await self._list()
-        while True:
+        while self._redirected is None:
             began = self._clock()
             if await self._watch() or self._clock() - began >= _SHORT_LIVED:
                 self._attempt = 0
@@ -310,12 +324,19 @@ class Reflector(Generic[T]):
 class Reflectors:
     """Several reflectors that run together."""
 
-    members: Sequence[Reflector[Any]]
+    members: list[Reflector[Any]]
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def start(self) -> None:
         """Start all; needs a running event loop."""
         self._tasks = [asyncio.create_task(one.run(), name=f"reflector {one.source}") for one in self.members]
+
+    def add(self, one: Reflector[Any]) -> asyncio.Task[None]:
+        """Start one more; returns what runs. Nobody waits for its first list."""
+        self.members.append(one)
+        task = asyncio.create_task(one.run(), name=f"reflector {one.source}")
+        self._tasks.append(task)
+        return task
 
     async def wait_synced(self) -> None:
         """Return when every first list is complete; raises what ended a reflector, if something did."""
