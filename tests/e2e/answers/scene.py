@@ -87,7 +87,9 @@ class Scene:
 
     def theirs(self, plugin: str, weight: int) -> ByNode:
         """A plugin's scores, without its weight."""
-        return {node: score // weight for node, score in self.decision.scores[plugin].items()}
+        weighted = self.decision.scores[plugin]
+        assert all(score % weight == 0 for score in weighted.values()), f"{plugin} does not weigh {weight}"
+        return {node: score // weight for node, score in weighted.items()}
 
     # --- ours ----------------------------------------------------------------------------------------------------------------
 
