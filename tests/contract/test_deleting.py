@@ -47,8 +47,38 @@ async def test_the_grace_period_of_the_pod_is_the_default(cluster: Cluster) -> N
 
 async def test_a_pod_without_a_node_goes_at_once(cluster: Cluster) -> None:
     await cluster.create("pods", pod("p"))
-    (await cluster.client.delete(cluster.path("pods", "p"))).expect(200)
+    gone = (await cluster.client.delete(cluster.path("pods", "p"))).expect(200)
+    assert (gone["kind"], gone["metadata"]["deletionGracePeriodSeconds"]) == ("Pod", 0)
     (await cluster.client.get(cluster.path("pods", "p"))).refused(404, "NotFound")
+
+
+async def test_a_finished_pod_goes_at_once(cluster: Cluster) -> None:
+    await run(cluster, "p")
+    path = cluster.path("pods", "p")
+    (await cluster.client.patch(f"{path}/status", {"status": {"phase": "Failed"}}, MERGE)).expect(200)
+    (await cluster.client.delete(path)).expect(200)
+    (await cluster.client.get(path)).refused(404, "NotFound")
+
+
+async def test_a_negative_grace_period_is_a_short_one(cluster: Cluster) -> None:
+    await run(cluster, "p")
+    marked = (await cluster.client.delete(cluster.path("pods", "p"), {"gracePeriodSeconds": -1})).expect(200)
+    if cluster.minor > 20:  # 1.20 stores it as it came
+        assert marked["metadata"]["deletionGracePeriodSeconds"] == 1
+
+
+async def test_the_answer_to_a_deletion_says_what_is_gone(cluster: Cluster) -> None:
+    made = await cluster.create("configmaps", config_map("it"))
+    answer = (await cluster.client.delete(cluster.path("configmaps", "it"))).expect(200)
+    assert (answer["kind"], answer["status"]) == ("Status", "Success")
+    assert answer["details"] == {"name": "it", "kind": "configmaps", "uid": made["metadata"]["uid"]}
+
+
+async def test_a_deletion_of_an_unknown_policy_is_refused(cluster: Cluster) -> None:
+    await cluster.create("configmaps", config_map("it"))
+    answer = await cluster.client.delete(cluster.path("configmaps", "it"), {"propagationPolicy": "Somehow"})
+    assert "propagationPolicy: Unsupported value" in answer.refused(422, "Invalid")
+    await cluster.read("configmaps", "it")
 
 
 async def test_an_object_with_finalizers_stays_until_the_last_is_gone(cluster: Cluster) -> None:
@@ -135,8 +165,14 @@ async def test_an_eviction_that_breaks_a_budget_is_to_be_tried_later(cluster: Cl
     for name in ("web-1", "web-2"):
         await run(cluster, name, app="web")
     await budget(cluster, minimum=2, healthy=2)
-    message = (await evict(cluster, "web-1")).refused(429, "TooManyRequests")
+    answer = await evict(cluster, "web-1")
+    message = answer.refused(429, "TooManyRequests")
     assert message == "Cannot evict pod as it would violate the pod's disruption budget."
+    [cause] = answer.body["details"]["causes"]
+    assert cause == {
+        "reason": "DisruptionBudget",
+        "message": "The disruption budget web needs 2 healthy pods and has 2 currently",
+    }
     assert "deletionTimestamp" not in (await cluster.read("pods", "web-1"))["metadata"]
 
 
@@ -159,6 +195,15 @@ async def test_an_eviction_meant_for_a_predecessor_is_refused(cluster: Cluster) 
     await run(cluster, "p")
     answer = await evict(cluster, "p", preconditions={"uid": "00000000-0000-0000-0000-000000000000"})
     answer.refused(409, "Conflict")
+
+
+async def test_an_eviction_of_another_name_is_refused(cluster: Cluster) -> None:
+    await run(cluster, "p")
+    types = (await cluster.client.get("/api/v1")).expect(200)["resources"]
+    found = next(each for each in types if each["name"] == "pods/eviction")
+    body = {"apiVersion": f"{found['group']}/{found['version']}", "kind": "Eviction", "metadata": {"name": "q"}}
+    answer = await cluster.client.post(cluster.path("pods", "p", "eviction"), body)
+    assert answer.refused(400, "BadRequest") == "name in URL does not match name in Eviction object"
 
 
 async def test_an_eviction_of_nobody_is_not_found(cluster: Cluster) -> None:

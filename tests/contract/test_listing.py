@@ -60,6 +60,42 @@ async def test_a_list_continued_after_compaction_gets_410(cluster: Cluster) -> N
     cluster.compact()
     answer = await cluster.client.get(path, **{"limit": 1, "continue": first["metadata"]["continue"]})
     answer.refused(410, "Expired")
+    exact = {"resourceVersion": first["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
+    (await cluster.client.get(path, **exact)).refused(410, "Expired")
+
+
+async def test_a_list_as_old_as_allowed_may_be_newer(cluster: Cluster) -> None:
+    made = await cluster.create("configmaps", config_map("one"))
+    for query in ({"resourceVersion": 0}, {"resourceVersion": made["metadata"]["resourceVersion"]}):
+        found = (await cluster.client.get(cluster.path("configmaps"), **query)).expect(200)
+        assert int(found["metadata"]["resourceVersion"]) >= int(query["resourceVersion"])
+    assert "one" in names(found)
+
+
+async def test_a_version_that_is_still_to_come_is_a_timeout(cluster: Cluster) -> None:
+    far = int((await cluster.client.get(cluster.path("pods"))).expect(200)["metadata"]["resourceVersion"]) + 10**6
+    answer = await cluster.client.get(cluster.path("pods"), resourceVersion=far)
+    assert answer.refused(504, "Timeout").startswith("Timeout: Too large resource version")
+    [cause] = answer.body["details"]["causes"]
+    assert cause["reason"] == "ResourceVersionTooLarge"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"resourceVersionMatch": "Exact"},
+        {"resourceVersionMatch": "Exact", "resourceVersion": 0},
+        {"resourceVersionMatch": "Somehow", "resourceVersion": 1},
+    ],
+)
+async def test_a_version_match_that_makes_no_sense_is_refused(cluster: Cluster, query: dict[str, object]) -> None:
+    answer = await cluster.client.get(cluster.path("pods"), **query)
+    assert "resourceVersionMatch" in answer.refused(422, "Invalid")
+
+
+@pytest.mark.parametrize("query", [{"limit": "many"}, {"timeoutSeconds": "x"}])
+async def test_a_number_that_is_none_is_refused(cluster: Cluster, query: dict[str, str]) -> None:
+    (await cluster.client.get(cluster.path("pods"), **query)).refused(400, "BadRequest")
 
 
 async def test_a_list_names_its_kind_and_its_items_do_not(cluster: Cluster) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contract.client import MERGE, Object
+from contract.client import MERGE, STRATEGIC, Object
 from contract.cluster import Cluster
-from contract.objects import config_map, pod
+from contract.objects import binding, config_map, pod
 
 
 def version_of(found: Object) -> str:
@@ -66,9 +66,73 @@ async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watcher(cl
         (await cluster.client.post(f"{path}/p/binding", body)).expect(201)
         assert (await watch.next())["type"] == "ADDED"
         left = await watch.until("DELETED")
+    assert "nodeName" not in left["object"]["spec"]
     # The event shows the object as it was when it still belonged, at the version of the change that took it out.
     assert left["object"]["metadata"]["name"] == "p"
     assert version_of(left["object"]) == version_of(await cluster.read("pods", "p"))
+
+
+async def test_a_pod_that_is_bound_leaves_one_watch_and_enters_the_other(cluster: Cluster) -> None:
+    """The two selections that share all unfinished pods between them."""
+    unfinished = "status.phase!=Succeeded,status.phase!=Failed"
+    path, start = cluster.path("pods"), await list_version(cluster, "pods")
+    async with (
+        cluster.client.watch(path, resourceVersion=start, fieldSelector=f"spec.nodeName=,{unfinished}") as free,
+        cluster.client.watch(path, resourceVersion=start, fieldSelector=f"spec.nodeName!=,{unfinished}") as placed,
+    ):
+        await cluster.create("pods", pod("p"))
+        (await cluster.client.post(f"{path}/p/binding", binding("p", "n"))).expect(201)
+        for phase in ("Running", "Succeeded"):
+            (await cluster.client.patch(f"{path}/p/status", {"status": {"phase": phase}}, STRATEGIC)).expect(200)
+        assert await free.names(2) == [("ADDED", "p"), ("DELETED", "p")]
+        entered, changed, left = [await placed.next() for _ in range(3)]
+    assert [each["type"] for each in (entered, changed, left)] == ["ADDED", "MODIFIED", "DELETED"]
+    assert entered["object"]["spec"]["nodeName"] == "n"
+    assert left["object"]["status"]["phase"] == "Running"
+
+
+@pytest.mark.parametrize(("bound", "steps"), [(False, []), (True, [30])])
+async def test_a_pod_is_seen_dying_before_it_is_gone(cluster: Cluster, bound: bool, steps: list[int]) -> None:
+    """Also where no time lies between the two: the mark is a change of its own."""
+    path = cluster.path("pods")
+    made = await cluster.create("pods", pod("p"))
+    if bound:
+        (await cluster.client.post(f"{path}/p/binding", binding("p", "n"))).expect(201)
+        made = await cluster.read("pods", "p")
+    async with cluster.client.watch(path, resourceVersion=version_of(made)) as watch:
+        for _ in steps:
+            (await cluster.client.delete(f"{path}/p")).expect(200)
+        gone = (await cluster.client.delete(f"{path}/p", {"gracePeriodSeconds": 0})).expect(200)
+        events = [await watch.next() for _ in range(len(steps) + 2)]
+    assert [each["type"] for each in events] == ["MODIFIED"] * (len(steps) + 1) + ["DELETED"]
+    graces = [each["object"]["metadata"]["deletionGracePeriodSeconds"] for each in events]
+    assert graces == [*steps, 0, 0]
+    assert all(each["object"]["metadata"]["deletionTimestamp"] for each in events)
+    assert gone["metadata"]["deletionGracePeriodSeconds"] == 0
+
+
+@pytest.mark.parametrize("query", [{}, {"resourceVersion": 0}])
+async def test_a_watch_from_nowhere_selects_what_it_begins_with(cluster: Cluster, query: dict[str, int]) -> None:
+    for name in ("one", "two"):
+        await cluster.create("pods", pod(name))
+    path = cluster.path("pods")
+    async with cluster.client.watch(path, fieldSelector="metadata.name=two", **query) as watch:
+        assert await watch.names(1) == [("ADDED", "two")]
+        (await cluster.client.patch(f"{path}/two", {"metadata": {"labels": {"a": "b"}}}, MERGE)).expect(200)
+        assert await watch.names(1) == [("MODIFIED", "two")]
+
+
+async def test_the_path_of_one_object_is_not_watched(cluster: Cluster) -> None:
+    await cluster.create("configmaps", config_map("one"))
+    found = (await cluster.client.get(cluster.path("configmaps", "one"), watch=True)).expect(200)
+    assert found["metadata"]["name"] == "one"
+
+
+@pytest.mark.parametrize(
+    "query", [{"fieldSelector": "spec.containers=x"}, {"labelSelector": "a b"}, {"timeoutSeconds": "x"}]
+)
+async def test_a_watch_that_makes_no_sense_is_refused(cluster: Cluster, query: dict[str, str]) -> None:
+    (await cluster.client.get(cluster.path("pods"), watch=True, **query)).refused(400, "BadRequest")
 
 
 async def test_an_object_that_enters_the_selection_is_added_for_the_watcher(cluster: Cluster) -> None:
@@ -134,12 +198,17 @@ async def test_a_watch_from_a_compacted_version_gets_410(cluster: Cluster) -> No
     await cluster.create("configmaps", config_map("two"))
     cluster.compact()
     async with cluster.client.watch(cluster.path("configmaps"), resourceVersion=old) as watch:
-        if watch.status == 200:  # either the answer itself, or the first event, says so
-            event = await watch.next()
-            assert event["type"] == "ERROR"
-            assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
-        else:
-            assert watch.status == 410
+        assert watch.status == 200  # the first event says it, not the answer
+        event = await watch.next()
+        assert event["type"] == "ERROR"
+        assert (event["object"]["kind"], event["object"]["status"]) == ("Status", "Failure")
+        assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+        assert event["object"]["message"].startswith("too old resource version: ")
+        assert await watch.next_or_end() is None
+    fresh = (await cluster.client.get(cluster.path("configmaps"))).expect(200)
+    async with cluster.client.watch(cluster.path("configmaps"), resourceVersion=version_of(fresh)) as watch:
+        await cluster.create("configmaps", config_map("three"))
+        assert await watch.names(1) == [("ADDED", "three")]
 
 
 async def test_a_watch_from_a_version_that_is_no_number_is_refused(cluster: Cluster) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contract.client import MERGE, Object
+from contract.client import MERGE, STRATEGIC, Object
 from contract.cluster import Cluster
-from contract.objects import config_map, node, pod, running
+from contract.objects import binding, config_map, lease, node, pod, running
 
 
 async def test_a_name_is_generated_from_a_prefix(cluster: Cluster) -> None:
@@ -63,7 +63,8 @@ async def test_a_dry_run_answers_and_stores_nothing(cluster: Cluster) -> None:
 
 
 async def test_a_dry_run_of_another_sort_is_refused(cluster: Cluster) -> None:
-    assert (await cluster.client.post(cluster.path("configmaps"), config_map("it"), dryRun="Some")).status in (400, 422)
+    answer = await cluster.client.post(cluster.path("configmaps"), config_map("it"), dryRun="Some")
+    assert "dryRun: Unsupported value" in answer.refused(422, "Invalid")
 
 
 async def test_a_pod_begins_pending_whatever_status_is_sent(cluster: Cluster) -> None:
@@ -82,6 +83,59 @@ async def test_status_is_written_through_its_subresource_only(cluster: Cluster) 
     found = await cluster.read("pods", "p")
     assert found["status"]["phase"] == "Running"
     assert "activeDeadlineSeconds" not in found["spec"]
+
+
+async def test_the_status_of_a_pod_brings_labels_along(cluster: Cluster) -> None:
+    """For built-in types the status subresource guards the spec only."""
+    await cluster.create("pods", pod("p"))
+    both = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "status": {"nominatedNodeName": "n"}}
+    found = (await cluster.client.patch(cluster.path("pods", "p", "status"), both, STRATEGIC)).expect(200)
+    assert found["status"]["nominatedNodeName"] == "n"
+    assert (found["metadata"]["labels"], found["metadata"]["annotations"]) == ({"a": "b"}, {"c": "d"})
+
+
+async def test_a_failed_attempt_to_schedule_is_written_into_the_status(cluster: Cluster) -> None:
+    made = await cluster.create("pods", pod("p"))
+    path = cluster.path("pods", "p")
+    failed = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    patch = {"metadata": {"uid": made["metadata"]["uid"]}, "status": {"conditions": [failed], "nominatedNodeName": "n"}}
+    status = (await cluster.client.patch(f"{path}/status", patch, STRATEGIC)).expect(200)["status"]
+    assert [each.items() >= failed.items() for each in status["conditions"]] == [True]
+    assert status["nominatedNodeName"] == "n"
+    cleared = (await cluster.client.patch(f"{path}/status", {"status": {"nominatedNodeName": None}}, STRATEGIC)).expect(
+        200
+    )
+    assert "nominatedNodeName" not in cleared["status"]
+    (await cluster.client.post(f"{path}/binding", binding("p", "n"))).expect(201)
+    [scheduled] = (await cluster.read("pods", "p"))["status"]["conditions"]
+    assert (scheduled["type"], scheduled["status"]) == ("PodScheduled", "True")
+    assert not {"reason", "message"} & scheduled.keys()
+
+
+async def test_nothing_is_kept_of_empty_maps_in_metadata(cluster: Cluster) -> None:
+    made = await cluster.create("configmaps", config_map("it", labels={}, annotations={}, finalizers=[]))
+    assert not {"labels", "annotations", "finalizers"} & made["metadata"].keys()
+    path = cluster.path("configmaps", "it")
+    (await cluster.client.patch(path, {"metadata": {"labels": {"a": "b"}}}, MERGE)).expect(200)
+    emptied = (await cluster.client.patch(path, {"metadata": {"labels": {"a": None}}}, MERGE)).expect(200)
+    assert "labels" not in emptied["metadata"]
+
+
+async def test_generations_are_counted_only_where_somebody_reads_them(cluster: Cluster) -> None:
+    assert "generation" not in (await cluster.create("configmaps", config_map("it")))["metadata"]
+    lease_made = await cluster.create("leases", lease("it"), group="coordination.k8s.io")
+    assert "generation" not in lease_made["metadata"]
+
+
+async def test_gates_are_dropped_by_a_server_that_does_not_know_them(cluster: Cluster) -> None:
+    made = await cluster.create("pods", pod("p", schedulingGates=[{"name": "example.com/wait"}]))
+    assert ("schedulingGates" in made["spec"]) == (cluster.minor >= 27)
 
 
 async def test_a_pod_gets_its_defaults(cluster: Cluster) -> None:

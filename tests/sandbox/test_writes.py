@@ -287,7 +287,9 @@ def test_events_are_one_store_under_two_names() -> None:
     core = Core()
     newer = core.registry.find("events.k8s.io", "v1", "events")
     assert newer is not None
-    sent = {"metadata": {"name": "e"}, "note": "hello", "regarding": {"kind": "Pod", "name": "web"}, "count": 1}
+    sent: Object = {"metadata": {"name": "e"}, "note": "hello", "regarding": {"kind": "Pod", "name": "web"}}
+    said = {"type": "Normal", "reason": "Greeted", "action": "Greeting", "eventTime": "2026-01-01T00:00:00.000000Z"}
+    sent |= {**said, "reportingController": "me", "reportingInstance": "me-1"}
     core.writes.create(newer, "default", sent)
     found = core.get("events", "e")
     assert found is not None

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from .defaulting import PriorityRefused, admit_priority, default, qos_class
 from .definitions import DEFINITIONS, Definitions
+from .eventrules import check_event
 from .resources import GroupResource, ResourceType
 from .status import Object, forbidden, invalid
 from .store import Store
 
 PODS: GroupResource = ("", "pods")
+EVENTS: GroupResource = ("", "events")
 NAMESPACES: GroupResource = ("", "namespaces")
 PRIORITY_CLASSES: GroupResource = ("scheduling.k8s.io", "priorityclasses")
 _PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
@@ -36,6 +38,8 @@ class Admission:
             return self.definitions.admit(resource, new, None)
         if resource.key == PODS:
             self._admit_priority(resource, new)
+        elif resource.key == EVENTS:
+            check_event(resource, new)
         default(resource.kind, new)
         return self._with_first_status(resource, new, now)
 

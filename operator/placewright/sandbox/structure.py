@@ -236,6 +236,11 @@ class _Service(_Bare):
     status: _Map | None = None
 
 
+class _Series(_Shape):
+    count: int | None = None
+    last_observed_time: str | None = None
+
+
 class _Event(_Bare):
     involved_object: _Map | None = None
     regarding: _Map | None = None
@@ -244,7 +249,9 @@ class _Event(_Bare):
     message: str | None = None
     note: str | None = None
     reason: str | None = None
+    type: str | None = None
     count: int | None = None
+    series: _Series | None = None
 
 
 class _Data(_Bare):
