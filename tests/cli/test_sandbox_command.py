@@ -33,10 +33,12 @@ async def test_the_sandbox_serves_writes_a_kubeconfig_names_kubectl_lines_and_en
     try:
         async with asyncio.timeout(30):
             assert process.stdout is not None
-            said = [(await process.stdout.readline()).decode() for _ in range(6)]
+            said = [(await process.stdout.readline()).decode() for _ in range(7)]
             assert "embedded cluster with 2 nodes" in said[0]
             assert f"export KUBECONFIG={kubeconfig}" in said[1]
             assert "kubectl get nodes" in said[2]
+            assert '"schedulerName": "default-scheduler"' in said[3]
+            assert "placewright run" in said[6]
             assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
             async with ApiClient(load_config(str(kubeconfig))) as client:
                 assert len(json.loads(await client.get("/api/v1/nodes"))["items"]) == 2

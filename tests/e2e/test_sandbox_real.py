@@ -40,9 +40,9 @@ async def sandbox(kubeconfig: Path, *more: str) -> AsyncIterator[Process]:
 
 
 async def said(process: Process) -> list[str]:
-    """Its first six lines: by then it serves."""
+    """Its first seven lines: by then it serves."""
     assert process.stdout is not None
-    return [(await process.stdout.readline()).decode() for _ in range(6)]
+    return [(await process.stdout.readline()).decode() for _ in range(7)]
 
 
 def children(process: Process) -> list[int]:
@@ -72,7 +72,7 @@ async def test_it_has_nodes_and_our_definitions_and_says_what_the_embedded_one_s
         assert lines[0].startswith("a real control plane, Kubernetes 1.")
         assert "with 2 nodes serves on https://127.0.0.1:" in lines[0]
         assert f"export KUBECONFIG={kubeconfig}" in lines[1]
-        assert "placewright run" in lines[5]
+        assert "placewright run" in lines[6]
         async with ApiClient(load_config(str(kubeconfig))) as client:
             nodes = json.loads(await client.get("/api/v1/nodes"))["items"]
             assert [each["metadata"]["name"] for each in nodes] == ["node-0000", "node-0001"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import signal
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
@@ -19,6 +21,14 @@ from placewright.controlplane.children import ControlPlaneFailed
 from placewright.controlplane.debian import BuildFailed
 from placewright.controlplane.server import ControlPlane, Options
 from placewright.sandbox.server import Sandbox, SandboxOptions
+
+#: Without a profile of that name nobody would place what `kubectl run` makes.
+_PROFILE: Final = {
+    "apiVersion": "placewright.dev/v1alpha1",
+    "kind": "SchedulingProfile",
+    "metadata": {"name": "default"},
+    "spec": {"schedulerName": "default-scheduler"},
+}
 
 
 def register(subparsers: Subparsers) -> None:
@@ -94,6 +104,7 @@ def kubectl_lines(kubeconfig: Path) -> list[str]:
     return [
         f"  export KUBECONFIG={kubeconfig}",
         "  kubectl get nodes",
+        f"  echo '{json.dumps(_PROFILE)}' | kubectl apply -f -",
         "  kubectl run web --image=nginx",
         "  kubectl get pods -o wide --watch",
         "  placewright run        # in another shell with the same KUBECONFIG: places the pods",
