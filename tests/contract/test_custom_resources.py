@@ -90,7 +90,7 @@ async def plain_boxes(cluster: Cluster) -> AsyncIterator[Boxes]:
 
 
 @asynccontextmanager
-async def defined(cluster: Cluster, schema: Object) -> AsyncIterator[Boxes]:
+async def defined(cluster: Cluster, schema: Object, *, has_status: bool = True) -> AsyncIterator[Boxes]:
     """A definition with this schema, ready for use, for as long as the context is open."""
     group = f"{cluster.namespace}.example.com"
     definition = {
@@ -107,7 +107,7 @@ async def defined(cluster: Cluster, schema: Object) -> AsyncIterator[Boxes]:
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}},
+                    "subresources": {"status": {}} if has_status else {},
                     "additionalPrinterColumns": COLUMNS,
                 }
             ],
@@ -303,6 +303,23 @@ async def test_labels_are_not_written_through_the_status_of_a_custom_resource(bo
     found = (await boxes.cluster.client.patch(f"{boxes.path}/it/status", both, MERGE)).expect(200)
     assert found["status"] == {"count": 1}
     assert "labels" not in found["metadata"]
+
+
+async def test_peers_keep_records_in_a_status_that_is_no_subresource(cluster: Cluster) -> None:
+    """As Kopf's peerings do: each replica merges its record in, and null takes it out."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    async with defined(cluster, {"type": "object", "properties": {"status": anything}}, has_status=False) as boxes:
+        body = {"apiVersion": f"{boxes.group}/v1", "kind": "Box", "metadata": {"name": "it"}}
+        (await cluster.client.post(boxes.path, body)).expect(201)
+        path = f"{boxes.path}/it"
+        for replica in ("one", "two"):
+            record = {"priority": 1, "lifetime": 60, "lastseen": "2026-01-01T00:00:00.000000"}
+            found = (await cluster.client.patch(path, {"status": {replica: record}}, MERGE)).expect(200)
+        assert found["status"].keys() == {"one", "two"}
+        left = (await cluster.client.patch(path, {"status": {"one": None}}, MERGE)).expect(200)
+        assert left["status"].keys() == {"two"}
+        assert left["metadata"]["generation"] == 4
+        (await cluster.client.patch(f"{path}/status", {"status": {}}, MERGE)).refused(404)
 
 
 async def test_a_table_has_the_columns_of_the_definition(boxes: Boxes) -> None:

@@ -84,6 +84,32 @@ async def test_discovery_leads_from_the_root_to_the_types(cluster: Cluster) -> N
     assert deployments["shortNames"] == ["deploy"]
 
 
+async def test_discovery_says_in_which_version_a_group_is_served(cluster: Cluster) -> None:
+    """What older servers lack, a scheduler must do without, or find under another version."""
+    groups = {each["name"]: each for each in (await cluster.client.get("/apis")).expect(200)["groups"]}
+    served = {name: {each["version"] for each in group["versions"]} for name, group in groups.items()}
+    assert "v1" in served["events.k8s.io"]
+    assert "v1" in served["coordination.k8s.io"]
+    assert ("v1" in served["policy"]) == (cluster.minor >= 21)
+    assert "v1" in served["policy"] or "v1beta1" in served["policy"]
+    storage = (await cluster.client.get("/apis/storage.k8s.io/v1")).expect(200)["resources"]
+    assert ("csistoragecapacities" in {each["name"] for each in storage}) == (cluster.minor >= 24)
+
+
+async def test_discovery_says_what_cannot_be_done(cluster: Cluster) -> None:
+    types = {each["name"]: each for each in (await cluster.client.get("/api/v1")).expect(200)["resources"]}
+    assert "deletecollection" not in types["namespaces"]["verbs"]
+    assert types["bindings"]["verbs"] == ["create"]
+    (await cluster.client.get(cluster.path("bindings"))).refused(405, "MethodNotAllowed")
+    (await cluster.client.delete("/api/v1/namespaces", labelSelector="no=where")).refused(405, "MethodNotAllowed")
+
+
+async def test_a_format_that_is_not_spoken_is_not_acceptable(cluster: Cluster) -> None:
+    (await cluster.client.get(cluster.path("pods"), accept="application/xml")).refused(406, "NotAcceptable")
+    (await cluster.client.get(cluster.path("pods"), accept="application/xml,application/json")).expect(200)
+    (await cluster.client.get(cluster.path("pods"), accept="*/*")).expect(200)
+
+
 async def test_discovery_names_subresources(cluster: Cluster) -> None:
     types = {each["name"]: each for each in (await cluster.client.get("/api/v1")).expect(200)["resources"]}
     assert types["pods/binding"]["kind"] == "Binding"

@@ -182,9 +182,12 @@ def check_deletion(resource: ResourceType, current: Object, uid: object, version
             raise not_the_one_meant(resource, metadata["name"], f"{why}. The object might have been {happened}")
 
 
-def same_desire(current: Object, sent: Object) -> bool:
-    """Whether everything but metadata and status is equal: then the generation stays."""
-    aside = ("metadata", "status")
+def same_desire(resource: ResourceType, current: Object, sent: Object) -> bool:
+    """Whether everything but metadata and status is equal: then the generation stays.
+
+    A status that is no subresource of its custom type is a field like any other.
+    """
+    aside = {"metadata", "status"} if resource.has_status or not resource.custom else {"metadata"}
     if len(current.keys() - aside) != len(sent.keys() - aside):
         return False
     return all(current.get(key) == value for key, value in sent.items() if key not in aside)

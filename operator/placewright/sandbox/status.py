@@ -151,6 +151,12 @@ def unsupported_media_type(content_type: str, accepted: Iterable[str]) -> ApiErr
     return ApiError(415, "UnsupportedMediaType", message)
 
 
+def not_acceptable(accepted: Iterable[str]) -> ApiError:
+    """406: an answer in a format that nobody here writes."""
+    message = f"only the following media types are accepted: {', '.join(accepted)}"
+    return ApiError(406, "NotAcceptable", message)
+
+
 def invalid(resource: ResourceType, name: str, faults: Iterable[tuple[str, str]]) -> ApiError:
     """422: well-formed, and not allowed to be stored; `faults` are (path of the field, what is wrong)."""
     found = list(faults)

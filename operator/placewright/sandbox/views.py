@@ -10,7 +10,7 @@ from .definitions import Definitions
 from .queries import Query
 from .reads import Page, Reads, plain_view
 from .resources import ResourceType
-from .status import Object, bad_request
+from .status import Object, bad_request, not_acceptable
 from .store import Stored
 from .tables import partial_metadata, table
 from .versions import presented
@@ -18,6 +18,8 @@ from .watches import View
 
 _encode = msgspec.json.Encoder().encode
 _INCLUDES = ("", "None", "Metadata", "Object")
+_ACCEPTABLE = frozenset({"", "*/*", "application/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"})
+"""What real servers speak. Here all of it is answered in JSON, and says so."""
 
 
 class Views:
@@ -39,6 +41,7 @@ class Views:
     def choose(self, resource: ResourceType, accept: str, query: Query) -> View:
         """The view that an Accept header asks for first."""
         if "as=" not in accept:
+            _require_acceptable(accept)
             return self.plain(resource)
         wanted = accept.split(",", 1)[0].replace(" ", "")
         if "as=Table" in wanted:
@@ -92,3 +95,8 @@ class Views:
             metadata=metadata,
             with_definitions=with_definitions,
         )
+
+
+def _require_acceptable(accept: str) -> None:
+    if not any(each.partition(";")[0].strip() in _ACCEPTABLE for each in accept.split(",")):
+        raise not_acceptable(sorted(kind for kind in _ACCEPTABLE if kind.startswith("application/") and "*" not in kind))

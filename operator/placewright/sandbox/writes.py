@@ -258,7 +258,7 @@ class Writes:
         if new == current.object:
             return current
         metadata = new["metadata"]
-        if resource.counts_generations and not meta.same_desire(current.object, new):
+        if resource.counts_generations and not meta.same_desire(resource, current.object, new):
             metadata["generation"] = metadata.get("generation", 0) + 1
         if dry_run:
             return Stored(current.namespace, current.name, current.version, new)
