@@ -14,6 +14,8 @@ from placewright.controlplane.children import Child, free_ports
 QPS: Final = 5000
 #: The first minor version without the port for plain HTTP.
 _NO_PLAIN_HTTP: Final = 23
+#: The first minor version whose configuration cannot ask for plain HTTP; before, it cannot be without, whatever the flag says.
+_NO_PLAIN_HTTP_IN_CONFIG: Final = 22
 #: The oldest minor version that reads each version of the configuration, newest first.
 _CONFIG_VERSIONS: Final = ((25, "v1"), (23, "v1beta3"), (22, "v1beta2"), (0, "v1beta1"))
 
@@ -86,7 +88,11 @@ class KubeScheduler:
 
 def _configuration(minor: int, kubeconfig: Path, name: str, percentage: int) -> dict[str, Any]:
     version = next(version for oldest, version in _CONFIG_VERSIONS if minor >= oldest)
+    # On a free loopback port instead of all addresses' 10251, so that two can run at once.
+    plain_http = f"127.0.0.1:{free_ports().api_server}"
+    listening = {"healthzBindAddress": plain_http, "metricsBindAddress": plain_http}
     return {
+        **(listening if minor < _NO_PLAIN_HTTP_IN_CONFIG else {}),
         "apiVersion": f"kubescheduler.config.k8s.io/{version}",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},

@@ -1,0 +1,28 @@
+"""What kube-scheduler is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from placewright.controlplane.kubescheduler import KubeScheduler
+
+
+def configuration(folder: Path, minor: int) -> dict[str, str]:
+    KubeScheduler(folder / "kube-scheduler", minor, folder / "kubeconfig", folder)
+    written: dict[str, str] = yaml.safe_load((folder / "kube-scheduler.yaml").read_text())
+    return written
+
+
+def test_versions_that_must_serve_plain_http_do_so_on_a_loopback_port_of_their_own(tmp_path: Path) -> None:
+    addresses = [configuration(tmp_path, 20)[field] for field in ("healthzBindAddress", "metricsBindAddress")]
+    assert addresses[0] == addresses[1]
+    assert addresses[0].startswith("127.0.0.1:")
+    assert not addresses[0].endswith((":0", ":10251"))
+
+
+@pytest.mark.parametrize("minor", [22, 23, 36])
+def test_later_versions_are_not_asked_for_plain_http(tmp_path: Path, minor: int) -> None:
+    assert not {field for field in configuration(tmp_path, minor) if field.endswith("BindAddress")}
