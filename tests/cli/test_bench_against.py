@@ -244,7 +244,7 @@ class Recorded:
         spent = Spent(1, 1, 1, 1)
         rates = {"A": 300.0, "B": 200.0}
         waves = [Wave(label, plan.pods, plan.pods, rate, rate, 0.5, 1.0, spent, 10**8) for label, rate in rates.items()]
-        return Comparison(plan.nodes, plan.pods, waves, ("A", "B"))
+        return Comparison(plan.nodes, plan.pods, waves, ("A", "B"), plan.mode)
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_each_number_of_nodes_is_measured_with_no_more_pods_than_fit(
     assert [plan for _, plan in recorded.asked] == [Plan(100, 1000, 3), Plan(5000, 3000, 3)]
     assert recorded.asked[0][0].kube_scheduler == assets / "kube-scheduler"
     assert recorded.asked[0][0].minor == 31
-    assert [row["nodes"] for row in json.loads(capsys.readouterr().out)] == [100, 5000]
+    assert [(row["nodes"], row["mode"]) for row in json.loads(capsys.readouterr().out)] == [(100, "burst"), (5000, "burst")]
 
 
 def test_the_table_names_both_and_the_ratio(
@@ -267,7 +267,7 @@ def test_the_table_names_both_and_the_ratio(
 ) -> None:
     assert main(["bench", "against", "--backlog"]) == 0
     out = capsys.readouterr().out
-    assert "1,000 nodes, 3,000 pods, medians of 2 waves each" in out
+    assert "1,000 nodes, 3,000 pods, backlog, one wave each" in out
     assert ["300", "200", "1.50"] in [line.split()[-3:] for line in out.splitlines()]
     assert recorded.asked[0][1].backlog
 
@@ -280,7 +280,7 @@ def test_the_scheduler_and_the_folder_may_be_given(
     assert main(["bench", "against", "--assets", str(assets), "--kube-scheduler", str(other), "--rate", "50"]) == 0
     programs, plan = recorded.asked[0]
     assert (programs.kube_scheduler, programs.minor, programs.assets.folder) == (other, 29, assets)
-    assert plan.rate == 50
+    assert (plan.rate, plan.mode) == (50, "50 pods/s")
 
 
 def refused(capsys: pytest.CaptureFixture[str], arguments: Sequence[object]) -> str:

@@ -68,6 +68,11 @@ def test_a_table_has_a_row_a_figure_and_says_where_there_is_none() -> None:
     assert rows["CPU ms/pod, etcd"] == {"A": "1.50", "B": "1.50", "ratio": "1.00"}
 
 
+def test_a_title_says_how_pods_came_and_of_how_many_waves_the_median_is() -> None:
+    waves = [wave("A", 1), wave("B", 2), wave("B", 2), wave("A", 1)]
+    assert Comparison(1000, 100, waves, ("A", "B")).title() == "1,000 nodes, 100 pods, burst, median of 2 waves each"
+
+
 def test_nothing_is_divided_by_nothing() -> None:
     compared = Comparison(1000, 100, [wave("A", 5), wave("B", 0)], ("A", "B"))
     assert compared.ratios()["per_second"] is None

@@ -107,7 +107,7 @@ def _against(args: argparse.Namespace) -> int:
         _print_json([comparison.to_json() for comparison in comparisons])
     else:
         for compared in comparisons:
-            _print_table(f"{compared.nodes:,} nodes, {compared.pods:,} pods, medians of {args.waves} waves each", compared.rows())
+            _print_table(compared.title(), compared.rows())
     return 0
 
 

@@ -59,6 +59,13 @@ class Plan:
     rate: int | None = None
     backlog: bool = False
 
+    @property
+    def mode(self) -> str:
+        """How pods come, in words."""
+        if self.backlog:
+            return "backlog"
+        return f"{self.rate} pods/s" if self.rate else "burst"
+
 
 @dataclass(frozen=True, slots=True)
 class Programs:
@@ -115,7 +122,7 @@ def _measured(programs: Programs, plan: Plan) -> Comparison:
         mine = ours(plane.kubeconfig)
         theirs = kube_scheduler(programs.kube_scheduler, programs.minor, plane.kubeconfig)
         waves = runner.run(_waves(plane, plan, order_of_waves(mine, theirs, plan.waves)))
-    return Comparison(plan.nodes, plan.pods, waves, (mine.label, theirs.label))
+    return Comparison(plan.nodes, plan.pods, waves, (mine.label, theirs.label), plan.mode)
 
 
 async def _waves(plane: ControlPlane, plan: Plan, order: list[Contender]) -> list[Wave]:

@@ -104,18 +104,21 @@ class Comparison:
     Attributes:
         waves: in the order in which they ran.
         labels: ours first, then the one that it is compared with.
+        mode: how pods came: "burst", "backlog", or so many a second.
     """
 
     nodes: int
     pods: int
     waves: Sequence[Wave]
     labels: tuple[str, str]
+    mode: str = "burst"
 
     def to_json(self) -> dict[str, Any]:
         """Medians and ratios (ours by theirs), and every wave; seconds, bytes, milliseconds where the name says so."""
         return {
             "nodes": self.nodes,
             "pods": self.pods,
+            "mode": self.mode,
             "schedulers": {label: self.figures(label) for label in self.labels},
             "ratio": self.ratios(),
             "waves": [asdict(wave) for wave in self.waves],
@@ -130,6 +133,12 @@ class Comparison:
         """Our median by theirs, figure by figure; None where there is nothing to divide."""
         mine, theirs = (self.figures(label) for label in self.labels)
         return {name: _ratio(mine[name], theirs[name]) for name in mine}
+
+    def title(self) -> str:
+        """What was measured, for a table's head."""
+        waves = len(self.waves) // len(self.labels)
+        measured = f"median of {waves} waves each" if waves > 1 else "one wave each"
+        return f"{self.nodes:,} nodes, {self.pods:,} pods, {self.mode}, {measured}"
 
     def rows(self) -> list[dict[str, str]]:
         """A row of a table for each figure: ours, theirs, and the ratio."""
