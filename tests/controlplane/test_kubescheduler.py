@@ -17,10 +17,11 @@ def configuration(folder: Path, minor: int) -> dict[str, str]:
 
 
 def test_versions_that_must_serve_plain_http_do_so_on_a_loopback_port_of_their_own(tmp_path: Path) -> None:
-    addresses = [configuration(tmp_path, 20)[field] for field in ("healthzBindAddress", "metricsBindAddress")]
-    assert addresses[0] == addresses[1]
-    assert addresses[0].startswith("127.0.0.1:")
-    assert not addresses[0].endswith((":0", ":10251"))
+    written = configuration(tmp_path, 20)
+    host, _, port = written["healthzBindAddress"].partition(":")
+    assert host == "127.0.0.1"
+    assert port not in {"0", "10251"}
+    assert written["metricsBindAddress"] == written["healthzBindAddress"]
 
 
 @pytest.mark.parametrize("minor", [22, 23, 36])
