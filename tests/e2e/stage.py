@@ -160,6 +160,10 @@ class Stage:
 
     # --- what is seen ---
 
+    def own_pods(self) -> dict[str, Seen]:
+        """Those in the stage's namespaces; on a cluster that is not ours there may be others."""
+        return {key: pod for key, pod in self.views.pods.items() if key.startswith(self.namespace)}
+
     def pod(self, key: str) -> Seen:
         return self.views.pods[key]
 
@@ -232,9 +236,9 @@ class Stage:
         """Those about these pods."""
         return [each for each in self.binding_requests() if each.pod in keys]
 
-    def records(self) -> list[Record]:
-        """Every request since the stage was set."""
-        return read_records(self.control_plane.audit_log, self._audit_offset)
+    def records(self, offset: int | None = None) -> list[Record]:
+        """Every request since the stage was set, or since the log was so many bytes long."""
+        return read_records(self.control_plane.audit_log, self._audit_offset if offset is None else offset)
 
     def _unplaced(self, keys: Sequence[str]) -> str:
         left = [key for key in keys if not self.node_of(key)]
@@ -250,7 +254,7 @@ class Stage:
         for each in self.operators:
             said = each.log.read_text(errors="replace")
             assert not [word for word in _BROKEN if word in said], f"{each.log}: {each.last_words()}"
-        pods = [each.as_json() for each in self.views.pods.values()]
+        pods = [each.as_json() for each in self.own_pods().values()]
         room = Room((each.as_json() for each in self.views.nodes.values()), pods)
         assert room.overfilled() == []
         fitting = {each["metadata"]["name"]: room.would_hold(each) for each in pods if not each["spec"].get("nodeName")}
@@ -307,7 +311,7 @@ async def _as_shipped(stage: Stage) -> None:
 
 
 async def _clear(stage: Stage) -> None:
-    for each in {key.partition("/")[0] for key in stage.views.pods} | {stage.namespace}:
+    for each in {key.partition("/")[0] for key in stage.own_pods()} | {stage.namespace}:
         await stage.client.delete(f"/api/v1/namespaces/{each}/pods", _AT_ONCE)
     await stage.client.delete("/api/v1/nodes", _AT_ONCE, {"labelSelector": f"{makers.STAGE}={stage.namespace}"})
     await stage.client.delete(f"/api/v1/namespaces/{stage.namespace}")

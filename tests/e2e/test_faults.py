@@ -7,6 +7,9 @@ import json
 from collections import Counter
 from contextlib import AsyncExitStack
 
+from placewright.controlplane.audit import Record
+
+from .installation import USER
 from .stage import Stage
 
 BURST = 300
@@ -32,15 +35,27 @@ async def test_all_pods_are_placed_when_history_is_forgotten_in_mid_burst(rough_
         creating = asyncio.create_task(stage.pods(BURST))
         await stage.until_some_placed(MIDDLE)
         stage.kill_api_server()
+        watched, then = listed(stage.records()), stage.control_plane.audit_log.stat().st_size
+        assert {"/api/v1/nodes", "/api/v1/namespaces"} <= watched
         stage.control_plane.forget_history()
         stage.start_api_server()
         keys = await creating
         await stage.until_running(keys)
         late = await stage.pods(10)
         await stage.until_running(late)
+        await stage.views.until(
+            lambda: listed(stage.records(then)) >= watched,
+            lambda: f"every watch was told 410 and began with a list, not these: {watched - listed(stage.records(then))}",
+        )
 
 
-async def test_what_vanished_before_history_was_forgotten_is_gone_from_the_cache_and_the_queue(rough_stage: Stage) -> None:
+def listed(records: list[Record]) -> set[str]:
+    """What the operator listed: collections, with their field selectors."""
+    of_ours = (each for each in records if each.user == USER and each.verb == "list" and each.code == 200)
+    return {each.request_uri.partition("&limit")[0].partition("?limit")[0] for each in of_ours}
+
+
+async def test_what_vanished_unseen_with_history_forgotten_is_gone_from_the_cache_and_the_queue(rough_stage: Stage) -> None:
     stage = rough_stage
     kept, vanishing = await stage.node("kept"), await stage.node("vanishing")
     async with stage.active_operator() as operator:
@@ -51,12 +66,13 @@ async def test_what_vanished_before_history_was_forgotten_is_gone_from_the_cache
         assert "0/2 nodes are available" in await stage.until_rejected(hopeless)
         await stage.until_pending(2)
         with stage.stopped(operator):
-            for key in (*fills, hopeless):
-                await stage.delete_pod(key)
-            await stage.delete(f"/api/v1/nodes/{vanishing}")
+            # In this order: what is deleted while the operator's connections are open waits for it in their buffers.
             stage.kill_api_server()
             stage.control_plane.forget_history()
             stage.start_api_server()
+            for key in (*fills, hopeless):
+                await stage.delete_pod(key)
+            await stage.delete(f"/api/v1/nodes/{vanishing}")
         await stage.until_running([waits])
         assert stage.node_of(waits) == kept
         (late,) = await stage.pods(1, cpu="4")
