@@ -15,11 +15,13 @@ from placewright.handlers.operator import run_engine
 from placewright.kube.client import MERGE_PATCH
 from placewright.kube.errors import CONFLICT, ApiError
 from placewright.kube.login import load_config
+from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.serverversion import server_version
 
 from . import makers
 from .installation import PROFILES, Installation, shipped
 from .stage import Stage, new_stage
+from .views import DEADLINE, Seen
 
 Object = dict[str, Any]
 CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -50,6 +52,37 @@ async def test_one_line_says_what_the_server_lacks(stage: Stage, minor: int) -> 
     assert ("created anew" in line) is (minor < UIDS)
     assert ("lacks nothing" in line) is (minor >= 32)
     assert " INFO " in line, "no plugin is blind on any version since 1.20"
+
+
+async def test_an_event_about_a_profile_is_accepted(stage: Stage) -> None:
+    """1.20 is particular about events of what has no namespace."""
+    async with stage.active_operator():
+        uid = stage.views.profiles["default"].metadata.uid
+        assert (await _first_event(stage, f"involvedObject.uid={uid}")).reason == "ProfileActive"
+
+
+async def _first_event(stage: Stage, selector: str) -> Seen:
+    """The first event in the namespace `default` that the field selector finds, as soon as there is one."""
+    first: asyncio.Future[Seen] = asyncio.get_running_loop().create_future()
+
+    class First:
+        def changed(self, old: Seen | None, new: Seen) -> None:
+            if not first.done():
+                first.set_result(new)
+
+        def deleted(self, old: Seen) -> None:
+            return
+
+        def synced(self) -> None:
+            return
+
+    watching = Reflectors([Reflector(stage.client, Source("/api/v1/namespaces/default/events", Seen, selector), First())])
+    watching.start()
+    try:
+        async with asyncio.timeout(DEADLINE):
+            return await first
+    finally:
+        await watching.stop()
 
 
 # --- fields that old servers drop ---------------------------------------------------------------------------------------------------

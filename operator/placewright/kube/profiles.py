@@ -11,7 +11,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.discovery import collection_path
-from placewright.kube.events import cut_note, micro_time, seconds_time
+from placewright.kube.events import cut_note, seconds_time
 
 FIELD_MANAGER: Final = "placewright"
 PROFILES_PATH: Final = collection_path(GROUP, VERSION, PLURAL)
@@ -42,6 +42,7 @@ class ProfileEvents:
     async def record(self, profile: ObjectMeta, kind: str, reason: str, note: str) -> None:
         """Write one event; events about cluster-scoped objects live in the namespace `default`. Raises `RequestError`."""
         now = self._now()
+        # Without eventTime: with it, Kubernetes 1.20 refuses events about what has no namespace.
         body = {
             "apiVersion": "v1",
             "kind": "Event",
@@ -60,7 +61,6 @@ class ProfileEvents:
             "reportingComponent": FIELD_MANAGER,
             "reportingInstance": self._instance,
             "source": {"component": FIELD_MANAGER},
-            "eventTime": micro_time(now),
             "firstTimestamp": seconds_time(now),
             "lastTimestamp": seconds_time(now),
             "count": 1,
