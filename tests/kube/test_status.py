@@ -205,6 +205,23 @@ async def test_on_a_server_other_conditions_of_the_pod_stay() -> None:
     assert found.status.nominated_node_name == "node-1"
 
 
+async def test_on_a_server_a_namesake_is_left_alone_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    async with Sandbox() as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
+        path = "/api/v1/namespaces/default/pods"
+        body = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        gone = await client.post(path, body)
+        await client.delete(f"{path}/web")
+        await client.post(path, body)
+        writer = HttpStatusWriter(client)
+        writer.start()
+        writer.pod_unscheduled(PodInfo(decode(gone, Pod)), "Unschedulable", "no node", NodeName("node-1"))
+        await writer.close()
+        await HttpEvictor(client, lambda: True).evict(PodInfo(decode(gone, Pod)), pod("important"), NodeName("node-1"))
+        found = await client.get_as(f"{path}/web", Pod)
+    assert writer.counts.vanished == 1 and writer.counts.failed == 0 and caplog.messages == []
+    assert not found.status.conditions and not found.status.nominated_node_name
+
+
 async def test_a_victim_is_marked_and_then_deleted_by_uid(office: Office) -> None:
     office.api.on(STATUS, OK)
     office.api.on(DELETE, OK)

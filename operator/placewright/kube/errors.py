@@ -10,6 +10,7 @@ from placewright.api.bad_input import InputError
 
 CONFLICT: Final = 409
 GONE: Final = 410
+INVALID: Final = 422
 TOO_MANY_REQUESTS: Final = 429
 NOT_FOUND: Final = 404
 FORBIDDEN: Final = 403
@@ -61,6 +62,11 @@ class ApiError(RequestError):
     def temporary(self) -> bool:
         """True for 429 and 5xx."""
         return self.status == TOO_MANY_REQUESTS or self.status >= 500
+
+    @property
+    def gone_or_replaced(self) -> bool:
+        """True when the object meant is not there, or its name is another's by now: a patch that names the uid then gets 422."""
+        return self.status in (NOT_FOUND, CONFLICT) or (self.status == INVALID and "metadata.uid" in self.message)
 
 
 class _Details(msgspec.Struct, rename="camel"):

@@ -11,7 +11,7 @@ from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.events import seconds_time
 from placewright.kube.retry import Backoff, Sleep, with_retries
 from placewright.kube.status import find_condition, patch_pod_status
@@ -61,7 +61,7 @@ class HttpEvictor:
         try:
             await with_retries(allowed, self._attempts, self._backoff, self._sleep)
         except RequestError as error:
-            if not isinstance(error, ApiError) or error.status not in (NOT_FOUND, CONFLICT):
+            if not isinstance(error, ApiError) or not error.gone_or_replaced:
                 raise EvictError(f"evicting {victim.key}: {error}") from error
 
     def _condition(self, victim: PodInfo, preemptor: PodInfo) -> dict[str, object]:

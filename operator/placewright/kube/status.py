@@ -18,7 +18,7 @@ from typing import Any, Final
 from placewright.api.objects import Condition, NodeName, Pod, PodKey
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.events import seconds_time
 from placewright.kube.retry import Backoff, Sleep, with_retries
 
@@ -145,7 +145,7 @@ class HttpStatusWriter:
                 lambda: patch_pod_status(self._client, verdict.pod, patch), self._attempts, self._backoff, self._sleep
             )
         except RequestError as error:
-            if isinstance(error, ApiError) and error.status in (NOT_FOUND, CONFLICT):
+            if isinstance(error, ApiError) and error.gone_or_replaced:
                 self.counts.vanished += 1
             else:
                 self._failed(verdict, error)
@@ -219,7 +219,7 @@ def _as_json(condition: Condition) -> dict[str, Any]:
 
 
 async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, Any]) -> None:
-    """Strategic merge patch of a pod's status; 409 when the name now belongs to another pod."""
+    """Strategic merge patch of a pod's status; 422 when the name now belongs to another pod."""
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
     body = {"metadata": {"uid": pod.uid}, "status": status}
     await client.patch(path, body, content_type=STRATEGIC_MERGE_PATCH)
