@@ -30,8 +30,8 @@ TABLE = {(row.wanted.group, row.wanted.resource) for row in REFLECTED}
 DEADLINE = 10.0
 
 
-def serving(minor: int, *versions: str) -> Shortfall:
-    return Shortfall(ServerVersion(minor), ServedResources({BUDGETS: list(versions)}))
+def serving(minor: int, *versions: str, silent: tuple[str, ...] = ()) -> Shortfall:
+    return Shortfall(ServerVersion(minor), ServedResources({BUDGETS: list(versions)}, silent))
 
 
 class Heard:
@@ -70,7 +70,7 @@ class Upgraded:
                 Reflector(self.client, source, ClusterObjectSink(intake), backoff=Backoff(initial=0.001, maximum=0.01))
             )
         self.reflectors.start()
-        return Rediscovery(self.client, intake, self.reflectors, found, beat)
+        return Rediscovery(self.client, intake, self.reflectors, found, beat, silent_seconds=0.01)
 
     @property
     def paths(self) -> list[str]:
@@ -129,6 +129,14 @@ async def test_the_server_is_asked_at_every_beat_whatever_it_answers() -> None:
         running = asyncio.create_task(scene.since(serving(20), beat=0.01).run())
         await scene.heard.until("web")
         assert not running.done()
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def test_a_silent_group_is_asked_again_long_before_the_beat() -> None:
+    async with upgraded() as scene:
+        running = asyncio.create_task(scene.since(serving(21, silent=("policy/v1",))).run())
+        await scene.heard.until("web")
         running.cancel()
         await asyncio.wait([running])
 

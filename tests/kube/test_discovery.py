@@ -103,6 +103,16 @@ async def test_a_group_whose_apiservice_is_down_is_silent_and_the_others_are_fou
     assert served.find(BUDGETS) is None and served.best("storage.k8s.io", "csinodes") == "/apis/storage.k8s.io/v1/csinodes"
 
 
+@pytest.mark.parametrize("nonsense", ["<html>", [], {"resources": 7}])
+async def test_a_group_that_answers_nonsense_is_silent_too(nonsense: object) -> None:
+    async with FakeApi() as api, api.client() as client:
+        api.on("GET /apis", answer({"groups": [{"name": "resource.k8s.io", "versions": [{"version": "v1"}]}]}))
+        api.on("GET /apis/resource.k8s.io/v1", answer(nonsense))
+        api.on("GET /api/v1", answer({"resources": [{"name": "pods"}]}))
+        served = await discover(client, GROUPS, backoff=AT_ONCE)
+    assert served.silent == ("resource.k8s.io/v1",) and served.best("", "pods") is not None
+
+
 async def test_a_group_that_answers_when_it_is_asked_again_is_not_silent() -> None:
     async with FakeApi() as api, api.client() as client:
         serve(api, KUBERNETES_1_20, {"policy/v1beta1": ATTEMPTS - 1})

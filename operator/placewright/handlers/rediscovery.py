@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from placewright.api.decode import DecodeError
 from placewright.handlers.sinks import ClusterObjectSink
@@ -23,6 +23,9 @@ from placewright.scheduler.intake import Intake
 
 _logger = logging.getLogger(__name__)
 
+#: While a group is silent it is asked again this soon, seconds: budgets that nobody sees protect nobody.
+SILENT_SECONDS: Final = 15.0
+
 
 async def survey(client: ApiClient) -> Shortfall:
     """Ask the API server what it is and serves; raises `RequestError` when it does not answer."""
@@ -32,16 +35,25 @@ async def survey(client: ApiClient) -> Shortfall:
 class Rediscovery:
     """Keeps what is reflected in step with what is served."""
 
-    def __init__(self, client: ApiClient, intake: Intake, reflectors: Reflectors, found: Shortfall, beat_seconds: float) -> None:
+    def __init__(
+        self,
+        client: ApiClient,
+        intake: Intake,
+        reflectors: Reflectors,
+        found: Shortfall,
+        beat_seconds: float,
+        silent_seconds: float = SILENT_SECONDS,
+    ) -> None:
         """`found`: what `reflectors` were made for; said here, and again whenever it changes."""
         self._client = client
         self._intake = intake
         self._reflectors = reflectors
-        self._beat = beat_seconds
+        self._beat = self._wait_seconds = beat_seconds
+        self._silent_beat = min(beat_seconds, silent_seconds)
         self._said = ""
         self._by_collection = dict(_by_collection(reflectors.members, found))
         self._added: list[asyncio.Task[None]] = []
-        self._say(found)
+        self._note(found)
 
     async def run(self) -> None:
         """Look at every beat, until cancelled. Raises what ended a reflector that was added here."""
@@ -56,7 +68,7 @@ class Rediscovery:
 
     def adopt(self, found: Shortfall) -> None:
         """Reflect what is served now; needs a running event loop."""
-        self._say(found)
+        self._note(found)
         for row in REFLECTED:
             collection = found.served.find(row.wanted)
             if collection is None:
@@ -69,16 +81,17 @@ class Rediscovery:
             elif known.source != source:
                 known.redirect(source)
 
-    def _say(self, found: Shortfall) -> None:
+    def _note(self, found: Shortfall) -> None:
         if str(found) != self._said:
             self._said = str(found)
             _logger.log(logging.WARNING if found.lacking else logging.INFO, "%s", found)
+        self._wait_seconds = self._silent_beat if found.served.silent else self._beat
 
     async def _wait(self) -> None:
         if not self._added:
-            await asyncio.sleep(self._beat)
+            await asyncio.sleep(self._wait_seconds)
             return
-        ended, _ = await asyncio.wait(self._added, timeout=self._beat)
+        ended, _ = await asyncio.wait(self._added, timeout=self._wait_seconds)
         for task in ended:
             task.result()
 

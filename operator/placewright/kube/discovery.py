@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from placewright.api.decode import DecodeError
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError
 from placewright.kube.retry import Backoff, Sleep, with_retries
@@ -133,8 +134,8 @@ async def discover(
 ) -> ServedResources:
     """Ask what is served in these groups, in the core group, and for events.
 
-    A group that answers with errors again and again, as one does whose APIService is down, is `silent`. Raises `Unreachable` or `ApiError`
-    when the server itself does not answer (see `retry.until_answered`).
+    A group that answers with errors again and again or with nonsense, as one does whose APIService is down, is `silent`. Raises
+    `Unreachable`, `ApiError` or `DecodeError` when the server itself does not answer (see `retry.until_answered`).
     """
     wanted = {*groups, _EVENTS}
     listed = await client.get_as("/apis", _GroupList)
@@ -152,7 +153,7 @@ async def discover(
 async def _resources_or_none(client: ApiClient, group: str, version: str, backoff: Backoff, sleep: Sleep) -> list[str] | None:
     try:
         return await with_retries(lambda: _resources(client, group, version), ATTEMPTS, backoff, sleep)
-    except ApiError:
+    except (ApiError, DecodeError):
         return None
 
 
