@@ -36,8 +36,8 @@ def test_every_command_that_the_readme_names_exists() -> None:
 
 
 def test_every_make_target_that_a_document_names_exists() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = {target for file in DOCUMENTS for target in re.findall(r"(?:^    |`)make ([a-z]+)", file.read_text(), re.MULTILINE)}
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {target for file in DOCUMENTS for target in re.findall(r"(?:^    |`)make ([a-z0-9]+)", file.read_text(), re.MULTILINE)}
     assert {"demo", "test"} <= named <= targets
 
 
