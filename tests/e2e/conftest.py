@@ -3,7 +3,7 @@
 `installation` (session) is a control plane of ours, or the cluster of KUBECONFIG_E2E, with Placewright installed as shipped; `stage`
 (function) is a clean stretch of it: a namespace, a profile, no nodes. `rough_installation` (module) and `rough_stage` are the same for
 tests that kill: always a control plane of ours, and skipped with KUBECONFIG_E2E. After each test with a stage, its end is checked: nothing
-denied, every pod bound once, no node overfilled, no pod left that fits (`Stage.check`).
+denied, every pod bound once, no node overfilled, no pod left that fits (`ending.check`).
 
 Tests that start control planes of another kind have no need of these: `control_plane` in `tests/conftest.py` is shared by all rooms, and
 `placewright.controlplane.server.ControlPlane` starts more.
@@ -20,6 +20,7 @@ import pytest
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.server import ControlPlane
 
+from .ending import check
 from .installation import Installation, install
 from .stage import Stage, new_stage
 
@@ -55,11 +56,11 @@ def _control_plane() -> ControlPlane:
 async def stage(installation: Installation) -> AsyncIterator[Stage]:
     async with new_stage(installation) as made:
         yield made
-        await made.check()
+        await check(made)
 
 
 @pytest.fixture
 async def rough_stage(rough_installation: Installation) -> AsyncIterator[Stage]:
     async with new_stage(rough_installation) as made:
         yield made
-        await made.check()
+        await check(made)

@@ -1,0 +1,61 @@
+"""What holds after every test, whatever happened in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from placewright.controlplane.audit import denied, exactly_once
+from placewright.kube.binder import CONCURRENCY
+
+from .installation import USER
+from .room import Room
+from .stage import Stage
+
+#: How long the audit log may lag behind the watch, seconds.
+_LOG_SECONDS: Final = 5.0
+#: A line of an operator's log that begins a record: date, time, level.
+_RECORD: Final = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ (?P<level>[A-Z]+) ")
+
+
+async def check(stage: Stage) -> None:
+    """No breakdown in a log, nothing denied, each pod bound once, no node too full, no pod left over that fits."""
+    for each in stage.operators:
+        assert breakdowns(each.log.read_text(errors="replace")) == [], each.log
+    _check_room(stage)
+    if stage.installation.control_plane is not None:
+        refused = [str(each) for each in denied(stage.records(), USER) if not stage.was_starting(each)]
+        assert refused == [], "the operator asked for what its role does not give"
+        # The watch may be ahead of the log.
+        await stage.views.until(lambda: len(_unexplained(stage)) <= stage.crashes * CONCURRENCY, lambda: _about(stage), _LOG_SECONDS)
+        assert exactly_once(stage.binding_requests(), stage.views.placements).faults == ()
+
+
+def breakdowns(log: str) -> list[str]:
+    """Critical records, and those with a traceback. Kopf's do not count: a starting server's 404 ends it, and it is started again."""
+    found, record = [], ""
+    for line in log.splitlines():
+        begins = _RECORD.match(line)
+        record = line if begins else record
+        broke = line.startswith("Traceback ") and " kopf." not in record.partition(": ")[0]
+        if broke or (begins and begins["level"] == "CRITICAL"):
+            found.append(record or line)
+    return found
+
+
+def _check_room(stage: Stage) -> None:
+    pods = [each.as_json() for each in stage.own_pods().values()]
+    room = Room((each.as_json() for each in stage.views.nodes.values()), pods)
+    assert room.overfilled() == []
+    fitting = {each["metadata"]["name"]: room.would_hold(each) for each in pods if not each["spec"].get("nodeName")}
+    assert {name: nodes for name, nodes in fitting.items() if nodes} == {}, "pods were left over that fit"
+
+
+def _unexplained(stage: Stage) -> tuple[str, ...]:
+    return exactly_once(stage.binding_requests(), stage.views.placements).unexplained
+
+
+def _about(stage: Stage) -> str:
+    left = _unexplained(stage)
+    about = [each for each in stage.binding_requests() if left and each.uid == left[0]]
+    return f"{len(left)} pods are on nodes that no Binding in the log explains; what is known of one of them: {about}"
