@@ -61,6 +61,34 @@ async def test_an_event_about_a_profile_is_accepted(stage: Stage) -> None:
         assert (await _first_event(stage, f"involvedObject.uid={uid}")).reason == "ProfileActive"
 
 
+async def test_groups_whose_server_is_down_keep_nobody_from_being_placed(stage: Stage) -> None:
+    """One that placement would read, and one that it has nothing to do with."""
+    await stage.nodes(1)
+    async with api_services(stage, ("policy", "v9"), ("metrics.k8s.io", "v1beta1")), stage.active_operator() as process:
+        await stage.until_placed(await stage.pods(1))
+    (line,) = said_of_the_server(process.log.read_text())
+    assert "no answer about policy/v9" in line
+    assert "metrics" not in process.log.read_text()
+
+
+@contextlib.asynccontextmanager
+async def api_services(stage: Stage, *groups: tuple[str, str]) -> AsyncIterator[None]:
+    """Groups that some server that is not there should serve."""
+    collection = "/apis/apiregistration.k8s.io/v1/apiservices"
+    names = [f"{version}.{group}" for group, version in groups]
+    for name, (group, version) in zip(names, groups, strict=True):
+        service = {"namespace": stage.namespace, "name": "nobody", "port": 443}
+        spec = {"group": group, "version": version, "service": service, "insecureSkipTLSVerify": True}
+        spec |= {"groupPriorityMinimum": 100, "versionPriority": 1}
+        manifest = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}, "spec": spec}
+        await stage.client.post(collection, manifest)
+    try:
+        yield
+    finally:
+        for name in names:
+            await stage.delete(f"{collection}/{name}")
+
+
 async def _first_event(stage: Stage, selector: str) -> Seen:
     """The first event in the namespace `default` that the field selector finds, as soon as there is one."""
     first: asyncio.Future[Seen] = asyncio.get_running_loop().create_future()
