@@ -1,1 +1,1 @@
-"""What Placewright expects of any Kubernetes API server, run on the sandbox or, with KUBECONFIG_E2E, on a real one."""
+"""What Placewright expects of any Kubernetes API server: run on the sandbox, with `--real` on a real one, or on KUBECONFIG_E2E's."""
