@@ -243,12 +243,16 @@ class SchedulerMachine(RuleBasedStateMachine):
         """Requests that have reached the API server."""
         return [request for request in self.requests if request.uid not in self.world.ports.answers]
 
+    def bound_by(self, request: Request) -> Truth | None:
+        """The pod that a Binding would bind, if it is free."""
+        return next((one for one in self.truth.values() if one.uid == request.uid), None)
+
     @precondition(lambda self: self.asked())
     @rule(which=WHICH, outcome=st.sampled_from(["ok", "ok", "ok", "error", "lost after", "lost before"]))
     def a_binding_is_answered(self, which: int, outcome: str) -> None:
         request = self.asked()[which % len(self.asked())]
         self.requests.remove(request)
-        found = next((one for one in self.truth.values() if one.uid == request.uid), None)
+        found = self.bound_by(request)
         may = found is not None and not found.node
         if outcome in ("ok", "lost after") and may:
             assert found is not None
@@ -346,7 +350,16 @@ class NoOverfilling(SchedulerMachine):
             assert used <= 4, f"{name} holds {used} CPUs of 4"
 
 
+class OldApiServer(SchedulerMachine):
+    """Before Kubernetes 1.23: a Binding binds whoever has the name, and says that all is well."""
+
+    def bound_by(self, request: Request) -> Truth | None:
+        return self.truth.get(request.uid.rpartition("-")[0])
+
+
 TestNoPodIsLostOrDoubled = SchedulerMachine.TestCase
 TestNoPodIsLostOrDoubled.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 TestNoNodeIsOverfilled = NoOverfilling.TestCase
 TestNoNodeIsOverfilled.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
+TestNamesakesAreSortedOut = OldApiServer.TestCase
+TestNamesakesAreSortedOut.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
