@@ -19,7 +19,7 @@ import msgspec
 
 from placewright.api.objects import ObjectMeta
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
+from placewright.kube.errors import ApiError
 from placewright.kube.events import seconds_time
 from placewright.kube.reflector import Reflector, Source
 from placewright.kube.retry import Backoff, until_answered
@@ -107,8 +107,7 @@ class Kubelet:
             async with self._slots:
                 await until_answered(lambda: act(pod), _BACKOFF)
         except ApiError as error:
-            # Conflict and NotFound: another pod has the name by now, or nobody has.
-            if error.status not in (CONFLICT, NOT_FOUND):
+            if not error.gone_or_replaced:
                 _log.warning("pod %s/%s not %s: %s", pod.metadata.namespace, pod.metadata.name, step, error)
         else:
             self.counts[step] += 1
