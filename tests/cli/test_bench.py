@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from placewright.cli import bench
-from placewright.cli.bench_end_to_end import EndToEnd
+from placewright.cli.bench.end_to_end import EndToEnd
+from placewright.cli.bench.measuring import cpu_seconds, peak_bytes, percentiles, resident_bytes
 from placewright.cli.main import main
-from placewright.cli.measuring import cpu_seconds, peak_bytes, percentiles, resident_bytes
 from placewright.simulate import benchmark
 from placewright.simulate.benchmark import WORKLOADS, Measurement, openb_mix
 

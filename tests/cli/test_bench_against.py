@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from placewright.api.objects import Pod
-from placewright.cli import bench_against
-from placewright.cli.arena import WARM_UP, Patience, WaveFailed, open_arena
-from placewright.cli.bench_against import Plan, Programs
-from placewright.cli.comparison import Comparison, Spent, Wave
-from placewright.cli.contenders import OUR_SCHEDULER_NAME, Contender, Running
+from placewright.cli.bench import against
+from placewright.cli.bench.against import Plan, Programs
+from placewright.cli.bench.arena import WARM_UP, Patience, WaveFailed, open_arena
+from placewright.cli.bench.comparison import Comparison, Spent, Wave
+from placewright.cli.bench.contenders import OUR_SCHEDULER_NAME, Contender, Running
 from placewright.cli.main import main
 from placewright.controlplane.assets import VARIABLE
 from placewright.kube.client import ApiClient
@@ -237,7 +237,7 @@ class Recorded:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[Programs, Plan]] = []
-        monkeypatch.setattr(bench_against, "_measured", self.measure)
+        monkeypatch.setattr(against, "_measured", self.measure)
 
     def measure(self, programs: Programs, plan: Plan) -> Comparison:
         self.asked.append((programs, plan))
@@ -332,7 +332,7 @@ def test_a_program_that_is_none_of_kubernetes_is_refused(assets: Path, capsys: p
 
 @pytest.mark.usefixtures("assets", "recorded")
 def test_only_linux_tells_what_processes_use(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_against.sys, "platform", "darwin")
+    monkeypatch.setattr(against.sys, "platform", "darwin")
     assert "found 'darwin'; allowed Linux" in refused(capsys, [])
 
 
@@ -343,7 +343,7 @@ def test_a_measurement_that_fails_is_one_line_and_exit_code_1(
     def measure(programs: Programs, plan: Plan) -> Comparison:
         raise WaveFailed("kube-scheduler 1.20: it ended by itself: panic")
 
-    monkeypatch.setattr(bench_against, "_measured", measure)
+    monkeypatch.setattr(against, "_measured", measure)
     assert main(["bench", "against"]) == 1
     assert capsys.readouterr().err.splitlines() == ["placewright: kube-scheduler 1.20: it ended by itself: panic"]
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from placewright.cli.boundwatch import BoundWatch, WatchBroken
-from placewright.cli.quickfeed import FeedBroken, QuickFeed, posts
+from placewright.cli.bench.boundwatch import BoundWatch, WatchBroken
+from placewright.cli.bench.quickfeed import FeedBroken, QuickFeed, posts
 from placewright.kube.client import ApiClient
 from placewright.kube.login import ClusterAccess, load_config
 from placewright.sandbox.server import Sandbox, SandboxOptions

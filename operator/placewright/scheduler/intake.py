@@ -131,7 +131,7 @@ class Intake:
         """
         old, node, _ = assumed
         _logger.warning(
-            "pod %s on node %s is another one (uid %s) than was placed on node %s (uid %s): created anew meanwhile, and counted as it is now",
+            "pod %s on node %s is another one (uid %s) than was placed on node %s (uid %s): created anew meanwhile, now counted as it is",
             by.key, by.node_name, by.uid, node, old.uid,
         )  # fmt: skip
         self.repairs.replaced += 1

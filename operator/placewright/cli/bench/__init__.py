@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from placewright.api.bad_input import printable
-from placewright.cli.bench_against import FEWEST_NODES, BenchFailed, add_options, compare
-from placewright.cli.bench_end_to_end import EndToEnd, measure_end_to_end
+from placewright.cli.bench.against import FEWEST_NODES, BenchFailed, add_options, compare
+from placewright.cli.bench.end_to_end import EndToEnd, measure_end_to_end
 from placewright.cli.options import Subparsers, whole_number
 from placewright.simulate.benchmark import RUNS, WORKLOADS, Measurement, measure
 

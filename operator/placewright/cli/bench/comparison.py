@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self, TypeVar
 
-from placewright.cli.measuring import percentiles
+from placewright.cli.bench.measuring import percentiles
 
 T = TypeVar("T")
 

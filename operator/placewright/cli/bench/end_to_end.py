@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.objects import PodKey
+from placewright.cli.bench.measuring import cpu_seconds, percentiles, resident_bytes
 from placewright.cli.definitions import crd_folders
 from placewright.cli.feed import Feed, pod_key
 from placewright.cli.live import Profiles, watch_run
-from placewright.cli.measuring import cpu_seconds, percentiles, resident_bytes
 from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.cli.scenario import make_scenario
 from placewright.cli.tracker import Tracker

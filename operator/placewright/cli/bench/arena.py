@@ -15,13 +15,13 @@ import msgspec
 import yaml
 
 from placewright.api.profile import GROUP, KIND, VERSION
-from placewright.cli.boundwatch import BoundWatch
-from placewright.cli.comparison import Outcome, Spent
-from placewright.cli.contenders import OUR_SCHEDULER_NAME, Contender, Running
+from placewright.cli.bench.boundwatch import BoundWatch
+from placewright.cli.bench.comparison import Outcome, Spent
+from placewright.cli.bench.contenders import OUR_SCHEDULER_NAME, Contender, Running
+from placewright.cli.bench.measuring import cpu_seconds, peak_bytes
+from placewright.cli.bench.quickfeed import Post, QuickFeed, posts
 from placewright.cli.definitions import crd_folders
 from placewright.cli.live import PROFILES_PATH
-from placewright.cli.measuring import cpu_seconds, peak_bytes
-from placewright.cli.quickfeed import Post, QuickFeed, posts
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.login import load_config

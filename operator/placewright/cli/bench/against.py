@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Final
 
 from placewright.api.bad_input import bad_field
-from placewright.cli.arena import WaveFailed, open_arena
-from placewright.cli.boundwatch import WatchBroken
-from placewright.cli.comparison import Comparison, Wave, order_of_waves
-from placewright.cli.contenders import Contender, kube_scheduler, ours
+from placewright.cli.bench.arena import WaveFailed, open_arena
+from placewright.cli.bench.boundwatch import WatchBroken
+from placewright.cli.bench.comparison import Comparison, Wave, order_of_waves
+from placewright.cli.bench.contenders import Contender, kube_scheduler, ours
+from placewright.cli.bench.quickfeed import FeedBroken
 from placewright.cli.options import whole_number
-from placewright.cli.quickfeed import FeedBroken
 from placewright.controlplane.assets import VARIABLE, Assets, from_environment, from_folder, minor_version
 from placewright.controlplane.children import ControlPlaneFailed
 from placewright.controlplane.server import ControlPlane, Options
