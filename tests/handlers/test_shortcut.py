@@ -1,22 +1,25 @@
-"""The shortcut past Kopf's causes: there, used for pods alone, and harmless when a handler fails or Kopf has moved."""
+"""The shortcut past Kopf's workers: there, used for pods alone, and harmless when a handler fails or Kopf has moved."""
 
 from __future__ import annotations
 
 import logging
-from types import ModuleType
+from collections.abc import AsyncIterator
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from kopf._cogs.clients import watching
 from kopf._core.reactor import processing
 
-from placewright.handlers import shortcut, watching
+from placewright.handlers import shortcut
 from placewright.handlers.engine import Engine
+from placewright.handlers.watching import take_pod_event
 
 from .stage import Stage, operator
 
 
-def kopfs_way(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The plurals of the resources whose events took Kopf's own way from here on."""
+def pods_through_kopf(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The plurals of the resources whose events Kopf processed itself from here on."""
     seen: list[str] = []
     original = processing.process_resource_event
 
@@ -25,26 +28,35 @@ def kopfs_way(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return await original(resource=resource, **rest)
 
     monkeypatch.setattr(processing, "process_resource_event", noted)
-    # The signature tells whether the shortcut may be taken, and the spy has none.
-    monkeypatch.setattr(shortcut, "kopf_allows_it", lambda: True)
     return seen
 
 
 def test_the_installed_kopf_allows_it() -> None:
-    """Fails when Kopf's processor of events moved or is called in another way: then see `shortcut.py`."""
-    assert shortcut.kopf_allows_it()
+    """Fails when Kopf's stream of events moved or is called in another way: then see `shortcut.py`."""
+    module = ModuleType("fresh")
+    module.infinite_watch = kopfs_own_stream()  # type: ignore[attr-defined]
+    assert shortcut.kopf_allows_it(module)
 
 
-def test_a_kopf_without_its_processor_or_with_another_one_does_not_allow_it() -> None:
+def kopfs_own_stream() -> Any:
+    """As Kopf defines it, whoever has replaced it in this process by now."""
+    stream = watching.infinite_watch
+    return getattr(stream, "_kopfs", stream)
+
+
+def test_a_kopf_without_its_stream_or_with_another_one_does_not_allow_it() -> None:
+    async def another(kind: str) -> AsyncIterator[str]:
+        yield kind
+
     renamed, changed = ModuleType("renamed"), ModuleType("changed")
-    changed.process_resource_event = lambda *, resource, event: None  # type: ignore[attr-defined]
+    changed.infinite_watch = another  # type: ignore[attr-defined]
     assert not shortcut.kopf_allows_it(None)
     assert not shortcut.kopf_allows_it(renamed)
     assert not shortcut.kopf_allows_it(changed)
 
 
 async def test_pods_take_it_and_profiles_do_not(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = kopfs_way(monkeypatch)
+    seen = pods_through_kopf(monkeypatch)
     async with operator(stage):
         names = stage.pods(5)
         await stage.until(lambda: stage.placed(*names))
@@ -55,13 +67,33 @@ async def test_pods_take_it_and_profiles_do_not(stage: Stage, monkeypatch: pytes
 async def test_where_kopf_has_moved_pods_are_placed_all_the_same(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    seen = kopfs_way(monkeypatch)
-    monkeypatch.setattr(shortcut, "kopf_allows_it", lambda: False)
+    seen = pods_through_kopf(monkeypatch)
+    monkeypatch.setattr(shortcut, "kopf_allows_it", lambda module: False)
     async with operator(stage):
         names = stage.pods(5)
         await stage.until(lambda: stage.placed(*names))
     assert "pods" in seen
     assert caplog.text.count("events of pods take the long way") == 1
+
+
+async def test_events_come_in_order_and_what_is_kopfs_own_stays_kopfs() -> None:
+    pods, others = SimpleNamespace(group="", plural="pods"), SimpleNamespace(group="", plural="nodes")
+    listed, told = object(), []
+
+    async def stream(*, resource: Any) -> AsyncIterator[Any]:
+        for number in range(120):
+            yield {"type": "ADDED", "object": number}
+        yield listed
+        yield {"type": "BOOKMARK", "object": {}}
+        yield {"type": "DELETED", "object": 0}
+
+    kopf = ModuleType("kopf")
+    kopf.infinite_watch = stream  # type: ignore[attr-defined]
+    with shortcut.pods_go_directly_to(told.append, kopf):
+        assert [each async for each in kopf.infinite_watch(resource=pods)] == [listed]
+        assert len([each async for each in kopf.infinite_watch(resource=others)]) == 123
+    assert [event["object"] for event in told] == [*range(120), 0]
+    assert len([each async for each in kopf.infinite_watch(resource=pods)]) == 123, "outside, it is Kopf's own"
 
 
 async def test_an_event_whose_handling_fails_is_logged_and_the_next_one_is_taken(
@@ -70,7 +102,7 @@ async def test_an_event_whose_handling_fails_is_logged_and_the_next_one_is_taken
     def failing(engine: Engine, event: Any) -> None:
         if event["object"]["metadata"]["name"] == "cursed":
             raise RuntimeError("no")
-        watching.take_pod_event(engine, event)
+        take_pod_event(engine, event)
 
     monkeypatch.setattr("placewright.handlers.kopfrunning.take_pod_event", failing)
     with caplog.at_level(logging.ERROR):
@@ -79,11 +111,3 @@ async def test_an_event_whose_handling_fails_is_logged_and_the_next_one_is_taken
             await stage.until(lambda: "the handler of a pod's event failed" in caplog.text)
             stage.pod("web")
             await stage.until(lambda: stage.placed("web"))
-
-
-async def test_kopf_has_its_own_processor_back_once_it_is_started(stage: Stage) -> None:
-    before = processing.process_resource_event
-    async with operator(stage):
-        stage.pod("web")
-        await stage.until(lambda: stage.placed("web"))
-        assert processing.process_resource_event is before

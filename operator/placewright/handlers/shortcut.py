@@ -1,79 +1,102 @@
-"""Events of pods go from Kopf's stream straight to their handler.
+"""Events of pods go from Kopf's watch straight to their handler.
 
-Between the two Kopf prepares what only other kinds of handlers need: wrappers of the object, patches, loggers, progress, a choice
-among handlers. That was a quarter of all that the operator spends on a pod (`docs/decisions/0011-pods-past-kopfs-causes.md`).
-Kopf's list, watch, workers (one an object, in order), pauses by peering and restarts stay as they are.
+Between the two Kopf has a task and a queue for each object, and prepares what only other kinds of handlers need: wrappers of the object,
+patches, loggers, progress, a choice among handlers. That was two fifths of all that the operator spent on a pod
+(`docs/decisions/0011-pods-past-kopfs-workers.md`). Kopf's list, watch, resuming, pauses by peering and restarts stay as they are, and so
+does the order of events: the handler takes them as they come.
 
 This touches a private module of Kopf. A test fails when that moves; at run time Kopf then simply goes its long way.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final
 
 try:
-    from kopf._core.reactor import processing as _processing
+    from kopf._cogs.clients import watching as _watching
 except ImportError:  # pragma: no cover - a Kopf that we have not seen
-    _processing = None  # type: ignore[assignment]
+    _watching = None  # type: ignore[assignment]
 
 Event = Mapping[str, Any]
 Handler = Callable[[Event], None]
-Processor = Callable[..., Awaitable[str | None]]
-_PROCESSOR: Final = "process_resource_event"
-#: What Kopf gives its processor and we rely upon.
-_GIVEN: Final = {"resource", "raw_event", "resource_indexed", "operator_indexed"}
+Stream = Callable[..., AsyncIterator[Any]]
+
+_STREAM: Final = "infinite_watch"
+#: Events handled in one go of the event loop: a list comes in pages of hundreds.
+_SLICE: Final = 50
+
+#: Who gets the pods of a Kopf that was spawned in this context; its tasks inherit it.
+_pods_go_to: ContextVar[Handler | None] = ContextVar("pods_go_to", default=None)
 
 _logger = logging.getLogger(__name__)
 
 
-def kopf_allows_it(module: ModuleType | None = _processing) -> bool:
-    """Whether Kopf's processor of events is where, and called as, this module knows it."""
-    processor = getattr(module, _PROCESSOR, None)
-    return processor is not None and set(inspect.signature(processor).parameters) >= _GIVEN
-
-
 @contextlib.contextmanager
-def pods_go_directly_to(handler: Handler) -> Iterator[None]:
-    """A Kopf whose tasks are spawned inside calls `handler(event)` for each event of a pod, and does all else as ever."""
-    if not kopf_allows_it():
+def pods_go_directly_to(handler: Handler, module: ModuleType | None = _watching) -> Iterator[None]:
+    """A Kopf whose tasks are spawned inside calls `handler(event)` for each event of a pod, and does all else as ever.
+
+    `module` is where Kopf has its watch.
+    """
+    if not kopf_allows_it(module):
         _logger.warning("this version of Kopf has changed inside: events of pods take the long way, and cost more")
         yield
         return
-    through_kopf = getattr(_processing, _PROCESSOR)
-    setattr(_processing, _PROCESSOR, _directly(handler, through_kopf))
+    kopfs = getattr(module, _STREAM)
+    if not isinstance(kopfs, _Diverted):
+        # Left in place for good: without a handler in the context it is Kopf's own, and another Kopf in this process may be using it.
+        setattr(module, _STREAM, _Diverted(kopfs))
+    token = _pods_go_to.set(handler)
     try:
         yield
     finally:
-        setattr(_processing, _PROCESSOR, through_kopf)
+        _pods_go_to.reset(token)
 
 
-def _directly(handler: Handler, through_kopf: Processor) -> Processor:
-    async def process(
-        *, resource: Any, raw_event: Any, resource_indexed: Any = None, operator_indexed: Any = None, **rest: Any
-    ) -> str | None:
-        if (resource.group, resource.plural) != ("", "pods"):
-            return await through_kopf(
-                resource=resource,
-                raw_event=raw_event,
-                resource_indexed=resource_indexed,
-                operator_indexed=operator_indexed,
-                **rest,
-            )
-        # Kopf lets nobody begin before every first list has been seen, and counts us among those it waits for.
-        if operator_indexed is not None and resource_indexed is not None:
-            await operator_indexed.drop_toggle(resource_indexed)
-        if operator_indexed is not None:
-            await operator_indexed.wait_for(True)
-        try:
-            handler(raw_event)
-        except Exception:
-            # As Kopf has it for this kind of handler: one bad event is not the end.
-            _logger.exception("the handler of a pod's event failed")
-        return None
+def kopf_allows_it(module: ModuleType | None = _watching) -> bool:
+    """Whether Kopf's stream of events is where, and called as, this module knows it."""
+    stream = getattr(module, _STREAM, None)
+    if isinstance(stream, _Diverted):
+        return True
+    return inspect.isasyncgenfunction(stream) and "resource" in inspect.signature(stream).parameters
 
-    return process
+
+class _Diverted:
+    """Kopf's stream of one resource's events, without those that a handler took."""
+
+    def __init__(self, kopfs: Stream) -> None:
+        self._kopfs = kopfs
+
+    def __call__(self, *, resource: Any, **rest: Any) -> AsyncIterator[Any]:
+        stream = self._kopfs(resource=resource, **rest)
+        handler = _pods_go_to.get()
+        if handler is None or (resource.group, resource.plural) != ("", "pods"):
+            return stream
+        return _handled(stream, handler)
+
+
+async def _handled(stream: AsyncIterator[Any], handler: Handler) -> AsyncIterator[Any]:
+    """Hand over the events; what is left are Kopf's own marks, such as the end of a list."""
+    count = 0
+    async for event in stream:
+        if not isinstance(event, dict):
+            yield event
+        elif event["type"] != "BOOKMARK":
+            _handle(event, handler)
+            count += 1
+            if count % _SLICE == 0:
+                await asyncio.sleep(0)
+
+
+def _handle(event: Event, handler: Handler) -> None:
+    try:
+        handler(event)
+    except Exception:
+        # As Kopf has it for this kind of handler: one bad event is not the end.
+        _logger.exception("the handler of a pod's event failed")

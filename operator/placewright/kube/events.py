@@ -86,7 +86,7 @@ class EventLimits:
     """
 
     queue: int = 10_000
-    workers: int = 4
+    workers: int = 16
     window: float = 360.0
     series_interval: float = 30.0
     remembered: int = 5_000

@@ -69,6 +69,8 @@ class Peers:
         self.unreadable: frozenset[str] = frozenset()
         self._priority = priority
         self._seen: dict[str, _Sighting] = {}
+        #: The last verdict; it holds until news come, or its time is over.
+        self._kept: Verdict | None = None
 
     def observe(self, status: Mapping[str, msgspec.Raw], now: Moment) -> None:
         """Take in the object's status. Records that did not change keep the time at which they last did."""
@@ -84,15 +86,21 @@ class Peers:
                 seen[identity] = _Sighting(text, _RECORD.decode(text), now)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 unreadable.add(identity)
-        self._seen = seen
+        self._seen, self._kept = seen, None
         self.unreadable = frozenset(unreadable)
 
     def forget(self) -> None:
         """The object is gone."""
-        self._seen = {}
+        self._seen, self._kept = {}, None
 
     def verdict(self, now: Moment) -> Verdict:
-        """Active while our own record is fresh and no live peer stands above us or beside us."""
+        """Active while our own record is fresh and no live peer stands above us or beside us. Cheap: asked before every request."""
+        kept = self._kept
+        if kept is None or (kept.until is not None and kept.until <= now):
+            kept = self._kept = self._judge(now)
+        return kept
+
+    def _judge(self, now: Moment) -> Verdict:
         above = {
             identity: one for identity, one in self._seen.items() if one.record.priority > self._priority and one.expires > now
         }
