@@ -107,3 +107,13 @@ async def test_it_ends_with_all_that_it_runs(tmp_path: Path, number: signal.Sign
         assert await process.wait() == code
         for each in running:
             await gone(each)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are listed on Linux only")
+async def test_it_ends_when_one_of_its_programs_dies(tmp_path: Path) -> None:
+    async with sandbox(tmp_path / "config", "--nodes", "0") as process:
+        await said(process)
+        etcd, api_server = children(process)
+        os.kill(api_server, signal.SIGKILL)
+        assert await process.wait() == 1
+        await gone(etcd)

@@ -26,6 +26,8 @@ IN_FLIGHT: Final = 32
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ESTABLISHED_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.05
+#: How soon it is noticed that the API server or etcd died.
+_CHECK_SECONDS: Final = 0.5
 
 Ready = Callable[[ControlPlane], None]
 
@@ -42,7 +44,7 @@ def serve(environ: Mapping[str, str], nodes: int, options: Options, say: Callabl
 
     Raises:
         InputError, BuildFailed: there are no programs.
-        ControlPlaneFailed: they do not run.
+        ControlPlaneFailed: they do not run, or ended by themselves.
         OSError: the kubeconfig cannot be written.
     """
     # Until the loop takes signals over, SIGTERM is to undo what was begun, as Ctrl-C does.
@@ -66,7 +68,17 @@ async def _serve(running: ControlPlane, nodes: int, ready: Ready) -> None:
                     await _define(client, definition)
             await _make_nodes(client, nodes, running.assets.minor)
             ready(running)
-            await Kubelet(client).run()
+            await _run_while_served(Kubelet(client), running)
+
+
+async def _run_while_served(kubelet: Kubelet, running: ControlPlane) -> None:
+    working = asyncio.create_task(kubelet.run())
+    try:
+        while not working.done():
+            running.check()
+            await asyncio.wait((working,), timeout=_CHECK_SECONDS)
+    finally:
+        working.cancel()
 
 
 async def _define(client: ApiClient, definition: dict[str, Any]) -> None:

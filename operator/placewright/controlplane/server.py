@@ -91,6 +91,12 @@ class ControlPlane:
         """Process id; 0 while it is down."""
         return self._etcd.pid if self._etcd else 0
 
+    def check(self) -> None:
+        """Raise `ControlPlaneFailed`, with its last words, when a program has ended by itself."""
+        for child in (self._etcd, self._api_server):
+            if child is not None and child.ended:
+                raise ControlPlaneFailed(f"{child.name} ended: {child.last_words()}")
+
     def kubeconfig_of(self, token: str, path: Path) -> Path:
         """Writes the kubeconfig of whoever has this bearer token, and returns its path."""
         write_private(path, self._keys.credentials.kubeconfig(self.server, token))
