@@ -193,7 +193,7 @@ class Build:
         return assets
 
     def _apt(self) -> list[str]:
-        """apt-get with sources and lists of our own: the machine's stay as they are, and what third parties sell does not matter."""
+        """apt-get with sources and lists of our own: the machine's stay as they are, and what third parties offer does not matter."""
         private = self._work / "apt"
         options = {
             "Dir::Etc::sourcelist": "/dev/null",
