@@ -198,12 +198,96 @@ class ClaimVolumeSource(KubeObject, frozen=True):
     read_only: bool = False
 
 
+class GcePersistentDiskSource(KubeObject, frozen=True):
+    """A disk of Google Compute Engine."""
+
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AwsElasticBlockStoreSource(KubeObject, frozen=True):
+    """A volume of Amazon EBS."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class IscsiSource(KubeObject, frozen=True):
+    """A disk that an iSCSI target exports."""
+
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RbdSource(KubeObject, frozen=True):
+    """An image of a Ceph cluster."""
+
+    monitors: tuple[str, ...] | None = None
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
+class AzureDiskSource(KubeObject, frozen=True):
+    """A disk of Azure."""
+
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+
+
+class AzureFileSource(KubeObject, frozen=True):
+    """A file share of Azure; a pod's lies in the pod's namespace, a PersistentVolume's where `secret_namespace` says."""
+
+    share_name: str = ""
+    secret_name: str = ""
+    secret_namespace: str | None = None
+
+
+class CinderSource(KubeObject, frozen=True):
+    """A volume of OpenStack."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class VsphereSource(KubeObject, frozen=True):
+    """A disk of vSphere."""
+
+    volume_path: str = ""
+
+
+class PortworxSource(KubeObject, frozen=True):
+    """A volume of Portworx."""
+
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class InlineCsiSource(KubeObject, frozen=True):
+    """A volume that a CSI driver makes for one pod, without a claim."""
+
+    driver: str = ""
+
+
+class EphemeralSource(KubeObject, frozen=True):
+    """A volume whose claim is made for, and named after, the pod; what the claim asks for stands in the claim."""
+
+
 class Volume(KubeObject, frozen=True):
     """A pod's volume, as far as placement looks at it."""
 
     name: str = ""
     image: ImageVolumeSource | None = None
     persistent_volume_claim: ClaimVolumeSource | None = None
+    ephemeral: EphemeralSource | None = None
+    csi: InlineCsiSource | None = None
+    gce_persistent_disk: GcePersistentDiskSource | None = None
+    aws_elastic_block_store: AwsElasticBlockStoreSource | None = None
+    iscsi: IscsiSource | None = None
+    rbd: RbdSource | None = None
+    azure_disk: AzureDiskSource | None = None
+    azure_file: AzureFileSource | None = None
+    cinder: CinderSource | None = None
+    vsphere_volume: VsphereSource | None = None
+    portworx_volume: PortworxSource | None = None
 
 
 class PodResourceClaim(KubeObject, frozen=True):

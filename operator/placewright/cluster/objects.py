@@ -13,10 +13,11 @@ from placewright.api.objects import (
     Service,
     StatefulSet,
 )
+from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, key_of
 
 #: The kinds kept here; the reflectors watch these.
-ClusterObject = Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget
-KINDS: Final = (Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget)
+ClusterObject = Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget | StorageObject
+KINDS: Final = (Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget, *STORAGE_KINDS)
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -25,6 +26,7 @@ class ClusterObjects:
 
     Attributes:
         version: grows with every change; a fingerprint for columns that read any of these.
+        storage: volumes and what belongs to them; they have versions of their own.
     """
 
     def __init__(self) -> None:
@@ -35,6 +37,7 @@ class ClusterObjects:
         self.replica_sets: dict[str, ReplicaSet] = {}
         self.stateful_sets: dict[str, StatefulSet] = {}
         self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
+        self.storage = StorageObjects()
         self._by_kind: dict[type[ClusterObject], dict[str, Any]] = {
             Namespace: self.namespaces,
             Service: self.services,
@@ -44,22 +47,31 @@ class ClusterObjects:
             PodDisruptionBudget: self.disruption_budgets,
         }
 
-    def put(self, item: ClusterObject) -> None:
-        """Add or replace an object."""
-        self._by_kind[type(item)][_key(item)] = item
+    def put(self, item: ClusterObject) -> ClusterObject | None:
+        """Add or replace an object; returns what was known before."""
+        table = self.storage.tables.get(type(item))
+        if table is not None:
+            known: ClusterObject | None = table.put(item)
+            return known
+        kept, key = self._by_kind[type(item)], key_of(item.metadata)
+        old: ClusterObject | None = kept.get(key)
+        kept[key] = item
         self.version += 1
+        return old
 
-    def remove(self, item: ClusterObject) -> None:
-        """Take an object away; unknown ones are no error."""
-        if self._by_kind[type(item)].pop(_key(item), None) is not None:
+    def remove(self, item: ClusterObject) -> ClusterObject | None:
+        """Take an object away; returns what was known, None for unknown ones, which are no error."""
+        table = self.storage.tables.get(type(item))
+        if table is not None:
+            known: ClusterObject | None = table.remove(item)
+            return known
+        old: ClusterObject | None = self._by_kind[type(item)].pop(key_of(item.metadata), None)
+        if old is not None:
             self.version += 1
+        return old
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Labels of a namespace; empty when it is unknown."""
         namespace = self.namespaces.get(name)
         return (namespace.metadata.labels if namespace else None) or _NO_LABELS
 
-
-def _key(item: ClusterObject) -> str:
-    meta = item.metadata
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

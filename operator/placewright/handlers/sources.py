@@ -18,6 +18,15 @@ from placewright.api.objects import (
     Service,
     StatefulSet,
 )
+from placewright.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from placewright.cluster.objects import ClusterObject
 from placewright.handlers.sinks import AssignedPodSink, ClusterObjectSink, NodeSink
 from placewright.kube.discovery import Collection, ServedResources, Wanted
@@ -61,6 +70,13 @@ REFLECTED: Final = (
         PodDisruptionBudget,
         {"v1beta1": upgraded_budget},
     ),
+    Reflected(Wanted("", "persistentvolumes", ("v1",), "VolumeBinding"), PersistentVolume),
+    Reflected(Wanted("", "persistentvolumeclaims", ("v1",), "VolumeBinding"), PersistentVolumeClaim),
+    Reflected(Wanted("storage.k8s.io", "storageclasses", ("v1",), "VolumeBinding"), StorageClass),
+    Reflected(Wanted("storage.k8s.io", "csinodes", ("v1",), "NodeVolumeLimits"), CSINode),
+    Reflected(Wanted("storage.k8s.io", "csidrivers", ("v1",), "VolumeBinding"), CSIDriver),
+    Reflected(Wanted("storage.k8s.io", "volumeattachments", ("v1",), "NodeVolumeLimits"), VolumeAttachment),
+    Reflected(Wanted("storage.k8s.io", "csistoragecapacities", ("v1", "v1beta1"), "VolumeBinding"), CSIStorageCapacity),
 )
 GROUPS: Final = frozenset(row.wanted.group for row in REFLECTED)
 

@@ -15,6 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.cluster import Cluster, Placement
 from placewright.cluster.objects import ClusterObject
+from placewright.cluster.storage import STORAGE_KINDS
 from placewright.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -42,6 +43,9 @@ _TAINT: Final = _node_update(Action.UPDATE_NODE_TAINT, "NodeUpdateTaint")
 _CONDITION: Final = _node_update(Action.UPDATE_NODE_CONDITION, "NodeUpdateCondition")
 _ANNOTATION: Final = _node_update(Action.UPDATE_NODE_ANNOTATION, "NodeUpdateAnnotation")
 _FEATURE: Final = _node_update(Action.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateDeclaredFeature")
+
+#: Kinds whose changes may help rejected pods, by name. Nobody hears of namespaces, services, workloads and budgets.
+_EVENT_RESOURCES: Final = {kind.__name__: EventResource(kind.__name__) for kind in STORAGE_KINDS}
 
 
 class Intake:
@@ -163,12 +167,28 @@ class Intake:
             self._queue.move(NODE_DELETE, old, None)
 
     def cluster_object(self, item: ClusterObject) -> None:
-        """A namespace, service, workload or budget appeared or changed."""
-        self._cluster.objects.put(item)
+        """A namespace, service, workload, budget or storage object appeared or changed."""
+        old = self._cluster.objects.put(item)
+        if old is None:
+            self._moved_by(item, Action.ADD, None, item)
+        elif not _same_revision(old, item):
+            self._moved_by(item, Action.UPDATE, old, item)
 
     def cluster_object_gone(self, item: ClusterObject) -> None:
         """It was deleted."""
-        self._cluster.objects.remove(item)
+        old = self._cluster.objects.remove(item)
+        if old is not None:
+            self._moved_by(item, Action.DELETE, old, None)
+
+    def _moved_by(self, item: ClusterObject, action: Action, old: ClusterObject | None, new: ClusterObject | None) -> None:
+        resource = _EVENT_RESOURCES.get(type(item).__name__)
+        if resource is not None:
+            self._queue.move(ClusterEvent(resource, action, f"{resource}{(action.name or '').title()}"), old, new)
+
+
+def _same_revision(old: ClusterObject, new: ClusterObject) -> bool:
+    """Relists show objects that did not change; without a resourceVersion nobody can tell."""
+    return old.metadata.resource_version == new.metadata.resource_version != ""
 
 
 def node_update_events(old: Node, new: Node) -> Iterator[ClusterEvent]:

@@ -50,6 +50,8 @@ KINDS: Final = (
     Kind("ConfigMap", "v1", "configmaps"),
     Kind("Secret", "v1", "secrets"),
     Kind("PersistentVolumeClaim", "v1", "persistentvolumeclaims"),
+    Kind("VolumeAttachment", "storage.k8s.io/v1", "volumeattachments", namespaced=False),
+    Kind("CSIStorageCapacity", "storage.k8s.io/v1", "csistoragecapacities"),
     Kind("Service", "v1", "services"),
     Kind("PodDisruptionBudget", "policy/v1", "poddisruptionbudgets"),
     Kind("CronJob", "batch/v1", "cronjobs"),

@@ -1,0 +1,212 @@
+"""Volumes and what provides them, as far as the scheduler looks: PersistentVolumes, their claims, and the storage.k8s.io group.
+
+The same rules as in `api.objects`: only what placement reads is declared, and everything is frozen.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from placewright.api.objects import (
+    AwsElasticBlockStoreSource,
+    AzureDiskSource,
+    AzureFileSource,
+    CinderSource,
+    GcePersistentDiskSource,
+    KubeObject,
+    LabelSelector,
+    NodeSelector,
+    ObjectMeta,
+    PortworxSource,
+    RawQuantity,
+    ResourceList,
+    ResourceRequirements,
+    VsphereSource,
+)
+
+#: On a claim and on a volume: the volume controller has finished binding this claim, as opposed to a name set by hand.
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+#: On a claim: the node for which a volume is being provisioned.
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+#: On a CSINode: in-tree plugins, separated by commas, whose volumes a CSI driver handles on that node.
+MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
+#: On claims and volumes of old: the class, where `spec.storageClassName` did not exist yet. It outranks the field.
+BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+#: The provisioner of classes whose volumes somebody makes by hand.
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+
+
+class ObjectReference(KubeObject, frozen=True):
+    """A claim as a volume names it; without a uid it is a wish (pre-bound), with one it is that very claim."""
+
+    kind: str = ""
+    api_version: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class VolumeNodeAffinity(KubeObject, frozen=True):
+    """From which nodes a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class CsiVolumeSource(KubeObject, frozen=True):
+    """A volume of a CSI driver, under the driver's own name for it."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class PersistentVolumeSpec(KubeObject, frozen=True):
+    """`spec` of a PersistentVolume. In-tree sources are read because CSI drivers have taken over their volumes."""
+
+    capacity: ResourceList | None = None
+    access_modes: tuple[str, ...] | None = None
+    claim_ref: ObjectReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CsiVolumeSource | None = None
+    gce_persistent_disk: GcePersistentDiskSource | None = None
+    aws_elastic_block_store: AwsElasticBlockStoreSource | None = None
+    azure_disk: AzureDiskSource | None = None
+    azure_file: AzureFileSource | None = None
+    cinder: CinderSource | None = None
+    vsphere_volume: VsphereSource | None = None
+    portworx_volume: PortworxSource | None = None
+
+
+class VolumePhase(KubeObject, frozen=True):
+    """`status` of a volume or a claim."""
+
+    phase: str = ""
+
+
+class PersistentVolume(KubeObject, frozen=True):
+    """A volume of the cluster, made by hand or by a provisioner."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: VolumePhase = VolumePhase()
+
+
+class PersistentVolumeClaimSpec(KubeObject, frozen=True):
+    """`spec` of a claim. No class at all (None) and the class "" differ: the former may still be given a default."""
+
+    access_modes: tuple[str, ...] | None = None
+    selector: LabelSelector | None = None
+    resources: ResourceRequirements = ResourceRequirements()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeClaim(KubeObject, frozen=True):
+    """A pod's demand for a volume."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: VolumePhase = VolumePhase()
+
+
+class TopologyRequirement(KubeObject, frozen=True):
+    """One label of a node, and the values it may have."""
+
+    key: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class TopologySelectorTerm(KubeObject, frozen=True):
+    """Requirements, ANDed."""
+
+    match_label_expressions: tuple[TopologyRequirement, ...] | None = None
+
+
+class StorageClass(KubeObject, frozen=True):
+    """How volumes of a class come to be, and when; these fields have no `spec` around them."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologySelectorTerm, ...] | None = None
+
+
+class VolumeNodeResources(KubeObject, frozen=True):
+    """How many volumes of a driver a node takes; None: as many as you like."""
+
+    count: int | None = None
+
+
+class CSINodeDriver(KubeObject, frozen=True):
+    """A CSI driver as it is installed on a node."""
+
+    name: str = ""
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(KubeObject, frozen=True):
+    """`spec` of a CSINode."""
+
+    drivers: tuple[CSINodeDriver, ...] | None = None
+
+
+class CSINode(KubeObject, frozen=True):
+    """The CSI drivers of the node of the same name."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(KubeObject, frozen=True):
+    """`spec` of a CSIDriver."""
+
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class CSIDriver(KubeObject, frozen=True):
+    """What a CSI driver can do."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class VolumeAttachmentSource(KubeObject, frozen=True):
+    """The volume to attach: by name, or, for migrated inline volumes, written out."""
+
+    persistent_volume_name: str | None = None
+    inline_volume_spec: PersistentVolumeSpec | None = None
+
+
+class VolumeAttachmentSpec(KubeObject, frozen=True):
+    """`spec` of a VolumeAttachment."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachment(KubeObject, frozen=True):
+    """A volume that is, or is to be, attached to a node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+
+
+class CSIStorageCapacity(KubeObject, frozen=True):
+    """How much a driver can still provision for a class, on the nodes that the topology selects (None: no nodes)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: RawQuantity | None = None
+    maximum_volume_size: RawQuantity | None = None
+
+

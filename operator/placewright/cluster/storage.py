@@ -1,0 +1,138 @@
+"""Volumes, claims and what provides them, as the API server shows them: tables by name, each with its own version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+from placewright.api.objects import ObjectMeta
+from placewright.api.storage import (
+    BETA_CLASS,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+
+#: The kinds kept here.
+StorageObject = (
+    PersistentVolume | PersistentVolumeClaim | StorageClass | CSINode | CSIDriver | VolumeAttachment | CSIStorageCapacity
+)
+STORAGE_KINDS: Final = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver, VolumeAttachment, CSIStorageCapacity)
+
+O = TypeVar("O", bound=StorageObject)  # noqa: E741 - an object
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+class Table(Generic[O]):
+    """The objects of one kind by name, or by `namespace/name`.
+
+    Attributes:
+        version: grows with every change; a fingerprint for columns that read this kind.
+    """
+
+    __slots__ = ("_index", "_indexed_by", "_items", "version")
+
+    def __init__(self, indexed_by: Callable[[O], str] | None = None) -> None:
+        self.version = 0
+        self._items: dict[str, O] = {}
+        self._indexed_by = indexed_by
+        self._index: dict[str, dict[str, O]] = {}
+
+    def get(self, name: str, namespace: str = "") -> O | None:
+        """The object of that name, or None."""
+        return self._items.get(f"{namespace}/{name}" if namespace else name)
+
+    def values(self) -> Iterable[O]:
+        """All of them."""
+        return self._items.values()
+
+    def where(self, index: str) -> Iterable[O]:
+        """Those that this table's index files under the given value."""
+        return self._index.get(index, _NOTHING).values()
+
+    def put(self, item: O) -> O | None:
+        """Add or replace; returns what was known before."""
+        key = key_of(item.metadata)
+        old = self._items.get(key)
+        if old is not None:
+            self._unfile(key, old)
+        self._items[key] = item
+        if self._indexed_by is not None:
+            self._index.setdefault(self._indexed_by(item), {})[key] = item
+        self.version += 1
+        return old
+
+    def remove(self, item: O) -> O | None:
+        """Take away; returns what was known, or None."""
+        key = key_of(item.metadata)
+        old = self._items.pop(key, None)
+        if old is not None:
+            self._unfile(key, old)
+            self.version += 1
+        return old
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def _unfile(self, key: str, item: O) -> None:
+        if self._indexed_by is None:
+            return
+        filed = self._index[self._indexed_by(item)]
+        del filed[key]
+        if not filed:
+            del self._index[self._indexed_by(item)]
+
+
+class StorageObjects:
+    """All storage objects of the cluster.
+
+    Attributes:
+        volumes: PersistentVolumes by name; `where` finds those of a class.
+        claims: PersistentVolumeClaims by name and namespace.
+        classes, csi_drivers: StorageClasses and CSIDrivers by name.
+        csi_nodes: CSINodes by the name of the node.
+        attachments: VolumeAttachments by name; `where` finds those of a node.
+        capacities: CSIStorageCapacities by name and namespace; `where` finds those of a class.
+    """
+
+    def __init__(self) -> None:
+        self.volumes: Table[PersistentVolume] = Table(volume_class)
+        self.claims: Table[PersistentVolumeClaim] = Table()
+        self.classes: Table[StorageClass] = Table()
+        self.csi_nodes: Table[CSINode] = Table()
+        self.csi_drivers: Table[CSIDriver] = Table()
+        self.attachments: Table[VolumeAttachment] = Table(lambda item: item.spec.node_name)
+        self.capacities: Table[CSIStorageCapacity] = Table(lambda item: item.storage_class_name)
+        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(
+            {
+                PersistentVolume: self.volumes,
+                PersistentVolumeClaim: self.claims,
+                StorageClass: self.classes,
+                CSINode: self.csi_nodes,
+                CSIDriver: self.csi_drivers,
+                VolumeAttachment: self.attachments,
+                CSIStorageCapacity: self.capacities,
+            }
+        )
+
+
+def key_of(meta: ObjectMeta) -> str:
+    """`namespace/name`, or the name alone where there is no namespace."""
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def volume_class(volume: PersistentVolume) -> str:
+    """The class of a volume; empty for none."""
+    beta = (volume.metadata.annotations or _NOTHING).get(BETA_CLASS)
+    return volume.spec.storage_class_name if beta is None else beta
+
+
+def claim_class(claim: PersistentVolumeClaim) -> str:
+    """The class that a claim asks for; empty for none."""
+    beta = (claim.metadata.annotations or _NOTHING).get(BETA_CLASS)
+    return (claim.spec.storage_class_name or "") if beta is None else beta
