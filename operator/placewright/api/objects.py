@@ -169,6 +169,12 @@ class ResourceRequirements(KubeObject, frozen=True):
     limits: ResourceList | None = None
 
 
+class ContainerRestartRule(KubeObject, frozen=True):
+    """What to do when a container ends in a certain way; only what is to be done asks something of a node."""
+
+    action: str = ""
+
+
 class Container(KubeObject, frozen=True):
     """A container, with what it asks for."""
 
@@ -177,6 +183,7 @@ class Container(KubeObject, frozen=True):
     ports: tuple[ContainerPort, ...] | None = None
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] | None = None
 
 
 class SchedulingGate(KubeObject, frozen=True):
@@ -303,6 +310,8 @@ class PodSpec(KubeObject, frozen=True):
     scheduler_name: str = "default-scheduler"
     priority: int | None = None
     preemption_policy: str | None = None
+    host_network: bool = False
+    host_users: bool | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
     overhead: ResourceList | None = None

@@ -24,6 +24,7 @@ from placewright.cluster.journal import Journal
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.ports import HostPorts
 from placewright.cluster.resources import Resources, grown
+from placewright.cluster.volumes import VolumeUse
 
 _FIRST_CAPACITY: Final = 64
 
@@ -47,7 +48,8 @@ class Cluster:
         names: node name by row; None for a free row.
         resources: allocatable and requested, by resource.
         taints, unschedulable: what repels pods, by row.
-        images, ports, groups: indexes from image, host port and pod group to rows.
+        declared_features: what the kubelet of a row says it can do.
+        images, ports, groups, volumes: indexes from image, host port, pod group and volume to rows.
         objects: everything that is neither node nor pod.
         node_journal: rows whose node object changed.
         pod_journal: rows whose pods changed.
@@ -58,9 +60,11 @@ class Cluster:
         self.resources = Resources(_FIRST_CAPACITY)
         self.taints: EncodedColumn[tuple[Taint, ...]] = EncodedColumn(_FIRST_CAPACITY, ())
         self.unschedulable = np.zeros(_FIRST_CAPACITY, np.bool_)
+        self.declared_features: EncodedColumn[frozenset[str]] = EncodedColumn(_FIRST_CAPACITY, frozenset())
         self.images = Images()
         self.ports = HostPorts()
         self.groups = GroupCounts()
+        self.volumes = VolumeUse()
         self.objects = ClusterObjects()
         self.node_journal = Journal()
         self.pod_journal = Journal()
@@ -243,6 +247,7 @@ class Cluster:
         self._pod_limit[row] = amounts.get(PODS, 0)
         self.unschedulable[row] = node.spec.unschedulable
         self.taints.set(row, tuple(node.spec.taints or ()))
+        self.declared_features.set(row, frozenset(node.status.declared_features or ()))
         self.images.set_row(row, node.status.images or ())
         labels = node.metadata.labels or {}
         for key, column in self._labels.items():
@@ -252,6 +257,7 @@ class Cluster:
         self._capacity = capacity
         self.resources.grow(capacity)
         self.taints.grow(capacity)
+        self.declared_features.grow(capacity)
         for column in self._labels.values():
             column.grow(capacity)
         self.unschedulable = grown(self.unschedulable, capacity)
@@ -380,6 +386,8 @@ class Cluster:
         self._pod_count[row] += sign
         if pod.host_ports:
             self.ports.add(pod.host_ports, row, sign)
+        if pod.volumes:
+            self.volumes.add(pod, row, sign)
         self.groups.add(pod, row, sign)
 
 
@@ -390,5 +398,6 @@ def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
         and one.scoring_cpu == other.scoring_cpu
         and one.scoring_memory == other.scoring_memory
         and one.host_ports == other.host_ports
+        and one.volumes == other.volumes
         and one.group == other.group
     )

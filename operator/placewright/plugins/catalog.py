@@ -9,6 +9,7 @@ from placewright.plugins.dynamicresources import DynamicResources
 from placewright.plugins.imagelocality import ImageLocality
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.nodeaffinity import NodeAffinity
+from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
 from placewright.plugins.nodename import NodeName
 from placewright.plugins.nodeports import NodePorts
 from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
@@ -39,5 +40,6 @@ def in_tree() -> Registry:
             NodeResourcesBalancedAllocation,
             ImageLocality,
             DefaultBinder,
+            NodeDeclaredFeatures,
         )
     )

@@ -1,0 +1,89 @@
+"""NodeDeclaredFeatures: the kubelet must be able to do what the pod asks of it. Implements PreFilter, Filter.
+
+A node says in `status.declaredFeatures` which newer abilities its kubelet has; which of them a pod needs follows from its spec. The rules
+are those of Kubernetes 1.36 (component-helpers `nodedeclaredfeatures`). It knows further features that only matter to an update of a pod
+that already runs; placing a pod never asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from placewright.api.objects import Node, PodSpec
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
+from placewright.framework.status import SKIP, unresolvable
+from placewright.plugins.constantreason import ConstantReasonFilter
+
+NAME: Final = "NodeDeclaredFeatures"
+REASON: Final = "node(s) didn't match Pod's required features"
+
+#: A container's end may restart all containers of its pod.
+RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
+_RESTART_ALL_ACTION: Final = "RestartAllContainers"
+#: A user namespace of its own on the host's network.
+USER_NAMESPACE_ON_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
+    """Rejects nodes that do not declare every feature the pod needs."""
+
+    name = NAME
+    reads = Reads.NODE
+    rejection = unresolvable(REASON)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The features that the pod needs."""
+        return required_features(pod.pod.spec)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """Skip pods that need none, which are nearly all."""
+        return PreFilterResult() if required_features(pod.pod.spec) else PreFilterResult(SKIP)
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where all of them are declared."""
+        return cluster.declared_features.where(rows, required_features(pod.pod.spec).issubset)
+
+    def events(self) -> Sequence[EventInterest]:
+        """A node that now declares what the pod needs; the pod's own need changed."""
+        return (
+            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _node_became_able),
+            interest(EventResource.POD, Action.UPDATE, _own_need_changed),
+        )
+
+
+def required_features(spec: PodSpec) -> frozenset[str]:
+    """What a kubelet must be able to do to run such a pod."""
+    restarts_all = _restarts_all(spec)
+    own_users = spec.host_network and spec.host_users is False
+    if not (restarts_all or own_users):
+        return _NOTHING
+    found = ((RESTART_ALL_CONTAINERS, restarts_all), (USER_NAMESPACE_ON_HOST_NETWORK, own_users))
+    return frozenset(feature for feature, needed in found if needed)
+
+
+def _restarts_all(spec: PodSpec) -> bool:
+    for containers in (spec.containers, spec.init_containers):
+        for container in containers or ():
+            rules = container.restart_policy_rules
+            if rules and any(rule.action == _RESTART_ALL_ACTION for rule in rules):
+                return True
+    return False
+
+
+def _node_became_able(pod: PodInfo, old: Any, new: Any) -> Hint:
+    needed = required_features(pod.pod.spec)
+    was_able = isinstance(old, Node) and needed.issubset(old.status.declared_features or ())
+    is_able = isinstance(new, Node) and needed.issubset(new.status.declared_features or ())
+    return Hint.QUEUE if is_able and not was_able else Hint.SKIP
+
+
+def _own_need_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+    if not (isinstance(old, PodInfo) and isinstance(new, PodInfo)) or new.uid != pod.uid:
+        return Hint.SKIP
+    return Hint.SKIP if required_features(old.pod.spec) == required_features(new.pod.spec) else Hint.QUEUE
