@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from placewright.api.objects import Affinity, NodeName, Pod, PodKey
+from placewright.api.objects import Affinity, NodeName, Pod, PodKey, Volume
 from placewright.api.requests import pod_requests, scoring_requests
 
 NO_LABELS: Final[Mapping[str, str]] = {}
@@ -51,6 +51,7 @@ class PodInfo:
         requests: resource name to amount in column units (milli-CPU, bytes, counts).
         scoring_cpu, scoring_memory: requests with defaults for empty containers (milli-CPU, bytes).
         host_ports: ports claimed on the node.
+        volumes: those that claims or disks provide; what nodes have or make for themselves restricts nothing.
         group: identity for pairwise counting.
 
     Raises `QuantityError` when a resource quantity does not parse.
@@ -58,7 +59,7 @@ class PodInfo:
 
     __slots__ = (
         "group", "host_ports", "key", "name", "namespace", "node_name", "pod", "priority", "requests", "scheduler_name",
-        "scoring_cpu", "scoring_memory", "uid",
+        "scoring_cpu", "scoring_memory", "uid", "volumes",
     )  # fmt: skip
 
     def __init__(self, pod: Pod) -> None:
@@ -74,6 +75,7 @@ class PodInfo:
         self.requests = pod_requests(spec)
         self.scoring_cpu, self.scoring_memory = scoring_requests(spec)
         self.host_ports = _host_ports(pod)
+        self.volumes = tuple([volume for volume in spec.volumes or () if _comes_from_storage(volume)])
         self.group = PodGroup(
             meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
         )
@@ -111,6 +113,23 @@ class PodInfo:
     def nominated_node(self) -> NodeName:
         """The node preemption made room on, or empty."""
         return NodeName(self.pod.status.nominated_node_name)
+
+
+def _comes_from_storage(volume: Volume) -> bool:
+    source = (
+        volume.persistent_volume_claim
+        or volume.ephemeral
+        or volume.gce_persistent_disk
+        or volume.aws_elastic_block_store
+        or volume.iscsi
+        or volume.rbd
+        or volume.azure_disk
+        or volume.azure_file
+        or volume.cinder
+        or volume.vsphere_volume
+        or volume.portworx_volume
+    )
+    return source is not None
 
 
 def _pod_affinity(affinity: Affinity | None) -> bytes:

@@ -3,40 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+E = TypeVar("E")
 
-class Journal:
-    """An append-only list of changed rows, trimmed at the front.
+
+class Log(Generic[E]):
+    """An append-only list of what changed, trimmed at the front.
 
     A reader remembers `position` and later asks `since(position)`.
     """
 
     def __init__(self, keep: int = 65536) -> None:
         """Keep at least `keep` entries; a reader further behind must recompute everything."""
-        self._rows: list[int] = []
+        self._entries: list[E] = []
         self._base = 0
         self._keep = keep
 
     @property
     def position(self) -> int:
-        """Where the journal stands now."""
-        return self._base + len(self._rows)
+        """Where the log stands now."""
+        return self._base + len(self._entries)
 
-    def append(self, row: int) -> None:
-        """Note that this row changed."""
-        self._rows.append(row)
-        if len(self._rows) > 2 * self._keep:
-            del self._rows[: self._keep]
+    def append(self, entry: E) -> None:
+        """Note that this changed."""
+        self._entries.append(entry)
+        if len(self._entries) > 2 * self._keep:
+            del self._entries[: self._keep]
             self._base += self._keep
 
-    def since(self, position: int) -> Sequence[int] | None:
-        """Rows changed since that position (with repeats), or None when that is longer ago than the journal remembers."""
+    def since(self, position: int) -> Sequence[E] | None:
+        """What changed since that position (with repeats), or None when that is longer ago than the log remembers."""
         if position < self._base:
             return None
-        return self._rows[position - self._base :]
+        return self._entries[position - self._base :]
+
+
+class Journal(Log[int]):
+    """The log of changed rows."""
 
 
 def distinct(*changes: Sequence[int]) -> NDArray[np.intp]:

@@ -17,6 +17,7 @@ from placewright.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from placewright.cluster.journal import Log
 
 #: The kinds kept here.
 StorageObject = (
@@ -33,12 +34,14 @@ class Table(Generic[O]):
 
     Attributes:
         version: grows with every change; a fingerprint for columns that read this kind.
+        changes: the keys of what changed, for readers that keep something per object.
     """
 
-    __slots__ = ("_index", "_indexed_by", "_items", "version")
+    __slots__ = ("_index", "_indexed_by", "_items", "changes", "version")
 
     def __init__(self, indexed_by: Callable[[O], str] | None = None) -> None:
         self.version = 0
+        self.changes: Log[str] = Log()
         self._items: dict[str, O] = {}
         self._indexed_by = indexed_by
         self._index: dict[str, dict[str, O]] = {}
@@ -65,6 +68,7 @@ class Table(Generic[O]):
         if self._indexed_by is not None:
             self._index.setdefault(self._indexed_by(item), {})[key] = item
         self.version += 1
+        self.changes.append(key)
         return old
 
     def remove(self, item: O) -> O | None:
@@ -74,6 +78,7 @@ class Table(Generic[O]):
         if old is not None:
             self._unfile(key, old)
             self.version += 1
+            self.changes.append(key)
         return old
 
     def __len__(self) -> int:

@@ -1,0 +1,120 @@
+"""Volumes that pods use, by row: disks written out in pods, claims, and which pods have any of either.
+
+Most pods use none, and never come here. What a claim stands for may change after its pod was placed; so pods are kept, not what their
+claims resolve to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from placewright.api.objects import Volume
+from placewright.api.pods import PodInfo
+from placewright.cluster.journal import Journal
+
+
+class Disk(NamedTuple):
+    """A disk that a node mounts for one pod only, or for several that all just read it.
+
+    `identity` says where it lies. A Ceph image is as many disks as it has monitors: two are the same when they share one.
+    """
+
+    identity: tuple[str, ...]
+    read_only: bool
+
+
+def disks_of(volume: Volume) -> Iterator[Disk]:
+    """The disk that a volume of a pod names; none for claims and all other sources. An EBS volume is never shared, read-only or not."""
+    if volume.gce_persistent_disk is not None:
+        yield Disk(("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only)
+    if volume.aws_elastic_block_store is not None:
+        yield Disk(("ebs", volume.aws_elastic_block_store.volume_id), read_only=False)
+    if volume.iscsi is not None:
+        yield Disk(("iscsi", volume.iscsi.iqn), volume.iscsi.read_only)
+    if volume.rbd is not None:
+        for monitor in volume.rbd.monitors or ():
+            yield Disk(("rbd", monitor, volume.rbd.pool, volume.rbd.image), volume.rbd.read_only)
+
+
+class _Users:
+    """Volumes of one disk on one row."""
+
+    __slots__ = ("readers", "writers")
+
+    def __init__(self) -> None:
+        self.readers = 0
+        self.writers = 0
+
+    def add(self, read_only: bool, delta: int) -> None:
+        if read_only:
+            self.readers += delta
+        else:
+            self.writers += delta
+
+
+class VolumeUse:
+    """Who uses which volume on which row.
+
+    Attributes:
+        journal: rows whose pods with volumes changed; hypothetical changes, and their end, included.
+    """
+
+    def __init__(self) -> None:
+        self.journal = Journal()
+        self._disks: dict[tuple[str, ...], dict[int, _Users]] = {}
+        self._claims: dict[str, int] = {}
+        #: By row and uid, a pod, and how often it was added.
+        self._pods: dict[int, dict[str, tuple[PodInfo, int]]] = {}
+
+    # --- reading -----------------------------------------------------------------------------------------------------------
+
+    def pods(self, row: int) -> Iterator[PodInfo]:
+        """Pods with volumes on a row."""
+        return (pod for pod, count in self._pods.get(row, {}).values() if count > 0)
+
+    def claimed(self, namespace: str, claim: str) -> int:
+        """How often pods on nodes name this claim as the source of a volume."""
+        return self._claims.get(f"{namespace}/{claim}", 0)
+
+    def taken(self, disks: Collection[Disk]) -> frozenset[int]:
+        """Rows where one of these disks is in use already, in a way that excludes another user."""
+        rows: set[int] = set()
+        for identity, read_only in disks:
+            users = self._disks.get(identity, {})
+            rows.update([row for row, on_row in users.items() if on_row.writers or not read_only])
+        return frozenset(rows)
+
+    # --- writing -----------------------------------------------------------------------------------------------------------
+
+    def add(self, pod: PodInfo, row: int, delta: int) -> None:
+        """Count a pod with volumes onto a row (`delta` 1) or off it (-1)."""
+        for volume in pod.volumes:
+            if volume.persistent_volume_claim is not None:
+                self._claim(f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}", delta)
+            for disk in disks_of(volume):
+                self._use(disk, row, delta)
+        self._enter(pod, row, delta)
+        self.journal.append(row)
+
+    def _claim(self, key: str, delta: int) -> None:
+        count = self._claims.pop(key, 0) + delta
+        if count:
+            self._claims[key] = count
+
+    def _use(self, disk: Disk, row: int, delta: int) -> None:
+        rows = self._disks.setdefault(disk.identity, {})
+        users = rows.setdefault(row, _Users())
+        users.add(disk.read_only, delta)
+        if not (users.readers or users.writers):
+            del rows[row]
+        if not rows:
+            del self._disks[disk.identity]
+
+    def _enter(self, pod: PodInfo, row: int, delta: int) -> None:
+        pods = self._pods.setdefault(row, {})
+        count = pods.pop(pod.uid, (pod, 0))[1] + delta
+        if count:
+            pods[pod.uid] = (pod, count)
+        if not pods:
+            del self._pods[row]
