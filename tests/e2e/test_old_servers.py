@@ -26,8 +26,9 @@ from .views import DEADLINE, Seen
 Object = dict[str, Any]
 CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEFINITION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/schedulingprofiles.placewright.dev"
-#: Since which minor version: v1 of disruption budgets; rules in definitions that are kept; gates; Bindings whose uid is compared.
-BUDGETS_V1, RULES, GATES, UIDS = 21, 25, 27, 23
+#: Since which minor version: v1 of disruption budgets, v1beta1 of storage capacities; rules in definitions that are kept; gates;
+#: Bindings whose uid is compared.
+BUDGETS_V1, CAPACITIES, RULES, GATES, UIDS = 21, 21, 25, 27, 23
 
 
 @pytest.fixture
@@ -51,7 +52,8 @@ async def test_one_line_says_what_the_server_lacks(stage: Stage, minor: int) -> 
     assert ("schedulingGates (1.26)" in line) is (minor < GATES - 1)
     assert ("created anew" in line) is (minor < UIDS)
     assert ("lacks nothing" in line) is (minor >= 32)
-    assert " INFO " in line, "no plugin is blind on any version since 1.20"
+    assert ("no csistoragecapacities.storage.k8s.io in v1 or v1beta1: VolumeBinding sees none" in line) is (minor < CAPACITIES)
+    assert (" WARNING " in line) is (minor < CAPACITIES), "only where a plugin is blind"
 
 
 async def test_an_event_about_a_profile_is_accepted(stage: Stage) -> None:
