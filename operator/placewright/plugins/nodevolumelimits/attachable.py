@@ -1,0 +1,131 @@
+"""What has to be attached to a node for a pod: its volumes as the CSI drivers know them, followed through claims and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from placewright.api.objects import Volume
+from placewright.api.pods import PodInfo
+from placewright.api.storage import PersistentVolumeClaim
+from placewright.cluster.storage import StorageObjects, Table, claim_class
+from placewright.plugins import podclaims
+from placewright.plugins.nodevolumelimits import migration
+
+
+class Attachable(NamedTuple):
+    """A volume, the same for all pods that use it.
+
+    `claim` is set, instead of the handle, where there is no volume yet: each such claim will get one of its own.
+    """
+
+    driver: str
+    handle: str
+    claim: str = ""
+
+
+class Lookup(NamedTuple):
+    """An object that was asked for, whether it exists or not: its kind and its key."""
+
+    kind: str
+    key: str
+
+
+CLAIM: Final = "claim"
+VOLUME: Final = "volume"
+CLASS: Final = "class"
+ATTACHMENT: Final = "attachment"
+
+
+class ClaimNotFoundError(LookupError):
+    """A claim of the pod does not exist."""
+
+
+class UnusableVolumeError(ValueError):
+    """A volume of the pod can never be attached as it stands; the message says why."""
+
+
+def _nobody(_lookup: Lookup) -> None:
+    """Nobody wants to know."""
+
+
+class Resolver:
+    """Follows volumes through the storage objects; `noted` hears of every object on the way."""
+
+    def __init__(self, storage: StorageObjects, noted: Callable[[Lookup], None] = _nobody) -> None:
+        self._storage = storage
+        self._noted = noted
+
+    def of_new_pod(self, pod: PodInfo) -> frozenset[Attachable]:
+        """What a pod would need. Raises `ClaimNotFoundError` or `UnusableVolumeError`."""
+        return frozenset(found for volume in pod.volumes if (found := self._resolve(pod, volume)) is not None)
+
+    def of_placed_pod(self, pod: PodInfo) -> Iterator[Attachable]:
+        """What a pod on a node has; volumes that lead nowhere count for nothing."""
+        for volume in pod.volumes:
+            try:
+                found = self._resolve(pod, volume)
+            except (ClaimNotFoundError, UnusableVolumeError):
+                continue
+            if found is not None:
+                yield found
+
+    def attached(self, node: str) -> Iterator[Attachable]:
+        """What VolumeAttachments say of a node. Only volumes that were made for CSI drivers are counted."""
+        for attachment in self._storage.attachments.where(node):
+            self._noted(Lookup(ATTACHMENT, attachment.metadata.name))
+            name = attachment.spec.source.persistent_volume_name
+            volume = self._look_up(VOLUME, self._storage.volumes, name) if name else None
+            if volume is not None and volume.spec.csi is not None and attachment.spec.attacher:
+                yield Attachable(attachment.spec.attacher, volume.spec.csi.volume_handle)
+
+    def _look_up(self, kind: str, table: Table[Any], name: str, namespace: str = "") -> Any:
+        self._noted(Lookup(kind, f"{namespace}/{name}" if namespace else name))
+        return table.get(name, namespace)
+
+    def _resolve(self, pod: PodInfo, volume: Volume) -> Attachable | None:
+        name = podclaims.claim_name(pod, volume)
+        if name is None:
+            return _inline(volume)
+        if not name:
+            raise UnusableVolumeError("PersistentVolumeClaim had no name")
+        claim = self._look_up(CLAIM, self._storage.claims, name, pod.namespace)
+        if claim is None:
+            raise ClaimNotFoundError(f"looking up PVC {pod.namespace}/{name}: {podclaims.not_found(name)}")
+        if volume.ephemeral is not None and not podclaims.belongs_to(claim, pod):
+            raise UnusableVolumeError(f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)")
+        return self._of_claim(claim)
+
+    def _of_claim(self, claim: PersistentVolumeClaim) -> Attachable | None:
+        name = claim.spec.volume_name
+        volume = self._look_up(VOLUME, self._storage.volumes, name) if name else None
+        if volume is None:
+            return self._of_class(claim)
+        if volume.spec.csi is not None:
+            return _complete(Attachable(volume.spec.csi.driver, volume.spec.csi.volume_handle))
+        try:
+            migrated = migration.from_volume(volume)
+        except migration.TranslationError:
+            return None
+        return None if migrated is None else _complete(Attachable(*migrated))
+
+    def _of_class(self, claim: PersistentVolumeClaim) -> Attachable | None:
+        """A volume that does not exist yet, of the driver that will make it."""
+        name = claim_class(claim)
+        storage_class = self._look_up(CLASS, self._storage.classes, name) if name else None
+        if storage_class is None or storage_class.provisioner in migration.UNLIMITED or not storage_class.provisioner:
+            return None
+        driver = migration.DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
+        return Attachable(driver, "", f"{claim.metadata.namespace}/{claim.metadata.name}")
+
+
+def _complete(found: Attachable) -> Attachable | None:
+    return found if found.driver and found.handle else None
+
+
+def _inline(volume: Volume) -> Attachable | None:
+    try:
+        migrated = migration.from_pod(volume)
+    except migration.TranslationError as problem:
+        raise UnusableVolumeError(f"converting volume({volume.name}) from inline to csi: {problem}") from None
+    return None if migrated is None else Attachable(*migrated)

@@ -1,0 +1,176 @@
+"""How many volumes of each driver are on each row, and how many may be: columns that follow pods and storage objects.
+
+A row is counted anew when its pods with volumes changed, or an object that was looked at when it was last counted. So a decision costs what
+changed, and rows without limits are never counted at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from placewright.api.objects import NodeName
+from placewright.api.storage import CSINode
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.journal import Log
+from placewright.cluster.resources import grown
+from placewright.framework.interface import BoolColumn, IntColumn, Rows
+from placewright.plugins.nodevolumelimits.attachable import (
+    ATTACHMENT,
+    CLAIM,
+    CLASS,
+    VOLUME,
+    Attachable,
+    Lookup,
+    Resolver,
+)
+
+#: Kinds of objects that rows are counted by, in the order of `AttachedVolumes._logs`.
+_KINDS: Final = (CLAIM, VOLUME, CLASS, ATTACHMENT)
+_NO_LIMIT: Final = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What one row holds.
+
+    Attributes:
+        used: volumes of its pods, each once.
+        counts: volumes by driver, attached ones included that no pod uses.
+        limits: the most that each driver takes; absent for no limit.
+    """
+
+    used: frozenset[Attachable] = frozenset()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+_EMPTY: Final = _Node()
+
+
+class _Columns(NamedTuple):
+    """One driver's volumes and limit, by row."""
+
+    counts: IntColumn
+    limits: IntColumn
+
+
+class AttachedVolumes:
+    """The volumes on the nodes of one cluster.
+
+    Attributes:
+        version: grows whenever a row is counted anew; equal versions promise equal answers.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.version = 0
+        self._cluster = cluster
+        self._nodes: dict[int, _Node] = {}
+        self._rows_with: dict[Attachable, set[int]] = {}
+        #: Rows that a lookup bears on. Too many are harmless: such a row is counted once more and then forgotten here.
+        self._concerned: dict[Lookup, set[int]] = {}
+        self._columns: dict[str, _Columns] = {}
+        self._positions: list[int] | None = None
+
+    def room(self, wanted: Collection[Attachable], rows: Rows) -> BoolColumn:
+        """True where the wanted volumes that are not there yet exceed no driver's limit; `catch_up` comes first."""
+        passes = np.ones(len(rows), np.bool_)
+        for driver, most in Counter(volume.driver for volume in wanted).items():
+            counts, limits = self._of(driver)
+            if (limits == _NO_LIMIT).all():
+                continue
+            added = np.full(len(limits), most)
+            for volume in wanted:
+                if volume.driver == driver and volume in self._rows_with:
+                    added[list(self._rows_with[volume])] -= 1
+            passes &= ((added == 0) | (counts + added <= limits))[rows]
+        return passes
+
+    def catch_up(self) -> None:
+        """Count the rows anew that changed since the last call."""
+        for row in self._changed():
+            self._recount(row)
+
+    # --- what changed --------------------------------------------------------------------------------------------------------
+
+    def _changed(self) -> Collection[int]:
+        logs = self._logs()
+        positions = [log.position for log in logs]
+        if positions == self._positions:
+            return ()
+        news = None if self._positions is None else [log.since(at) for log, at in zip(logs, self._positions, strict=True)]
+        self._positions = positions
+        if news is None or any(entries is None for entries in news):
+            return range(self._cluster.size)
+        of_nodes, of_pods, csi_nodes, *objects = [entries or () for entries in news]
+        rows = {*of_nodes, *of_pods, *self._rows_named(csi_nodes)}
+        for kind, keys in zip(_KINDS, objects, strict=True):
+            for key in keys:
+                rows |= self._rows_concerned(kind, key)
+        return rows
+
+    def _logs(self) -> list[Log[Any]]:
+        """In the order in which `_changed` reads them: two of rows, one of nodes' names, and those of `_KINDS`."""
+        cluster, storage = self._cluster, self._cluster.objects.storage
+        by_key = (storage.claims, storage.volumes, storage.classes, storage.attachments)
+        return [cluster.node_journal, cluster.volumes.journal, storage.csi_nodes.changes, *(table.changes for table in by_key)]
+
+    def _rows_concerned(self, kind: str, key: str) -> set[int]:
+        rows = self._concerned.pop(Lookup(kind, key), set())
+        attachment = self._cluster.objects.storage.attachments.get(key) if kind == ATTACHMENT else None
+        return rows.union(self._rows_named([attachment.spec.node_name])) if attachment is not None else rows
+
+    def _rows_named(self, names: Iterable[str]) -> Iterator[int]:
+        return (row for name in names if (row := self._cluster.row(NodeName(name))) is not None)
+
+    # --- counting ------------------------------------------------------------------------------------------------------------
+
+    def _recount(self, row: int) -> None:
+        self.version += 1
+        old, new = self._nodes.pop(row, _EMPTY), self._count(row)
+        if new is not _EMPTY:
+            self._nodes[row] = new
+        for volume in old.used - new.used:
+            self._rows_with[volume].discard(row)
+            if not self._rows_with[volume]:
+                del self._rows_with[volume]
+        for volume in new.used - old.used:
+            self._rows_with.setdefault(volume, set()).add(row)
+        for driver in self._columns:
+            counts, limits = self._of(driver)
+            counts[row], limits[row] = new.counts.get(driver, 0), new.limits.get(driver, _NO_LIMIT)
+
+    def _count(self, row: int) -> _Node:
+        name = self._cluster.names[row]
+        storage = self._cluster.objects.storage
+        limits = limits_of(storage.csi_nodes.get(name)) if name is not None else {}
+        if name is None or not limits:
+            return _EMPTY
+        resolver = Resolver(storage, lambda lookup: self._concerned.setdefault(lookup, set()).add(row))
+        used = frozenset(volume for pod in self._cluster.volumes.pods(row) for volume in resolver.of_placed_pod(pod))
+        counts = Counter(volume.driver for volume in used.union(resolver.attached(name)))
+        return _Node(used, counts, limits)
+
+    def _of(self, driver: str) -> _Columns:
+        size = self._cluster.size
+        columns = self._columns.get(driver)
+        if columns is None:
+            columns = _Columns(np.zeros(size, np.int64), np.full(size, _NO_LIMIT))
+            for row, node in self._nodes.items():
+                columns.counts[row], columns.limits[row] = node.counts.get(driver, 0), node.limits.get(driver, _NO_LIMIT)
+        elif len(columns.counts) < size:
+            limits = np.full(size, _NO_LIMIT)
+            limits[: len(columns.limits)] = columns.limits
+            columns = _Columns(grown(columns.counts, size), limits)
+        self._columns[driver] = columns
+        return columns
+
+
+def limits_of(csi_node: CSINode | None) -> dict[str, int]:
+    """How many volumes a node takes, by driver; drivers without a limit are absent."""
+    drivers = (csi_node.spec.drivers or ()) if csi_node is not None else ()
+    return {d.name: d.allocatable.count for d in drivers if d.allocatable is not None and d.allocatable.count is not None}

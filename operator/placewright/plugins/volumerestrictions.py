@@ -1,0 +1,125 @@
+"""VolumeRestrictions: volumes that only one pod may use. Implements PreFilter, Filter.
+
+Disks that a pod names itself (GCE, EBS, iSCSI, Ceph) exclude each other on one node; a claim with the access mode ReadWriteOncePod is
+for one pod in the whole cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.api.storage import READ_WRITE_ONCE_POD
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.volumes import Disk, disks_of
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import (
+    BoolColumn,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    Rejection,
+    Rows,
+)
+from placewright.framework.status import SKIP, unresolvable, unschedulable
+from placewright.plugins import podclaims
+
+NAME: Final = "VolumeRestrictions"
+REASON_DISK: Final = "node(s) had no available disk"
+REASON_ONE_POD: Final = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+
+_DISK: Final = unschedulable(REASON_DISK)
+_ONE_POD: Final = unschedulable(REASON_ONE_POD)
+_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class _InUse:
+    """What the pod wants and others have.
+
+    Attributes:
+        disks: rows where a disk of the pod is taken.
+        claim: whether a pod, anywhere, uses a claim that only one pod may use.
+    """
+
+    disks: frozenset[int]
+    claim: bool
+
+
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+    """Rejects nodes where a disk is taken, and all of them while the pod's exclusive claim is in use."""
+
+    name = NAME
+    reads = Reads.CLUSTER
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """See what is taken; skip pods without such disks whose claims are free. A claim that does not exist rejects the pod."""
+        if not pod.volumes:
+            return _NOTHING_TO_CHECK
+        in_use = False
+        for name in podclaims.named_claims(pod):
+            claim = cluster.objects.storage.claims.get(name, pod.namespace)
+            if claim is None:
+                return PreFilterResult(unresolvable(podclaims.not_found(name)))
+            exclusive = READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
+            in_use |= exclusive and cluster.volumes.claimed(pod.namespace, name) > 0
+        disks = _disks(pod)
+        if not disks and not in_use:
+            return _NOTHING_TO_CHECK
+        state.write(NAME, _InUse(cluster.volumes.taken(disks), in_use))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where the pod's disks are free, provided that its claims are."""
+        found = state.read(NAME, _InUse)
+        if found.claim:
+            return np.zeros(len(rows), np.bool_)
+        return ~np.isin(rows, list(found.disks)) if found.disks else np.ones(len(rows), np.bool_)
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """Disks are looked at first."""
+        disk = np.isin(rows, list(state.read(NAME, _InUse).disks))
+        return [Rejection(status, which) for status, which in ((_DISK, rows[disk]), (_ONE_POD, rows[~disk])) if len(which)]
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
+        """What is taken; None, a value like any other, for pods that Filter skips."""
+        return (state.data.get(NAME), cluster.size)
+
+    def events(self) -> Sequence[EventInterest]:
+        """A pod that gives up a volume; a new node; a claim that the pod waits for."""
+        return (
+            interest(EventResource.POD, Action.DELETE, _frees_a_volume),
+            interest(EventResource.NODE, Action.ADD),
+            interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _claim_appears),
+        )
+
+
+def _disks(pod: PodInfo) -> list[Disk]:
+    return [disk for volume in pod.volumes for disk in disks_of(volume)]
+
+
+def _frees_a_volume(pod: PodInfo, old: Any, _new: Any) -> Hint:
+    """True for a pod of the same namespace that used one of the pod's claims, whatever its access modes, or one of its disks."""
+    if not isinstance(old, PodInfo) or old.namespace != pod.namespace:
+        return Hint.SKIP
+    if not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(old)):
+        return Hint.QUEUE
+    conflict = any(exclude_each_other(mine, theirs) for mine in _disks(pod) for theirs in _disks(old))
+    return Hint.QUEUE if conflict else Hint.SKIP
+
+
+def exclude_each_other(one: Disk, other: Disk) -> bool:
+    """True when two pods cannot have these disks on the same node."""
+    return one.identity == other.identity and not (one.read_only and other.read_only)
+
+
+def _claim_appears(pod: PodInfo, _old: Any, new: Any) -> Hint:
+    return Hint.QUEUE if podclaims.names(pod, new, ephemeral=False) else Hint.SKIP

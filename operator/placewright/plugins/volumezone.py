@@ -1,0 +1,174 @@
+"""VolumeZone: a node must lie in the zone and region of the pod's volumes, where these carry labels. Implements PreFilter, Filter.
+
+Volumes that say by node affinity where they can be reached are VolumeBinding's; this is about the labels that were used before, on
+volumes of cloud providers. A label's value may name several zones: `a__b`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim, StorageClass
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.storage import StorageObjects, claim_class
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
+from placewright.framework.status import SKIP, unresolvable
+from placewright.plugins import podclaims
+from placewright.plugins.constantreason import ConstantReasonFilter
+
+NAME: Final = "VolumeZone"
+REASON: Final = "node(s) had no available volume zone"
+
+#: The labels, with the one that a node may have in its place: beta names were replaced by stable ones.
+TOPOLOGY_LABELS: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+_SEPARATOR: Final = "__"
+_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
+
+
+class Topology(NamedTuple):
+    """A label of a volume, and the values that a node's label may have."""
+
+    key: str
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What all volumes of the pod ask for."""
+
+    topologies: tuple[Topology, ...]
+
+
+class _Refused(Exception):
+    """A claim from which no volume follows; the message is for people."""
+
+
+class VolumeZone(ConstantReasonFilter, PreFilterPlugin):
+    """Rejects nodes outside the zones of the pod's bound volumes; nodes without any such label pass."""
+
+    name = NAME
+    reads = Reads.CLUSTER
+    rejection = unresolvable(REASON)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """Collect the labels of the pod's volumes; skip when there are none. A claim or volume that is missing rejects the pod."""
+        if not pod.volumes:
+            return _NOTHING_TO_CHECK
+        try:
+            topologies = tuple(_topologies(pod, cluster.objects.storage))
+        except _Refused as problem:
+            return PreFilterResult(unresolvable(str(problem)))
+        if not topologies:
+            return _NOTHING_TO_CHECK
+        state.write(NAME, _Wanted(topologies))
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where all labels agree, or where the node has none of them."""
+        inside = np.ones(len(rows), np.bool_)
+        for topology in state.read(NAME, _Wanted).topologies:
+            inside &= _lies_in(topology, cluster, rows)
+        anywhere = np.ones(len(rows), np.bool_)
+        for key in TOPOLOGY_LABELS:
+            anywhere &= cluster.label(key).where(rows, _is_missing)
+        return inside | anywhere
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
+        """The labels, and the nodes as they are."""
+        return (state.data.get(NAME), cluster.node_journal.position)
+
+    def events(self) -> Sequence[EventInterest]:
+        """Nodes, claims and volumes that come or change, and classes whose claims may wait."""
+        changed = Action.ADD | Action.UPDATE
+        return (
+            interest(EventResource.STORAGE_CLASS, Action.ADD, _class_appears),
+            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            interest(EventResource.PERSISTENT_VOLUME_CLAIM, changed, _claim_changes),
+            interest(EventResource.PERSISTENT_VOLUME, changed, _volume_changes),
+        )
+
+
+def topologies_of(volume: PersistentVolume) -> tuple[Topology, ...]:
+    """The topology labels of a volume; a value with an empty part is passed over."""
+    labels = volume.metadata.labels or {}
+    found = []
+    for key in TOPOLOGY_LABELS:
+        values = frozenset(part.strip() for part in labels.get(key, "").split(_SEPARATOR))
+        if "" not in values:
+            found.append(Topology(key, values))
+    return tuple(found)
+
+
+def _topologies(pod: PodInfo, storage: StorageObjects) -> Iterator[Topology]:
+    for name in podclaims.named_claims(pod):
+        if not name:
+            raise _Refused("PersistentVolumeClaim had no name")
+        claim = storage.claims.get(name, pod.namespace)
+        if claim is None:
+            raise _Refused(podclaims.not_found(name))
+        volume = _volume_of(claim, storage)
+        if volume is not None:
+            yield from topologies_of(volume)
+
+
+def _volume_of(claim: PersistentVolumeClaim, storage: StorageObjects) -> PersistentVolume | None:
+    """The claim's volume; None while its class waits for the first consumer."""
+    name = claim.spec.volume_name
+    if name:
+        volume = storage.volumes.get(name)
+        if volume is None:
+            raise _Refused(f'persistentvolume "{name}" not found')
+        return volume
+    class_name = claim_class(claim)
+    if not class_name:
+        raise _Refused("PersistentVolumeClaim had no pv name and storageClass name")
+    storage_class = storage.classes.get(class_name)
+    if storage_class is None:
+        raise _Refused(f'storageclass.storage.k8s.io "{class_name}" not found')
+    if storage_class.volume_binding_mode is None:
+        raise _Refused(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+    if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        raise _Refused("PersistentVolume had no name")
+    return None
+
+
+def _lies_in(topology: Topology, cluster: Cluster, rows: Rows) -> BoolColumn:
+    def wanted(value: str | None) -> bool:
+        return value in topology.values
+
+    own, other = cluster.label(topology.key), TOPOLOGY_LABELS[topology.key]
+    inside = own.where(rows, wanted)
+    if other != topology.key:
+        inside |= own.where(rows, _is_missing) & cluster.label(other).where(rows, wanted)
+    return inside
+
+
+def _is_missing(value: str | None) -> bool:
+    return value is None
+
+
+def _class_appears(_pod: PodInfo, _old: Any, new: Any) -> Hint:
+    waits = isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    return Hint.QUEUE if waits else Hint.SKIP
+
+
+def _claim_changes(pod: PodInfo, _old: Any, new: Any) -> Hint:
+    return Hint.QUEUE if podclaims.names(pod, new, ephemeral=False) else Hint.SKIP
+
+
+def _volume_changes(_pod: PodInfo, old: Any, new: Any) -> Hint:
+    if not isinstance(new, PersistentVolume):
+        return Hint.SKIP
+    moved = not isinstance(old, PersistentVolume) or topologies_of(old) != topologies_of(new)
+    return Hint.QUEUE if moved else Hint.SKIP
