@@ -20,7 +20,7 @@ _SCRIPTS = {
         for name in etcd kubectl; do printf '#!/bin/sh\\n' > "$3/usr/bin/$name"; chmod +x "$3/usr/bin/$name"; done
         cd "$3/usr/share/gocode/src/{_REFLECT2}"; touch go_above_118.go new.go new_test.go""",
     "dpkg-source": f"""
-        mkdir -p "$3/vendor/{_REFLECT2}"; touch "$3/vendor/{_REFLECT2}/old.go" """,
+        mkdir -p "$3/cmd/kube-apiserver" "$3/cmd/kube-scheduler" "$3/vendor/{_REFLECT2}"; touch "$3/vendor/{_REFLECT2}/old.go" """,
     "make": f"""
         env > "$OUT/environment"; ls vendor/{_REFLECT2} > "$OUT/reflect2"
         mkdir -p _output/local/go/bin; cd _output/local/go/bin

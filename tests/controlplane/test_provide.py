@@ -143,6 +143,15 @@ def test_a_machine_without_debians_archive_is_told_so_before_anything_is_done(pl
     assert not [name for name in place.kept if name.startswith((".building", "kubernetes"))]
 
 
+def test_a_debian_whose_source_is_only_that_of_kubectl_is_no_failure_but_told(place: Place) -> None:
+    """As in Debian 13 and later."""
+    place.fake.program("dpkg-source", 'mkdir -p "$3/cmd/kubectl"')
+    with pytest.raises(Unavailable, match=r"source package kubernetes_1 has no cmd/kube-apiserver and no .*: set KUBEBUILDER_ASSETS"):
+        place.provide()
+    assert not [call for call in place.fake.calls if call.startswith("make")]
+    assert not [name for name in place.kept if name.startswith((".building", "kubernetes"))]
+
+
 def test_a_full_disk_is_noticed_before_anything_is_done(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = SimpleNamespace(free=1_000_000_000)
     monkeypatch.setattr("placewright.controlplane.provide.shutil.disk_usage", lambda path: usage)

@@ -114,7 +114,7 @@ class Build:
         self._programs = work / "programs"
 
     def run(self) -> Assets:
-        """All of it; returns the programs. Raises `Unavailable` before anything is done, `BuildFailed` later."""
+        """All of it; returns the programs. Raises `Unavailable` where this Debian has not what it takes, `BuildFailed`."""
         for folder in (self._programs, self._packages, self._work / "apt" / "parts", self._work / "apt" / "lists", self._work / "tmp"):
             folder.mkdir(parents=True)
         if not with_source_packages(self._machine.apt, self._work / "apt" / "parts"):
@@ -146,6 +146,9 @@ class Build:
         if len(found) != 1:
             raise self._failed(f"found {len(found)} source packages named {SOURCE} where there should be one")
         self._step(f"unpacking {found[0].stem}", ["dpkg-source", "--extract", str(found[0]), str(self._tree)])
+        lacking = [target for target in TARGETS if not (self._tree / target).is_dir()]
+        if lacking:  # Debian 13 and later keep only what kubectl is made of
+            raise Unavailable(f"this Debian's source package {found[0].stem} has no {' and no '.join(lacking)} to build")
 
     def _exchange(self) -> None:
         """An old reflect2 walks over maps with functions of the Go runtime that changed in 1.18: the API server dies of it."""
