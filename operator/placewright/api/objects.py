@@ -336,13 +336,25 @@ class Condition(KubeObject, frozen=True):
     observed_generation: int | None = None
 
 
+class ContainerStatus(KubeObject, frozen=True):
+    """What a node's kubelet says of a container: what it runs with, and what the node has set aside for it."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
 class PodStatus(KubeObject, frozen=True):
-    """`status` of a pod."""
+    """`status` of a pod; its resources are those of the pod as a whole."""
 
     phase: str = ""
     nominated_node_name: str = ""
     start_time: str | None = None
     conditions: tuple[Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
 
 
 class Pod(KubeObject, frozen=True):

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from placewright.api.objects import Affinity, NodeName, Pod, PodKey, Volume
-from placewright.api.requests import pod_requests, scoring_requests
+from placewright.api.requests import pod_requests, scoring_requests, spec_in_effect
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 #: The wildcard address: conflicts with every other address on the same port.
@@ -48,7 +48,8 @@ class PodInfo:
     Attributes:
         pod: the decoded object.
         key: `namespace/name`.
-        requests: resource name to amount in column units (milli-CPU, bytes, counts).
+        requests: resource name to amount in column units (milli-CPU, bytes, counts); of a pod on a node, what it counts for there while it
+            is being resized.
         scoring_cpu, scoring_memory: requests with defaults for empty containers (milli-CPU, bytes).
         host_ports: ports claimed on the node.
         volumes: those that claims or disks provide; what nodes have or make for themselves restricts nothing.
@@ -72,8 +73,9 @@ class PodInfo:
         self.node_name = NodeName(spec.node_name)
         self.scheduler_name = spec.scheduler_name
         self.priority = spec.priority or 0
-        self.requests = pod_requests(spec)
-        self.scoring_cpu, self.scoring_memory = scoring_requests(spec)
+        in_effect = spec_in_effect(spec, pod.status) if spec.node_name else spec
+        self.requests = pod_requests(in_effect)
+        self.scoring_cpu, self.scoring_memory = scoring_requests(in_effect)
         self.host_ports = _host_ports(pod)
         self.volumes = tuple([volume for volume in spec.volumes or () if _comes_from_storage(volume)])
         self.group = PodGroup(

@@ -1,6 +1,9 @@
 """What a pod asks for: requests summed as kube-scheduler sums them (component-helpers `resource.PodRequests`).
 
 CPU is in milli-CPU, everything else in whole units (bytes, counts), rounded up once after summing exactly.
+
+A running pod may be resized in place. Until the node has done it, the pod counts for the most of what is wished (its spec), what the node
+has set aside, and what it runs with (its status); a wish that the node can never fulfil does not count. `spec_in_effect` says so as a spec.
 """
 
 from __future__ import annotations
@@ -8,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from placewright.api.objects import Container, PodSpec, RawQuantity
+import msgspec
+
+from placewright.api.objects import (
+    Container,
+    ContainerStatus,
+    PodSpec,
+    PodStatus,
+    RawQuantity,
+    ResourceList,
+    ResourceRequirements,
+)
 from placewright.api.quantity import ceil_milli, ceil_units, nano
 
 CPU: Final = "cpu"
@@ -20,6 +33,10 @@ PODS: Final = "pods"
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
 _SCORING_DEFAULTS: Final[Mapping[str, int]] = {CPU: nano(f"{DEFAULT_MILLI_CPU}m"), MEMORY: nano(str(DEFAULT_MEMORY))}
+
+_RESIZE_PENDING: Final = "PodResizePending"
+_INFEASIBLE: Final = "Infeasible"
+_NO_RESOURCES: Final[ResourceList] = {}
 
 Nanos = dict[str, int]
 
@@ -60,8 +77,15 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
 
 
 def scoring_requests(spec: PodSpec) -> tuple[int, int]:
-    """(milli-CPU, bytes of memory) with the defaults for containers that ask for nothing: kube-scheduler's `NonZeroRequested`."""
-    total = _total(spec, _SCORING_DEFAULTS, _pod_level(spec))
+    """(milli-CPU, bytes of memory) with the defaults for containers that ask for nothing: kube-scheduler's `NonZeroRequested`.
+
+    Where something is said of the pod as a whole, a default is for what then nobody says anything of.
+    """
+    at_pod_level, defaults = _pod_level(spec), _SCORING_DEFAULTS
+    if at_pod_level:
+        said = _total(spec, {}, at_pod_level)
+        defaults = {name: value for name, value in defaults.items() if name not in said}
+    total = _total(spec, defaults, at_pod_level)
     return ceil_milli(total.get(CPU, 0)), ceil_units(total.get(MEMORY, 0))
 
 
@@ -70,8 +94,65 @@ def scoring_requests_of_containers(spec: PodSpec) -> dict[str, int]:
     return {name: in_column_units(name, value) for name, value in _total(spec, _SCORING_DEFAULTS, {}).items()}
 
 
+def spec_in_effect(spec: PodSpec, status: PodStatus) -> PodSpec:
+    """The spec as the node that runs the pod has to reckon with it; the same object where the status says nothing else.
+
+    Ordinary init containers cannot be resized, so their status does not matter. Raises `QuantityError`.
+    """
+    if status.container_statuses is None and status.init_container_statuses is None and status.resources is None:
+        return spec
+    reports = {report.name: report for reports in (status.container_statuses, status.init_container_statuses) for report in reports or ()}
+    wishes_count = not _is_infeasible(status)
+    containers = tuple([_container_in_effect(one, reports.get(one.name), wishes_count) for one in spec.containers or ()])
+    init = tuple([_init_container_in_effect(one, reports.get(one.name), wishes_count) for one in spec.init_containers or ()])
+    resources = _pod_level_in_effect(spec.resources, status, wishes_count)
+    if containers == (spec.containers or ()) and init == (spec.init_containers or ()) and resources is spec.resources:
+        return spec
+    return msgspec.structs.replace(spec, containers=containers, init_containers=init, resources=resources)
+
+
+def _is_infeasible(status: PodStatus) -> bool:
+    """True when the node has said that it can never be what the spec now wishes; the first such condition decides."""
+    reasons = (condition.reason for condition in status.conditions or () if condition.type == _RESIZE_PENDING)
+    return next(reasons, "") == _INFEASIBLE
+
+
+def _container_in_effect(container: Container, report: ContainerStatus | None, wishes_count: bool) -> Container:
+    if report is None or report.resources is None:
+        return container
+    wished = container.resources.requests or _NO_RESOURCES
+    runs_with = report.resources.requests or _NO_RESOURCES
+    allocated = report.allocated_resources or _NO_RESOURCES
+    if wished == runs_with and (wished == allocated or not allocated):
+        return container
+    requests = _most(*((wished,) if wishes_count else ()), runs_with, allocated)
+    return msgspec.structs.replace(container, resources=ResourceRequirements(requests=requests))
+
+
+def _init_container_in_effect(container: Container, report: ContainerStatus | None, wishes_count: bool) -> Container:
+    return _container_in_effect(container, report, wishes_count) if container.restart_policy == "Always" else container
+
+
+def _pod_level_in_effect(resources: ResourceRequirements | None, status: PodStatus, wishes_count: bool) -> ResourceRequirements | None:
+    if resources is None or status.resources is None:
+        return resources
+    wished = resources.requests or _NO_RESOURCES
+    known = (status.resources.requests or _NO_RESOURCES, status.allocated_resources or _NO_RESOURCES)
+    most = _most(*((wished,) if wishes_count else ()), *known)
+    return ResourceRequirements(requests={name: most.get(name, 0) for name in wished})
+
+
+def _most(*lists: ResourceList) -> ResourceList:
+    """Of each resource the most that any list has."""
+    most: ResourceList = {}
+    for resources in lists:
+        for name, quantity in resources.items():
+            if name not in most or nano(quantity) > nano(most[name]):
+                most[name] = quantity
+    return most
+
+
 def _total(spec: PodSpec, defaults: Mapping[str, int], at_pod_level: Mapping[str, int]) -> Nanos:
-    defaults = {name: value for name, value in defaults.items() if name not in at_pod_level}
     total: Nanos = {}
     for container in spec.containers or ():
         _add(total, _container(container, defaults))
