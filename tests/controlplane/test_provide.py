@@ -261,7 +261,8 @@ def test_the_vendored_reflect2_is_exchanged_without_its_tests(place: Place) -> N
 
 def test_a_vendored_reflect2_that_is_new_enough_stays(place: Place) -> None:
     vendored = "vendor/github.com/modern-go/reflect2"
-    place.fake.program("dpkg-source", f'mkdir -p "$3/{vendored}"; touch "$3/{vendored}/go_above_118.go" "$3/{vendored}/theirs.go"')
+    theirs = f'touch "$3/{vendored}/go_above_118.go" "$3/{vendored}/theirs.go"'
+    place.fake.program("dpkg-source", f'mkdir -p "$3/cmd/kube-apiserver" "$3/cmd/kube-scheduler" "$3/{vendored}"; {theirs}')
     place.provide()
     assert (place.fake.folder / "reflect2").read_text().split() == ["go_above_118.go", "theirs.go"]
 
