@@ -21,7 +21,7 @@ from placewright.cli.bench.arena import WARM_UP, Patience, WaveFailed, open_aren
 from placewright.cli.bench.comparison import Comparison, Spent, Wave
 from placewright.cli.bench.contenders import OUR_SCHEDULER_NAME, Contender, Running
 from placewright.cli.main import main
-from placewright.controlplane.assets import VARIABLE
+from placewright.controlplane.assets import VARIABLE, from_folder
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Source
@@ -309,9 +309,19 @@ def test_a_wrong_option_is_one_line(capsys: pytest.CaptureFixture[str], argument
 
 
 @pytest.mark.usefixtures("recorded")
-def test_without_assets_it_says_what_to_set(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_assets_it_says_what_to_set(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     assert VARIABLE in refused(capsys, [])
+
+
+@pytest.mark.usefixtures("recorded")
+def test_what_was_built_before_is_found(assets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(against, "at_hand", lambda environ: from_folder(assets, "the cache"))
+    assert against.find_programs(None, None).assets.folder == assets.resolve()
 
 
 @pytest.mark.usefixtures("recorded")

@@ -39,6 +39,11 @@ def provide(environ: Mapping[str, str], say: Say, machine: Machine | None = None
     return built if built is not None else _build(cache, environ, say, machine or Machine.this())
 
 
+def at_hand(environ: Mapping[str, str]) -> Assets | None:
+    """As `provide`, but nothing is built: None where there is nothing yet."""
+    return from_environment(environ) or _built_before(cache_folder(environ))
+
+
 def cache_folder(environ: Mapping[str, str]) -> Path:
     """Where built programs are kept: `placewright` in the user's cache folder."""
     chosen = Path(environ.get("XDG_CACHE_HOME", ""))
@@ -111,4 +116,4 @@ def _alone(cache: Path, say: Say) -> Iterator[int]:
         yield file.fileno()
 
 
-__all__ = ["BuildFailed", "Unavailable", "cache_folder", "provide"]
+__all__ = ["BuildFailed", "Unavailable", "at_hand", "cache_folder", "provide"]

@@ -24,8 +24,9 @@ from placewright.cli.bench.comparison import Comparison, Wave, order_of_waves
 from placewright.cli.bench.contenders import Contender, kube_scheduler, ours
 from placewright.cli.bench.quickfeed import FeedBroken
 from placewright.cli.options import whole_number
-from placewright.controlplane.assets import VARIABLE, Assets, from_environment, from_folder, minor_version
+from placewright.controlplane.assets import VARIABLE, Assets, from_folder, minor_version
 from placewright.controlplane.children import ControlPlaneFailed
+from placewright.controlplane.provide import at_hand
 from placewright.controlplane.server import ControlPlane, Options
 from placewright.kube.errors import RequestError
 
@@ -80,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser, counts: Callable[[str], tuple[i
     """The options of `bench against`; `counts` reads numbers of nodes with commas between them."""
     default = "default: the one among the assets"
     parser.add_argument("--kube-scheduler", type=Path, metavar="PATH", help=f"the program to compare with ({default})")
-    parser.add_argument("--assets", type=Path, metavar="DIR", help=f"holds kube-apiserver and etcd (default: {VARIABLE})")
+    parser.add_argument("--assets", type=Path, metavar="DIR", help=f"holds kube-apiserver and etcd (default: {VARIABLE}, or what `make e2e` built)")
     parser.add_argument("--nodes", type=counts, default=(1000,), metavar="N,N,...", help="default: 1000")
     most = f"default: 3000, and never more than {PODS_A_NODE} a node"
     parser.add_argument("--pods", type=whole_number(2, _MOST_PODS), default=3000, help=most)
@@ -103,8 +104,8 @@ def compare(args: argparse.Namespace) -> list[Comparison]:
 
 
 def find_programs(folder: Path | None, scheduler: Path | None) -> Programs:
-    """What the options or the environment name. Raises `InputError`."""
-    assets = from_folder(folder, "--assets") if folder else from_environment(os.environ)
+    """What the options or the environment name, or what `make e2e` has built. Raises `InputError`."""
+    assets = from_folder(folder, "--assets") if folder else at_hand(os.environ)
     if assets is None:
         raise bad_field("--assets", None, f"a folder with kube-apiserver and etcd, here or in {VARIABLE}")
     program = scheduler or assets.kube_scheduler
