@@ -1,0 +1,132 @@
+"""A pod's claims: which it has, whether they can be used at all, and which of them still need a volume.
+
+Source of the rules and messages: kube-scheduler `volumebinding/{volume_binding,binder}.go`, `podHasPVCs` and `GetPodVolumeClaims`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from placewright.api.objects import Volume
+from placewright.api.pods import PodInfo
+from placewright.api.quantity import QuantityError, nano
+from placewright.api.selectors import Selector, SelectorError, compile_label_selector
+from placewright.api.storage import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
+from placewright.cluster.storage import StorageObjects, claim_class
+from placewright.framework.status import Status, error, unresolvable
+
+UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
+STORAGE: Final = "storage"
+
+
+class Demand(NamedTuple):
+    """A claim that waits for its first consumer, and what a volume must have to serve it.
+
+    Attributes:
+        size: nano-bytes; 0 where the claim names no size.
+        sized: whether the claim names a size.
+        selector: what the volume's labels must satisfy; None for anything.
+    """
+
+    claim: PersistentVolumeClaim
+    storage_class: str
+    size: int
+    sized: bool
+    selector: Selector | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """The claims of a pod that may go on to the filters.
+
+    Attributes:
+        bound: claims that have their volume.
+        to_bind: claims that will get one with the pod's node, in the order of the pod's volumes.
+    """
+
+    bound: tuple[PersistentVolumeClaim, ...]
+    to_bind: tuple[Demand, ...]
+
+
+class _Refused(Exception):
+    """A claim of the pod cannot be used now."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+def claim_names(pod: PodInfo) -> Iterator[tuple[str, Volume]]:
+    """The claims that a pod names, or that are made for it, with the volume that does."""
+    for volume in pod.pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name, volume
+        elif volume.ephemeral is not None:
+            yield f"{pod.name}-{volume.name}", volume
+
+
+def claims_of(pod: PodInfo, storage: StorageObjects) -> PodClaims | Status | None:
+    """The pod's claims, sorted out; a status when it cannot go anywhere with them; None when it has none."""
+    try:
+        found = [_usable(pod, name, volume, storage) for name, volume in claim_names(pod)]
+        if not found:
+            return None
+        unbound = [claim for claim in found if not fully_bound(claim)]
+        waiting = [_waits_for_consumer(claim, storage) for claim in unbound]
+        if not all(waiting):
+            return unresolvable(UNBOUND_IMMEDIATE)
+        return PodClaims(tuple(claim for claim in found if fully_bound(claim)), tuple(_demand(claim) for claim in unbound))
+    except _Refused as refusal:
+        return refusal.status
+
+
+def fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """True when the claim has its volume, and whoever binds volumes is done with it."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in (claim.metadata.annotations or {})
+
+
+def _usable(pod: PodInfo, name: str, volume: Volume, storage: StorageObjects) -> PersistentVolumeClaim:
+    claim = storage.claims.get(name, pod.namespace)
+    if claim is None:
+        awaited = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+        raise _Refused(unresolvable(awaited if volume.ephemeral is not None else f'persistentvolumeclaim "{name}" not found'))
+    if claim.status.phase == "Lost":
+        gone = claim.spec.volume_name
+        raise _Refused(unresolvable(f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'))
+    if claim.metadata.deletion_timestamp is not None:
+        raise _Refused(unresolvable(f'persistentvolumeclaim "{name}" is being deleted'))
+    if volume.ephemeral is not None and not _made_for(pod, claim):
+        raise _Refused(
+            unresolvable(f"PVC {pod.namespace}/{name} was not created for pod {pod.key} (pod is not owner)"),
+        )
+    return claim
+
+
+def _made_for(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
+    return any(owner.controller and owner.uid == pod.uid for owner in claim.metadata.owner_references or ())
+
+
+def _waits_for_consumer(claim: PersistentVolumeClaim, storage: StorageObjects) -> bool:
+    """Whether the claim gets its volume with the pod's node; one that names a volume itself is for others to bind."""
+    name = claim_class(claim)
+    storage_class = storage.classes.get(name) if name else None
+    if storage_class is None:
+        return False
+    if storage_class.volume_binding_mode is None:
+        raise _Refused(error(f'VolumeBindingMode not set for StorageClass "{name}"'))
+    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and not claim.spec.volume_name
+
+
+def _demand(claim: PersistentVolumeClaim) -> Demand:
+    where = f'persistentvolumeclaim "{claim.metadata.name}": spec'
+    requests = claim.spec.resources.requests or {}
+    try:
+        size = nano(requests.get(STORAGE, 0))
+        selector = None if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
+    except QuantityError as problem:
+        raise _Refused(unresolvable(f"{where}.resources.requests.storage: {problem}")) from None
+    except SelectorError as problem:
+        raise _Refused(unresolvable(f"{where}.selector: {problem}")) from None
+    return Demand(claim, claim_class(claim), size, STORAGE in requests, selector)

@@ -1,0 +1,162 @@
+"""A pod's claims against all nodes: what is wrong with each, and which volumes would be taken there.
+
+Source of the rules and their order: kube-scheduler `volumebinding/binder.go`, `FindPodVolumes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.objects import NodeName
+from placewright.api.quantity import QuantityError, nano
+from placewright.api.storage import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import BoolColumn
+from placewright.plugins.volumebinding.claims import Demand, PodClaims
+from placewright.plugins.volumebinding.matching import NONE, Matches, match_volumes
+from placewright.plugins.volumebinding.reach import Reach
+
+
+class Wrong(IntFlag):
+    """What is wrong with a node; flags in the order in which kube-scheduler lists their reasons."""
+
+    AFFINITY = 1
+    NO_VOLUME = 2
+    NO_SPACE = 4
+    VOLUME_GONE = 8
+
+
+REASONS: Final = {
+    Wrong.AFFINITY: "node(s) didn't match PersistentVolume's node affinity",
+    Wrong.NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
+    Wrong.NO_SPACE: "node(s) did not have enough free storage",
+    Wrong.VOLUME_GONE: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found, for all rows.
+
+    Attributes:
+        wrong: flags of `Wrong` a row; shape (size,) int64. 0: the pod's volumes are, or can be had, there.
+        chosen: claims that wait for their consumer and take part in matching, by rising size.
+        matches: by demand of `chosen`, the volume that it would take.
+        provisioned: claims that are provisioned in any case: somebody selected their node already.
+    """
+
+    wrong: NDArray[np.int64]
+    chosen: tuple[Demand, ...]
+    matches: Matches
+    provisioned: tuple[Demand, ...]
+
+    def bindings(self, row: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
+        """Claims and the existing volumes that they would take on a row."""
+        picks = zip(self.chosen, self.matches.choices, strict=True)
+        return [(demand.claim, self.matches.volumes[choice[row]]) for demand, choice in picks if choice[row] != NONE]
+
+    def to_provision(self, row: int) -> list[PersistentVolumeClaim]:
+        """Claims for which a volume would be made on a row."""
+        picks = zip(self.chosen, self.matches.choices, strict=True)
+        return [demand.claim for demand in (*self.provisioned, *(d for d, choice in picks if choice[row] == NONE))]
+
+
+def find_volumes(claims: PodClaims, cluster: Cluster, reach: Reach) -> Findings:
+    """Look at every row."""
+    reach.look(cluster)
+    wrong = _bound_elsewhere(claims, cluster, reach)
+    selected = tuple(demand for demand in claims.to_bind if _selected_node(demand) is not None)
+    chosen = tuple(sorted((d for d in claims.to_bind if _selected_node(d) is None), key=lambda demand: demand.size))
+    elsewhere = np.zeros(cluster.size, np.bool_)
+    for demand in selected:
+        row = cluster.row(NodeName(_selected_node(demand) or ""))
+        elsewhere |= np.arange(cluster.size) != (-1 if row is None else row)
+    matches = match_volumes(chosen, cluster, reach)
+    wrong[elsewhere] |= Wrong.NO_VOLUME
+    _provision(selected, chosen, matches, ~elsewhere, wrong, cluster, reach)
+    return Findings(wrong, chosen, matches, selected)
+
+
+def _selected_node(demand: Demand) -> str | None:
+    return (demand.claim.metadata.annotations or {}).get(SELECTED_NODE)
+
+
+def _bound_elsewhere(claims: PodClaims, cluster: Cluster, reach: Reach) -> NDArray[np.int64]:
+    """What is wrong with bound claims: on each row the first claim that has a problem there speaks."""
+    wrong = np.zeros(cluster.size, np.int64)
+    for claim in claims.bound:
+        volume = cluster.objects.storage.volumes.get(claim.spec.volume_name)
+        if volume is None:
+            wrong[wrong == 0] = Wrong.VOLUME_GONE
+            break
+        unreached = np.ones(cluster.size, np.bool_)
+        unreached[reach.volume(cluster, volume)] = False
+        wrong[unreached & (wrong == 0)] = Wrong.AFFINITY
+    return wrong
+
+
+def _provision(
+    selected: tuple[Demand, ...],
+    chosen: tuple[Demand, ...],
+    matches: Matches,
+    looked_at: BoolColumn,
+    wrong: NDArray[np.int64],
+    cluster: Cluster,
+    reach: Reach,
+) -> None:
+    """Say where volumes that do not exist yet cannot be made: on each row the first claim that has a problem there speaks."""
+    open_ = looked_at.copy()
+    needed = [(demand, looked_at) for demand in selected]
+    needed += [(demand, choice == NONE) for demand, choice in zip(chosen, matches.choices, strict=True)]
+    for demand, where in needed:
+        asked = open_ & where
+        if not asked.any():
+            continue
+        impossible = asked & ~_provisionable(demand, cluster, reach)
+        wrong[impossible] |= Wrong.NO_VOLUME
+        full = asked & ~impossible & ~_roomy(demand, cluster, reach)
+        wrong[full] |= Wrong.NO_SPACE
+        open_ &= ~(impossible | full)
+
+
+def _provisionable(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn:
+    """True where the class makes volumes."""
+    storage_class = cluster.objects.storage.classes.get(demand.storage_class)
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+        return np.zeros(cluster.size, np.bool_)
+    return reach.topologies(cluster, storage_class.allowed_topologies)
+
+
+def _roomy(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn:
+    """True where the driver has room for the volume, or does not say how much it has."""
+    storage = cluster.objects.storage
+    storage_class = storage.classes.get(demand.storage_class)
+    driver = storage.csi_drivers.get(storage_class.provisioner) if storage_class is not None else None
+    if not demand.sized or driver is None or not driver.spec.storage_capacity:
+        return np.ones(cluster.size, np.bool_)
+    roomy = np.zeros(cluster.size, np.bool_)
+    for capacity in storage.capacities.where(demand.storage_class):
+        limit = volume_limit(capacity)
+        if limit is not None and limit >= demand.size:
+            roomy[reach.selected(cluster, capacity.node_topology)] = True
+    return roomy
+
+
+def volume_limit(capacity: CSIStorageCapacity) -> int | None:
+    """The largest volume that can be made there, in nano-bytes; None when it does not say, or nobody can read it."""
+    limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    try:
+        return None if limit is None else nano(limit)
+    except QuantityError:
+        return None

@@ -1,0 +1,73 @@
+"""Which changes could help a pod that VolumeBinding rejected. Source: kube-scheduler `volumebinding/volume_binding.go`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from placewright.api.pods import PodInfo
+from placewright.api.storage import (
+    MIGRATED_PLUGINS,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.plugins.volumebinding.claims import claim_names
+from placewright.plugins.volumebinding.finding import volume_limit
+
+
+def _class_changed(_pod: PodInfo, old: Any, new: Any) -> Hint:
+    """A new class; another choice of nodes in an old one."""
+    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
+        return Hint.QUEUE
+    return Hint.QUEUE if (old.allowed_topologies or ()) != (new.allowed_topologies or ()) else Hint.SKIP
+
+
+def _claim_changed(pod: PodInfo, _old: Any, new: Any) -> Hint:
+    """A claim of the pod's own."""
+    if not isinstance(new, PersistentVolumeClaim) or new.metadata.namespace != pod.namespace:
+        return Hint.SKIP
+    return Hint.QUEUE if any(name == new.metadata.name for name, _ in claim_names(pod)) else Hint.SKIP
+
+
+def _csi_node_changed(_pod: PodInfo, old: Any, new: Any) -> Hint:
+    """A new one; another set of in-tree plugins whose volumes a driver handles."""
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return Hint.QUEUE
+    return Hint.QUEUE if _migrated(old) != _migrated(new) else Hint.SKIP
+
+
+def _migrated(node: CSINode) -> str:
+    return (node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "")
+
+
+def _driver_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+    """A driver of one of the pod's inline volumes stopped to count capacity."""
+    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
+        return Hint.SKIP
+    stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
+    uses = any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.pod.spec.volumes or ())
+    return Hint.QUEUE if stopped and uses else Hint.SKIP
+
+
+def _capacity_changed(_pod: PodInfo, old: Any, new: Any) -> Hint:
+    """Room where there was none known, or more than before."""
+    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
+        return Hint.QUEUE
+    before, now = volume_limit(old), volume_limit(new)
+    return Hint.QUEUE if now is not None and (before is None or now > before) else Hint.SKIP
+
+
+_NEW_OR_CHANGED: Final = Action.ADD | Action.UPDATE
+EVENTS: Final[Sequence[EventInterest]] = (
+    interest(EventResource.STORAGE_CLASS, _NEW_OR_CHANGED, _class_changed),
+    interest(EventResource.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, _claim_changed),
+    interest(EventResource.PERSISTENT_VOLUME, _NEW_OR_CHANGED),
+    interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+    interest(EventResource.CSI_NODE, _NEW_OR_CHANGED, _csi_node_changed),
+    interest(EventResource.CSI_DRIVER, Action.UPDATE, _driver_changed),
+    interest(EventResource.CSI_STORAGE_CAPACITY, _NEW_OR_CHANGED, _capacity_changed),
+)

@@ -1,0 +1,111 @@
+"""From which rows storage can be reached: node selectors and topologies, each evaluated once for as long as the labels stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.objects import LabelSelector, NodeSelector
+from placewright.api.selectors import Expression, SelectorError, compile_label_selector, compile_node_selector
+from placewright.api.storage import PersistentVolume, TopologySelectorTerm
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import BoolColumn, Rows
+
+#: Selectors whose rows are kept; a cluster with local disks has one a node.
+_MAX_KEPT: Final = 100_000
+
+
+class Reach:
+    """Rows by selector, for one cluster.
+
+    Local volumes come with a selector each, which names one host. So values are looked up by their code, and the rows of a selector are
+    kept until a label that any selector reads changes on any node, not until any node changes.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[Hashable, Rows] = {}
+        self._labels: dict[str, tuple[list[str | None], NDArray[np.int32]]] = {}
+        self._everywhere: Rows = np.zeros(0, np.intp)
+
+    def look(self, cluster: Cluster) -> None:
+        """Forget what does not hold any more; to be called before the rows of selectors are asked for."""
+        everywhere = np.arange(cluster.size)
+        same = len(everywhere) == len(self._everywhere) and len(self._rows) <= _MAX_KEPT
+        if same and all(self._unchanged(cluster, key) for key in self._labels):
+            return
+        self._everywhere = everywhere
+        self._rows.clear()
+        self._labels.clear()
+
+    def _unchanged(self, cluster: Cluster, key: str) -> bool:
+        values, codes = self._labels[key]
+        column = cluster.label(key)
+        return column.values == values and np.array_equal(column.codes(self._everywhere), codes)
+
+    def volume(self, cluster: Cluster, volume: PersistentVolume) -> Rows:
+        """Rows that a volume's node affinity allows, ascending; not to be written.
+
+        kube-scheduler gives this check a node's labels without its name, and so passes over `matchFields`.
+        """
+        affinity = volume.spec.node_affinity
+        selector = affinity.required if affinity is not None else None
+        if selector is None:
+            return self._everywhere
+        rows = self._rows.get(selector)
+        if rows is None:
+            rows = self._rows[selector] = np.flatnonzero(self._any_term(cluster, selector))
+        return rows
+
+    def selected(self, cluster: Cluster, selector: LabelSelector | None) -> Rows:
+        """Rows whose labels a label selector matches; none for no selector and for one that nobody can read."""
+        try:
+            compiled = None if selector is None else compile_label_selector(selector)
+        except SelectorError:
+            compiled = None
+        if compiled is None:
+            return self._everywhere[:0]
+        rows = self._rows.get(compiled)
+        if rows is None:
+            rows = self._rows[compiled] = np.flatnonzero(self._all_match(cluster, compiled.expressions))
+        return rows
+
+    def topologies(self, cluster: Cluster, terms: tuple[TopologySelectorTerm, ...] | None) -> BoolColumn:
+        """True where a class allows volumes; shape (size,). No terms allow every node, an empty term none."""
+        if not terms:
+            return np.ones(len(self._everywhere), np.bool_)
+        allowed = np.zeros(len(self._everywhere), np.bool_)
+        for term in terms:
+            wanted = term.match_label_expressions or ()
+            if wanted and all(each.values for each in wanted):
+                expressions = (Expression(each.key, "In", frozenset(each.values or ())) for each in wanted)
+                allowed |= self._all_match(cluster, expressions)
+        return allowed
+
+    def _any_term(self, cluster: Cluster, selector: NodeSelector) -> BoolColumn:
+        matched = np.zeros(len(self._everywhere), np.bool_)
+        for term in compile_node_selector(selector):
+            matched |= self._all_match(cluster, term.labels)
+        return matched
+
+    def _all_match(self, cluster: Cluster, expressions: Iterable[Expression]) -> BoolColumn:
+        matched = np.ones(len(self._everywhere), np.bool_)
+        for expression in expressions:
+            matched &= self._matches(cluster, expression)
+        return matched
+
+    def _matches(self, cluster: Cluster, expression: Expression) -> BoolColumn:
+        column = cluster.label(expression.key)
+        kept = self._labels.get(expression.key)
+        if kept is None:
+            kept = self._labels[expression.key] = (list(column.values), column.codes(self._everywhere))
+        if expression.operator != "In":
+            return column.where(self._everywhere, expression.matches)
+        matched = np.zeros(len(self._everywhere), np.bool_)
+        for value in expression.values:
+            code = column.code(value)
+            if code is not None:
+                matched |= kept[1] == code
+        return matched
