@@ -1,0 +1,287 @@
+"""Random worlds of pods with volumes, kept as plain dictionaries and as the cluster's columns, where anything may change at any time.
+
+Also reads the golden cases for one volume plugin at a time, and so far as it was asked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import numpy as np
+from pairwise import build, cases, load, pod_in, setting
+from pairwise_worlds import Body, Dice, World, info
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import KINDS
+from placewright.framework.interface import CycleState
+from placewright.framework.status import Code, Status
+from placewright.profiles.defaults import DEFAULT_PLUGINS
+
+NODES = ("n0", "n1", "n2")
+UIDS = "12345"
+GA, BETA = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
+REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
+EBS, GCE = "ebs.csi.aws.com", "pd.csi.storage.gke.io"
+ZONES = ("z1", "z2", "z1__z2", "z2__", "us-east-a", "us-east-a__us-east-b", "us-east-a__eu-west-b")
+MADE_BY = {
+    "wait": "a",
+    "now": "a",
+    "aws": "kubernetes.io/aws-ebs",
+    "files": "kubernetes.io/azure-file",
+    "odd": "a",
+}
+SOURCES: tuple[Body, ...] = (
+    {"csi": {"driver": "a", "volumeHandle": "h0"}},
+    {"csi": {"driver": "a", "volumeHandle": "h1"}},
+    {"csi": {"driver": EBS, "volumeHandle": "vol-1"}},
+    {"csi": {"driver": GCE, "volumeHandle": "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d1"}},
+    {"awsElasticBlockStore": {"volumeID": "vol-1"}},
+    {"awsElasticBlockStore": {"volumeID": "aws://z1/vol-1"}},
+    {"awsElasticBlockStore": {"volumeID": "aws://z1/disk"}},
+    {"gcePersistentDisk": {"pdName": "d1"}},
+    {"azureFile": {"shareName": "s", "secretName": "k"}},
+    {"hostPath": {"path": "/tmp"}},
+)
+_KIND = {kind.__name__: kind for kind in KINDS}
+
+
+class StorageDice(Dice):
+    """Chance, for volumes; few names, so that things meet."""
+
+    def storage(self) -> tuple[str, Body]:
+        """Any storage object: its kind and its body."""
+        kinds = [self.claim, self.claim, self.volume, self.volume, self.csi_node, self.storage_class, self.attachment]
+        return self.choice(kinds)()
+
+    def claim(self) -> tuple[str, Body]:
+        pod = self.choice(UIDS)
+        owners = [{"kind": "Pod", "name": f"p{pod}", "uid": self.choice([pod, pod, "9"]), "controller": True}]
+        spec: Body = {"accessModes": [self.choice(["ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod"])]}
+        if self.maybe(0.6):
+            spec["volumeName"] = self.choice(["v0", "v1", "v2", "v3", "v4"])
+        if self.maybe(0.8):
+            spec["storageClassName"] = self.choice(list(MADE_BY))
+        name = self.choice(["c0", "c1", "c2", "c3", f"p{pod}-eph", "p0-eph"])
+        meta = {"name": name, "namespace": self.choice(["home", "home", "away"]), "ownerReferences": owners}
+        return "PersistentVolumeClaim", {"metadata": meta, "spec": spec}
+
+    def volume(self) -> tuple[str, Body]:
+        zone = self.choice(ZONES)
+        labels = {key: zone for key in (GA, BETA) if self.maybe(0.3)}
+        if self.maybe(0.2):
+            labels[self.choice([REGION, BETA_REGION])] = self.choice(["r1", "r2"])
+        meta = {"name": self.choice(["v0", "v1", "v2", "v3"]), "labels": labels}
+        return "PersistentVolume", {"metadata": meta, "spec": self.choice(SOURCES)}
+
+    def csi_node(self) -> tuple[str, Body]:
+        drivers = [
+            {"name": name} | ({"allocatable": {"count": self.randint(0, 3)}} if self.maybe(0.8) else {})
+            for name in ("a", EBS, GCE)
+            if self.maybe(0.8)
+        ]
+        return "CSINode", {"metadata": {"name": self.choice(NODES)}, "spec": {"drivers": drivers}}
+
+    def storage_class(self) -> tuple[str, Body]:
+        name = self.choice(list(MADE_BY))
+        mode = {"now": "Immediate", "odd": None}.get(name, "WaitForFirstConsumer")
+        return "StorageClass", {"metadata": {"name": name}, "provisioner": MADE_BY[name], "volumeBindingMode": mode}
+
+    def attachment(self) -> tuple[str, Body]:
+        named = {"persistentVolumeName": self.choice(["v0", "v1", "v2", "v4"])}
+        source = named if self.maybe(0.8) else {"inlineVolumeSpec": {}}
+        spec = {"attacher": self.choice(["a", EBS]), "nodeName": self.choice(NODES), "source": source}
+        return "VolumeAttachment", {"metadata": {"name": self.choice(["at0", "at1", "at2"])}, "spec": spec}
+
+    def pod_with_volumes(self, uid: str) -> Body:
+        """A pod with a volume or two."""
+        volumes = [self.pod_volume() | {"name": self.choice(["eph", "other"])} for _ in range(self.randint(1, 2))]
+        meta = {"uid": uid, "name": f"p{uid}", "namespace": self.choice(["home", "home", "home", "away"])}
+        return {"metadata": meta, "spec": {"volumes": volumes}}
+
+    def pod_volume(self) -> Body:
+        read_only = {"readOnly": self.maybe(0.5)}
+        claim = {"persistentVolumeClaim": {"claimName": self.choice(["c0", "c1", "c2", "c3"])}}
+        others = [
+            {"ephemeral": {"volumeClaimTemplate": {}}},
+            {"configMap": {"name": "x"}},
+            {"gcePersistentDisk": {"pdName": self.choice(["d1", "d2"])} | read_only},
+            {"awsElasticBlockStore": {"volumeID": self.choice(["vol-1", "vol-2", "aws://z1/vol-1"])} | read_only},
+            {"iscsi": {"iqn": self.choice(["i1", "i2"])} | read_only},
+            {"rbd": {"monitors": self.sample("mno", 2), "pool": self.choice("st"), "image": "i"} | read_only},
+            {"azureFile": {"shareName": "s", "secretName": "k"}},
+        ]
+        return claim if self.maybe(0.3) else self.choice(others)
+
+    def zoned_node(self, name: str) -> Body:
+        """A node with any of the zone labels."""
+        places = {GA: ["z1", "z2"], BETA: ["z1", "z2", "us-east-a"], REGION: ["r1"], BETA_REGION: ["r1", "r2"]}
+        labels = {key: self.choice(values) for key, values in places.items() if self.maybe(0.4)}
+        return {"metadata": {"name": name, "labels": labels}}
+
+
+class StorageWorld(World):
+    """Nodes, pods and storage objects, the latter by kind and name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.storage: dict[str, dict[str, Body]] = {}
+
+    def put(self, kind: str, body: Body) -> None:
+        """Add or replace a storage object."""
+        self.storage.setdefault(kind, {})[_key(body)] = body
+        self.cluster.objects.put(msgspec.convert(body, _KIND[kind]))
+
+    def drop(self, kind: str, body: Body) -> None:
+        """Remove one, if it is there."""
+        if self.storage.get(kind, {}).pop(_key(body), None):
+            self.cluster.objects.remove(msgspec.convert(body, _KIND[kind]))
+
+    def find(self, kind: str, name: str, namespace: str = "") -> Body | None:
+        """A storage object by name."""
+        return self.storage.get(kind, {}).get(f"{namespace}/{name}")
+
+    @contextmanager
+    def without(self, uids: list[str], node: str) -> Iterator[None]:
+        """Some pods of a node are taken away, in the columns only hypothetically."""
+        kept, row = dict(self.placed), self.cluster.row(node)
+        gone = [pod for pod in self.cluster.pods_on(node) if pod.uid in uids]
+        with self.cluster.hypothetically(remove=gone, row=row):
+            self.placed = {uid: where for uid, where in kept.items() if uid not in uids or where[0] != node}
+            yield
+        self.placed = kept
+
+
+def _key(body: Body) -> str:
+    return f"{body['metadata'].get('namespace', '')}/{body['metadata']['name']}"
+
+
+def populate(world: StorageWorld, dice: StorageDice) -> None:
+    """Everything, in any order."""
+    for _ in range(dice.randint(5, 30)):
+        world.put(*dice.storage())
+    for name in NODES:
+        world.set_node(dice.zoned_node(name))
+    for uid in UIDS:
+        world.place(dice.pod_with_volumes(uid), dice.choice(NODES))
+
+
+def happen(world: StorageWorld, dice: StorageDice) -> None:
+    """Change one thing."""
+    match dice.randrange(8):
+        case 0 | 1 | 2:
+            world.put(*dice.storage())
+        case 3:
+            world.drop(*dice.storage())
+        case 4:
+            world.remove_pod(dice.choice(UIDS))
+        case 5:
+            world.remove_node(dice.choice(NODES))
+        case 6:
+            world.set_node(dice.zoned_node(dice.choice(NODES)))
+        case _:
+            world.place(dice.pod_with_volumes(dice.choice(UIDS)), dice.choice(NODES))
+
+
+#: What a plugin said: of the pod as a whole, before any node, and by node.
+Said = tuple[Status, dict[str, Status]]
+
+
+def said(plugin: Any, cluster: Cluster, pod: PodInfo) -> Said:
+    """The PreFilter's status, and why the plugin rejects a node, by name. Holds Filter and explain together."""
+    state, rows = CycleState(), cluster.rows()
+    status = plugin.pre_filter(state, pod, cluster).status
+    if not status.ok:
+        return status, {}
+    rejected = rows[~plugin.filter(state, pod, cluster, rows)]
+    explained = plugin.explain(state, pod, cluster, rejected) if len(rejected) else []
+    by_node = {str(cluster.names[row]): verdict for verdict, group in explained for row in group}
+    assert set(by_node) == {cluster.names[row] for row in rejected}
+    for row in rows:  # alone, a row is answered as it is among the others
+        [alone] = plugin.filter(state, pod, cluster, np.array([row], np.intp))
+        assert alone != (str(cluster.names[row]) in by_node)
+    return status, by_node
+
+
+#: Why the pod is refused as a whole (or ""), and by node; None where the plugin has nothing to say.
+Reading = Callable[[StorageWorld, Body], tuple[str, dict[str, str]] | None]
+
+
+def agree(kind: type[Any], reading: Reading, seed: int, steps: int = 25) -> None:
+    """Let things happen to a world: the plugin must always say what the scalar reading says."""
+    dice, world = StorageDice(seed), StorageWorld()
+    plugin = build(kind, world.cluster)
+    columns: dict[Hashable, list[bool]] = {}
+
+    def compare(pod: Body) -> None:
+        _compare(plugin, reading, world, pod)
+        _hold_to_fingerprint(plugin, world.cluster, info(pod), columns)
+
+    populate(world, dice)
+    for _ in range(steps):
+        happen(world, dice)
+        pod = dice.pod_with_volumes("0")
+        compare(pod)
+        node = dice.choice(NODES)
+        if node in world.nodes:
+            with world.without(dice.sample(UIDS, dice.randint(1, 4)), node):
+                compare(pod)
+            compare(pod)
+
+
+def _compare(plugin: Any, reading: Reading, world: StorageWorld, pod: Body) -> None:
+    expected = reading(world, pod)
+    status, by_node = said(plugin, world.cluster, info(pod))
+    if expected is None:
+        assert status.code is Code.SKIP or (status.ok and not by_node)
+        return
+    refusal, nodes = expected
+    assert status.message == refusal
+    assert {name: verdict.message for name, verdict in by_node.items()} == nodes
+
+
+def _hold_to_fingerprint(plugin: Any, cluster: Cluster, pod: PodInfo, columns: dict[Hashable, list[bool]]) -> None:
+    """Equal fingerprints promise equal columns, whatever happened in between."""
+    state = CycleState()
+    if plugin.pre_filter(state, pod, cluster).status.ok:
+        column = plugin.filter(state, pod, cluster, np.arange(cluster.size)).tolist()
+        assert columns.setdefault(plugin.fingerprint(state, cluster), column) == column
+
+
+# --- golden cases --------------------------------------------------------------------------------------------------------------
+
+
+def disagreements(kind: type[Any]) -> Iterator[str]:
+    """Where the plugin and kube-scheduler differ, over all golden cases, as far as it was asked there."""
+    order = list(DEFAULT_PLUGINS)
+    earlier = {*order[: order.index(kind.name)]}
+    for case in cases():
+        if case["expect"].get("error") or not setting(case, kind.name).filters:
+            continue
+        cluster = load(case["objects"])
+        pod = pod_in(case["objects"], case["namespace"], case["pod"])
+        status, by_node = said(build(kind, cluster), cluster, pod)
+        nodes = case["expect"]["nodes"]
+        refusing = {n.get("plugin") for n in nodes.values()} if case["expect"].get("preFilterMessage") else set()
+        if refusing and refusing <= earlier:
+            continue
+        if refusing:  # PreFilters of later plugins come after this one's, and no Filter ran
+            by_node = dict.fromkeys(nodes, status) if status.rejected else {}
+        elif status.rejected:
+            yield f"{case['id']}: refused: {status.message}"
+            continue
+        for name, wanted in nodes.items():
+            if wanted.get("plugin") not in earlier:
+                yield from _difference(case["id"], name, wanted, by_node.get(name), kind.name)
+
+
+def _difference(
+    case: str, node: str, wanted: Mapping[str, Any], found: Status | None, plugin: str
+) -> Iterator[str]:
+    expected = (wanted["code"], wanted["reasons"]) if wanted.get("plugin") == plugin else None
+    got = None if found is None else (found.code.value, list(found.reasons))
+    if got != expected:
+        yield f"{case} {node}: found {got}, expected {expected}"
