@@ -15,10 +15,14 @@ from placewright.plugins.nodeports import NodePorts
 from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
 from placewright.plugins.noderesources.fit import NodeResourcesFit
 from placewright.plugins.nodeunschedulable import NodeUnschedulable
+from placewright.plugins.nodevolumelimits import NodeVolumeLimits
 from placewright.plugins.podtopologyspread import PodTopologySpread
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.plugins.tainttoleration import TaintToleration
+from placewright.plugins.volumebinding import VolumeBinding
+from placewright.plugins.volumerestrictions import VolumeRestrictions
+from placewright.plugins.volumezone import VolumeZone
 
 
 def in_tree() -> Registry:
@@ -33,6 +37,10 @@ def in_tree() -> Registry:
             NodeAffinity,
             NodePorts,
             NodeResourcesFit,
+            VolumeRestrictions,
+            NodeVolumeLimits,
+            VolumeBinding,
+            VolumeZone,
             PodTopologySpread,
             InterPodAffinity,
             DynamicResources,
