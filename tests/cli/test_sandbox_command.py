@@ -93,7 +93,9 @@ async def test_a_real_sandbox_whose_store_does_not_start_is_one_line_and_exit_co
 
 async def test_a_real_sandbox_that_is_told_to_end_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
-    store = f'echo $$ > "{tmp_path}/pid"; kill -TERM $PPID; exec sleep 1000'
+    # In the middle of starting a program there is a moment at which nobody can end it; so the signal comes when that is over.
+    asleep = 'until [ "$(sed "s/.*) //" /proc/$PPID/stat | cut -c 1)" = S ]; do :; done'
+    store = f'echo $$ > "{tmp_path}/pid"; {asleep}; kill -TERM $PPID; exec sleep 1000'
     environ = {**os.environ, "KUBEBUILDER_ASSETS": programs(tmp_path, store), "TMPDIR": str(tmp_path / "tmp")}
     process = await asyncio.create_subprocess_exec(*REAL, stdout=PIPE, stderr=PIPE, env=environ)
     out, err = await process.communicate()

@@ -16,6 +16,8 @@ from placewright.framework.interface import CycleState, Diagnosis, PreFilterPlug
 from placewright.framework.status import SUCCESS, Code, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
+from placewright.profiles.arguments import read_args
+from placewright.profiles.problem import ProfileError
 from plugins.preempting import Scene, pod
 
 APP = {"matchLabels": {"app": "web"}}
@@ -342,7 +344,12 @@ def test_an_attempt_changes_nothing() -> None:
     ],
 )
 def test_arguments_out_of_range_are_named(percentage: int, absolute: int, wrong: list[str]) -> None:
-    assert [problem[0] for problem in DefaultPreemptionArgs(percentage, absolute).validate()] == wrong
+    given, found = {"minCandidateNodesPercentage": percentage, "minCandidateNodesAbsolute": absolute}, []
+    try:
+        read_args(DefaultPreemption, given)
+    except ProfileError as error:
+        found = [problem.path for problem in error.problems]
+    assert found == wrong
 
 
 def test_no_event_of_its_own_brings_a_pod_back() -> None:

@@ -17,7 +17,9 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
+from placewright.plugins.interpodaffinity import InterPodAffinity
+from placewright.profiles.arguments import read_args
+from placewright.profiles.problem import ProfileError
 
 UNMATCHED = "node(s) didn't match pod affinity rules"
 UNWANTED = "node(s) didn't match pod anti-affinity rules"
@@ -315,8 +317,9 @@ def test_equal_fingerprints_mean_equal_columns() -> None:
 
 @pytest.mark.parametrize("weight", [-1, 101])
 def test_a_weight_out_of_range_is_refused_by_path(weight: int) -> None:
-    args = msgspec.convert({"hardPodAffinityWeight": weight}, InterPodAffinityArgs)
-    assert args.validate() == [("hardPodAffinityWeight", str(weight), "0 to 100")]
+    with pytest.raises(ProfileError) as refused:
+        read_args(InterPodAffinity, {"hardPodAffinityWeight": weight})
+    assert refused.value.problems == (("hardPodAffinityWeight", str(weight), "0 to 100"),)
 
 
 # --- hints --------------------------------------------------------------------------------------------------------------------

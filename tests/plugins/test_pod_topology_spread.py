@@ -17,7 +17,9 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.podtopologyspread import PodTopologySpread, PodTopologySpreadArgs
+from placewright.plugins.podtopologyspread import PodTopologySpread
+from placewright.profiles.arguments import read_args
+from placewright.profiles.problem import ProfileError
 
 SKEW = "node(s) didn't match pod topology spread constraints"
 MISSING = f"{SKEW} (missing required label)"
@@ -324,7 +326,7 @@ def test_equal_fingerprints_mean_equal_columns_and_a_count_that_changes_nothing_
 @pytest.mark.parametrize(
     ("args", "path"),
     [
-        ({"defaultConstraints": [{"maxSkew": 1}]}, "defaultConstraints"),
+        ({"defaultConstraints": [{"topologyKey": "z"}]}, "defaultConstraints"),
         (
             {"defaultingType": "List", "defaultConstraints": [{"maxSkew": 0, "topologyKey": "z"}]},
             "defaultConstraints[0].maxSkew",
@@ -342,7 +344,9 @@ def test_equal_fingerprints_mean_equal_columns_and_a_count_that_changes_nothing_
     ],
 )
 def test_wrong_arguments_are_refused_by_path(args: Body, path: str) -> None:
-    assert [problem[0] for problem in msgspec.convert(args, PodTopologySpreadArgs).validate()] == [path]
+    with pytest.raises(ProfileError) as refused:
+        read_args(PodTopologySpread, args)
+    assert [problem.path for problem in refused.value.problems] == [path]
 
 
 # --- hints --------------------------------------------------------------------------------------------------------------------

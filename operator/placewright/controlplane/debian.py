@@ -226,21 +226,24 @@ class Build:
         program = shutil.which(command[0], path=self._machine.path)
         if program is None:
             raise self._failed(f"there is no {command[0]}")
-        with self._log.open("ab") as log, subprocess.Popen(  # noqa: S603 - no shell, and every word is ours
-            [program, *command[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            env=dict(environ),
-            pass_fds=[self._lock] if keep_lock else [],
-            # A group of its own, to be ended as a whole when we are interrupted.
-            start_new_session=True,
-        ) as process:
+        process = None
+        with self._log.open("ab") as log:
             try:
+                process = subprocess.Popen(  # noqa: S603 - no shell, and every word is ours
+                    [program, *command[1:]],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=folder,
+                    env=dict(environ),
+                    pass_fds=[self._lock] if keep_lock else [],
+                    # A group of its own, to be ended as a whole when we are interrupted.
+                    start_new_session=True,
+                )
                 code = process.wait()
             except BaseException:
-                _end_group(process)
+                if process is not None:
+                    _end_group(process)
                 raise
         if code != 0:
             raise self._failed(f"{' '.join([command[0], command[-1]])} ended with {code}")

@@ -81,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser, counts: Callable[[str], tuple[i
     """The options of `bench against`; `counts` reads numbers of nodes with commas between them."""
     default = "default: the one among the assets"
     parser.add_argument("--kube-scheduler", type=Path, metavar="PATH", help=f"the program to compare with ({default})")
-    parser.add_argument("--assets", type=Path, metavar="DIR", help=f"holds kube-apiserver and etcd (default: {VARIABLE}, or what `make e2e` built)")
+    parser.add_argument("--assets", type=Path, metavar="DIR", help=f"default: {VARIABLE}, or what `make e2e` built")
     parser.add_argument("--nodes", type=counts, default=(1000,), metavar="N,N,...", help="default: 1000")
     most = f"default: 3000, and never more than {PODS_A_NODE} a node"
     parser.add_argument("--pods", type=whole_number(2, _MOST_PODS), default=3000, help=most)
