@@ -53,6 +53,15 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
 
     added_affinity: kube.NodeAffinity | None = None
 
+    def validate(self) -> list[tuple[str, str, str]]:
+        """What an API server checks in a pod's affinity nobody has checked here: operators and their values."""
+        try:
+            _required_terms(self.added_affinity)
+            _compile_preferences(_preferred(self.added_affinity))
+        except SelectorError as error:
+            return [("addedAffinity", "a term that cannot be used", f"what a pod's affinity may hold: {error}")]
+        return []
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:

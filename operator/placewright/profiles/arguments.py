@@ -8,6 +8,7 @@ from typing import Any
 from placewright.api.bad_input import shown
 from placewright.api.profile import PluginConfig
 from placewright.framework.interface import Plugin
+from placewright.profiles.argumentschema import broken_constraints
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
 from placewright.profiles.strict import decode_strict
@@ -36,19 +37,31 @@ def resolve_args(
 
 def _args_of(plugin: type[Plugin], raw: Mapping[str, Any], path: str, problems: list[Problem]) -> object:
     """The plugin's arguments, or None when `problems` got a reason."""
+    try:
+        return read_args(plugin, raw)
+    except ProfileError as error:
+        problems.extend(problem.inside(path) for problem in error.problems)
+        return None
+
+
+def read_args(plugin: type[Plugin], raw: Mapping[str, Any]) -> object:
+    """The plugin's arguments from `args` of a document; raise `ProfileError`, with paths inside `args`, when anything is wrong.
+
+    What one field may be, the plugin's schema says too (`argument_schema`); rules across fields are the arguments' own `validate`.
+    """
     fields, misnamed = _without_type_meta(plugin.name, raw)
     if misnamed:
-        problems.append(misnamed.inside(path))
-        return None
+        raise ProfileError([misnamed])
     try:
         args: object = decode_strict(fields, plugin.Args)
-        wrong = [Problem(*triple) for triple in _validate(args)]
-    except ProfileError as error:
-        wrong = list(error.problems)
+        wrong = {problem.path: problem for problem in broken_constraints(args)}
+        for triple in _validate(args):
+            wrong.setdefault(triple[0], Problem(*triple))
     except ValueError as error:
-        wrong = [Problem("", shown(dict(fields)), f"something else: {error}")]
-    problems.extend(problem.inside(path) for problem in wrong)
-    return None if wrong else args
+        wrong = {"": Problem("", shown(dict(fields)), f"something else: {error}")}
+    if wrong:
+        raise ProfileError(wrong.values())
+    return args
 
 
 def _without_type_meta(name: str, raw: Mapping[str, Any]) -> tuple[dict[str, Any], Problem | None]:

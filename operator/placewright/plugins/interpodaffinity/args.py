@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
-#: (path inside args, what was found, what is allowed)
-Problem = tuple[str, str, str]
+from placewright.framework.constraints import within
+
 _MAX_WEIGHT: Final = 100
 
 
@@ -17,11 +17,5 @@ class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
     `ignore_preferred_terms_of_existing_pods` has an effect only for newcomers without preferred terms, as upstream.
     """
 
-    hard_pod_affinity_weight: int = 1
+    hard_pod_affinity_weight: Annotated[int, within(0, _MAX_WEIGHT)] = 1
     ignore_preferred_terms_of_existing_pods: bool = False
-
-    def validate(self) -> list[Problem]:
-        """The weight's range."""
-        if 0 <= self.hard_pod_affinity_weight <= _MAX_WEIGHT:
-            return []
-        return [("hardPodAffinityWeight", str(self.hard_pod_affinity_weight), f"0 to {_MAX_WEIGHT}")]

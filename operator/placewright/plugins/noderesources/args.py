@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from placewright.api.requests import CPU, MEMORY
+from placewright.framework.constraints import within, without
 
 #: (path inside args, what was found, what is allowed)
 Problem = tuple[str, str, str]
@@ -20,14 +21,20 @@ class ResourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A resource and how much it weighs in a score; 0 or absent counts as 1."""
 
     name: str
-    weight: int = 1
+    weight: Annotated[int, within(0, _MAX_WEIGHT)] = 1
+
+
+class BalancedResource(ResourceSpec, frozen=True, forbid_unknown_fields=True):
+    """A resource that takes part in a balance; all weigh the same."""
+
+    weight: Annotated[int, within(0, 1)] = 1
 
 
 class ShapePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One corner of a scoring function: utilisation in percent (0..100) to score (0..10)."""
 
-    utilization: int
-    score: int
+    utilization: Annotated[int, within(0, _MAX_UTILIZATION)]
+    score: Annotated[int, within(0, _MAX_SHAPE_SCORE)]
 
 
 class RequestedToCapacityRatio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,40 +59,22 @@ class NodeResourcesFitArgs(msgspec.Struct, frozen=True, rename="camel", forbid_u
     """Arguments of NodeResourcesFit."""
 
     ignored_resources: tuple[str, ...] = ()
-    ignored_resource_groups: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[Annotated[str, without("/", "a domain without '/'")], ...] = ()
     scoring_strategy: ScoringStrategy = ScoringStrategy()
 
     def validate(self) -> list[Problem]:
-        """What a schema cannot say: weights, shapes, groups without a slash."""
-        strategy = self.scoring_strategy
-        return [
-            *_weight_problems(strategy.resources, "scoringStrategy.resources"),
-            *_shape_problems(strategy),
-            *(
-                (f"ignoredResourceGroups[{i}]", repr(group), "a domain without '/'")
-                for i, group in enumerate(self.ignored_resource_groups)
-                if "/" in group
-            ),
-        ]
+        """A shape belongs to one type of strategy, and rises."""
+        return list(_shape_problems(self.scoring_strategy))
 
 
 class BalancedAllocationArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of NodeResourcesBalancedAllocation."""
 
-    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    resources: tuple[BalancedResource, ...] = (BalancedResource(CPU), BalancedResource(MEMORY))
 
     def validate(self) -> list[Problem]:
-        """Every weight is 1 and no resource is named twice."""
-        wrong = [
-            (f"resources[{i}].weight", str(spec.weight), "1") for i, spec in enumerate(self.resources) if spec.weight not in (0, 1)
-        ]
-        return [*wrong, *_duplicates(self.resources)]
-
-
-def _weight_problems(resources: Iterable[ResourceSpec], path: str) -> Iterator[Problem]:
-    for i, spec in enumerate(resources):
-        if not 0 <= spec.weight <= _MAX_WEIGHT:
-            yield f"{path}[{i}].weight", str(spec.weight), f"1 to {_MAX_WEIGHT}"
+        """No resource is named twice."""
+        return list(_duplicates(self.resources))
 
 
 def _duplicates(resources: Iterable[ResourceSpec]) -> Iterator[Problem]:
@@ -108,8 +97,6 @@ def _shape_problems(strategy: ScoringStrategy) -> Iterator[Problem]:
         return
     previous = -1
     for i, point in enumerate(ratio.shape):
-        if not previous < point.utilization <= _MAX_UTILIZATION:
+        if point.utilization <= previous:
             yield f"{path}.shape[{i}].utilization", str(point.utilization), f"rising values from 0 to {_MAX_UTILIZATION}"
-        if not 0 <= point.score <= _MAX_SHAPE_SCORE:
-            yield f"{path}.shape[{i}].score", str(point.score), f"0 to {_MAX_SHAPE_SCORE}"
         previous = point.utilization

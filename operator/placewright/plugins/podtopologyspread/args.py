@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from placewright.api.objects import TopologySpreadConstraint
+from placewright.api.objects import LabelSelector, TopologySpreadConstraint
+from placewright.framework.constraints import not_empty, nothing, one_of, within
 
 #: (path inside args, what was found, what is allowed)
 Problem = tuple[str, str, str]
@@ -23,10 +24,20 @@ SYSTEM_DEFAULTS: Final = (
 )
 
 
+class DefaultConstraint(TopologySpreadConstraint, frozen=True):
+    """A constraint for pods that bring none; which pods it counts follows from the pod."""
+
+    max_skew: Annotated[int, within(1)] = 1
+    topology_key: Annotated[str, not_empty("the key of a node label")] = ""
+    when_unsatisfiable: Annotated[str, one_of(HARD, SOFT)] = HARD
+    label_selector: Annotated[LabelSelector | None, nothing("none: it follows from the pod's Services and owner")] = None
+    min_domains: Annotated[int, within(1)] | None = None
+
+
 class PodTopologySpreadArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Constraints for pods that bring none: the system's, or a list."""
 
-    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    default_constraints: tuple[DefaultConstraint, ...] = ()
     defaulting_type: Literal["System", "List"] = "System"
 
     @property
@@ -40,7 +51,7 @@ class PodTopologySpreadArgs(msgspec.Struct, frozen=True, rename="camel", forbid_
         return SYSTEM_DEFAULTS if self.system else self.default_constraints
 
     def validate(self) -> list[Problem]:
-        """What a schema cannot say."""
+        """A list must be asked for, names no constraint twice, and counts domains only where it can hold a pod back."""
         if self.system and self.default_constraints:
             found = f"{len(self.default_constraints)} constraints"
             return [("defaultConstraints", found, "none, unless defaultingType is List")]
@@ -56,14 +67,6 @@ class PodTopologySpreadArgs(msgspec.Struct, frozen=True, rename="camel", forbid_
         return problems
 
 
-def _problems(path: str, constraint: TopologySpreadConstraint) -> Iterator[Problem]:
-    if constraint.max_skew <= 0:
-        yield f"{path}.maxSkew", str(constraint.max_skew), "1 or more"
-    if not constraint.topology_key:
-        yield f"{path}.topologyKey", "nothing", "the key of a node label"
-    if constraint.when_unsatisfiable not in (HARD, SOFT):
-        yield f"{path}.whenUnsatisfiable", repr(constraint.when_unsatisfiable), f"{HARD} or {SOFT}"
-    if constraint.label_selector is not None:
-        yield f"{path}.labelSelector", "a selector", "none: it follows from the pod's Services and owner"
-    if constraint.min_domains is not None and (constraint.min_domains <= 0 or constraint.when_unsatisfiable != HARD):
-        yield f"{path}.minDomains", str(constraint.min_domains), f"1 or more, with {HARD}"
+def _problems(path: str, constraint: DefaultConstraint) -> Iterator[Problem]:
+    if constraint.min_domains is not None and constraint.when_unsatisfiable != HARD:
+        yield f"{path}.minDomains", str(constraint.min_domains), f"nothing, unless whenUnsatisfiable is {HARD}"
