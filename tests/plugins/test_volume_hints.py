@@ -1,0 +1,142 @@
+"""Which events bring back a pod that VolumeRestrictions, NodeVolumeLimits or VolumeZone rejected, and which do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from pairwise import build
+from pairwise_worlds import Body, info
+from storage_worlds import BETA, EBS, GA, GCE
+from test_node_volume_limits import csi_node
+from test_volume_restrictions import claim, pod, uses
+
+from placewright.api.objects import Node
+from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.plugins.nodevolumelimits import NodeVolumeLimits
+from placewright.plugins.volumerestrictions import VolumeRestrictions
+from placewright.plugins.volumezone import VolumeZone
+
+GONE = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE)
+POD_ADDED = ClusterEvent(EventResource.ASSIGNED_POD, Action.ADD)
+NODE_ADDED = ClusterEvent(EventResource.NODE, Action.ADD)
+NODE_GONE = ClusterEvent(EventResource.NODE, Action.DELETE)
+LABELLED = ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_LABEL)
+CLAIM_ADDED = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
+CLAIM_CHANGED = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.UPDATE)
+VOLUME_ADDED = ClusterEvent(EventResource.PERSISTENT_VOLUME, Action.ADD)
+VOLUME_CHANGED = ClusterEvent(EventResource.PERSISTENT_VOLUME, Action.UPDATE)
+CLASS_ADDED = ClusterEvent(EventResource.STORAGE_CLASS, Action.ADD)
+CSI_ADDED = ClusterEvent(EventResource.CSI_NODE, Action.ADD)
+CSI_CHANGED = ClusterEvent(EventResource.CSI_NODE, Action.UPDATE)
+ATTACHED = ClusterEvent(EventResource.VOLUME_ATTACHMENT, Action.ADD)
+DETACHED = ClusterEvent(EventResource.VOLUME_ATTACHMENT, Action.DELETE)
+
+READS = {"gcePersistentDisk": {"pdName": "d", "readOnly": True}}
+WRITES = {"gcePersistentDisk": {"pdName": "d"}}
+EBS_DISK = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+PLAIN = {"configMap": {"name": "x"}}
+EPHEMERAL: Body = {"ephemeral": {}}
+NODE = msgspec.convert({"metadata": {"name": "n"}}, Node)
+
+
+def p(*volumes: Body, uid: str = "other", node: str = "n", namespace: str = "home") -> Any:
+    body = pod(uid, *volumes, node=node)
+    body["metadata"]["namespace"] = namespace
+    return info(body)
+
+
+def me(*volumes: Body) -> Any:
+    return p(*volumes, uid="me", node="")
+
+
+def a_claim(name: str, namespace: str = "home") -> PersistentVolumeClaim:
+    body = claim(name)
+    return msgspec.convert(body | {"metadata": body["metadata"] | {"namespace": namespace}}, PersistentVolumeClaim)
+
+
+def a_volume(**labels: str) -> PersistentVolume:
+    return msgspec.convert({"metadata": {"name": "v", "labels": labels}}, PersistentVolume)
+
+
+def a_class(mode: str | None) -> StorageClass:
+    return msgspec.convert({"metadata": {"name": "s"}, "volumeBindingMode": mode}, StorageClass)
+
+
+def drivers(**limits: int | None) -> CSINode:
+    return msgspec.convert(csi_node("n", **limits), CSINode)
+
+
+def an_attachment(attacher: str) -> VolumeAttachment:
+    return msgspec.convert({"metadata": {"name": "at"}, "spec": {"attacher": attacher}}, VolumeAttachment)
+
+
+CASES: Sequence[Any] = [
+    # (plugin, event, rejected pod, object before, object after, wakes)
+    (VolumeRestrictions, GONE, me(uses("c")), p(uses("c")), None, True),
+    (VolumeRestrictions, GONE, me(uses("c")), p(uses("d")), None, False),
+    (VolumeRestrictions, GONE, me(uses("c")), p(uses("c"), namespace="away"), None, False),
+    (VolumeRestrictions, GONE, me(READS), p(WRITES), None, True),
+    (VolumeRestrictions, GONE, me(READS), p(READS), None, False),
+    (VolumeRestrictions, GONE, me(READS), p(PLAIN), None, False),
+    (VolumeRestrictions, POD_ADDED, me(WRITES), None, p(WRITES), False),
+    (VolumeRestrictions, NODE_ADDED, me(uses("c")), None, NODE, True),
+    (VolumeRestrictions, LABELLED, me(uses("c")), NODE, NODE, False),
+    (VolumeRestrictions, CLAIM_ADDED, me(uses("c")), None, a_claim("c"), True),
+    (VolumeRestrictions, CLAIM_ADDED, me(uses("c")), None, a_claim("d"), False),
+    (VolumeRestrictions, CLAIM_ADDED, me(uses("c")), None, a_claim("c", "away"), False),
+    (VolumeRestrictions, CLAIM_CHANGED, me(uses("c")), a_claim("c"), a_claim("c"), False),
+    (NodeVolumeLimits, CSI_ADDED, me(uses("c")), None, drivers(), True),
+    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers(a=1), drivers(a=2), True),
+    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers(a=1), drivers(a=None), True),
+    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers(), drivers(a=1), True),
+    (NodeVolumeLimits, CSI_CHANGED, me(uses("c")), drivers(a=2, b=1), drivers(a=1, b=1), False),
+    (NodeVolumeLimits, GONE, me(uses("c")), p(uses("d")), None, True),
+    (NodeVolumeLimits, GONE, me(uses("c")), p(EPHEMERAL), None, True),
+    (NodeVolumeLimits, GONE, me(uses("c")), p(EBS_DISK), None, True),
+    (NodeVolumeLimits, GONE, me(uses("c")), p(uses("d"), node=""), None, False),
+    (NodeVolumeLimits, GONE, me(uses("c")), p(PLAIN, {"iscsi": {"iqn": "i"}}), None, False),
+    (NodeVolumeLimits, NODE_ADDED, me(uses("c")), None, NODE, False),
+    (NodeVolumeLimits, CLAIM_ADDED, me(uses("c")), None, a_claim("c"), True),
+    (NodeVolumeLimits, CLAIM_ADDED, me(EPHEMERAL), None, a_claim("me-v"), True),
+    (NodeVolumeLimits, CLAIM_ADDED, me(EPHEMERAL), None, a_claim("you-v"), False),
+    (NodeVolumeLimits, DETACHED, me(uses("c")), an_attachment("a"), None, True),
+    (NodeVolumeLimits, DETACHED, me(EBS_DISK), an_attachment(EBS), None, True),
+    (NodeVolumeLimits, DETACHED, me(EBS_DISK), an_attachment(GCE), None, False),
+    (NodeVolumeLimits, DETACHED, me(PLAIN), an_attachment(EBS), None, False),
+    (NodeVolumeLimits, ATTACHED, me(uses("c")), None, an_attachment("a"), False),
+    (VolumeZone, CLASS_ADDED, me(uses("c")), None, a_class("WaitForFirstConsumer"), True),
+    (VolumeZone, CLASS_ADDED, me(uses("c")), None, a_class("Immediate"), False),
+    (VolumeZone, CLASS_ADDED, me(uses("c")), None, a_class(None), False),
+    (VolumeZone, NODE_ADDED, me(uses("c")), None, NODE, True),
+    (VolumeZone, LABELLED, me(uses("c")), NODE, NODE, True),
+    (VolumeZone, NODE_GONE, me(uses("c")), NODE, None, False),
+    (VolumeZone, CLAIM_ADDED, me(uses("c")), None, a_claim("c"), True),
+    (VolumeZone, CLAIM_CHANGED, me(uses("c")), a_claim("c"), a_claim("c"), True),
+    (VolumeZone, CLAIM_CHANGED, me(uses("c")), a_claim("d"), a_claim("d"), False),
+    (VolumeZone, VOLUME_ADDED, me(uses("c")), None, a_volume(), True),
+    (VolumeZone, VOLUME_CHANGED, me(uses("c")), a_volume(**{GA: "z1"}), a_volume(**{GA: "z2"}), True),
+    (VolumeZone, VOLUME_CHANGED, me(uses("c")), a_volume(**{GA: "z1__z2"}), a_volume(**{GA: "z2__z1"}), False),
+    (VolumeZone, VOLUME_CHANGED, me(uses("c")), a_volume(**{BETA: "z"}), a_volume(**{BETA: "z", "x": "y"}), False),
+    (VolumeZone, GONE, me(uses("c")), p(uses("c")), None, False),
+]
+
+
+@pytest.mark.parametrize(("plugin", "event", "rejected", "old", "new", "wakes"), CASES)
+def test_an_event_wakes_the_pods_that_it_could_help_and_no_others(
+    plugin: type[Any], event: ClusterEvent, rejected: Any, old: Any, new: Any, wakes: bool
+) -> None:
+    asked = [known for known in build(plugin, Cluster()).events() if event.concerns(known.event)]
+    assert any(known.hint(rejected, old, new) is Hint.QUEUE for known in asked) is wakes
+
+
+@pytest.mark.parametrize("plugin", [VolumeRestrictions, NodeVolumeLimits, VolumeZone])
+def test_an_object_of_another_kind_helps_nobody(plugin: type[Any]) -> None:
+    hints = [known.hint for known in build(plugin, Cluster()).events() if known.event.resource is not EventResource.NODE]
+    conditional = [hint for hint in hints if hint.__name__ != "always"]
+    assert conditional
+    assert all(hint(me(uses("c")), object(), object()) is Hint.SKIP for hint in conditional)
