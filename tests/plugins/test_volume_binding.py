@@ -20,6 +20,8 @@ from placewright.plugins.volumebinding.args import VolumeBindingArgs
 from placewright.plugins.volumebinding.claims import PodClaims
 from placewright.plugins.volumebinding.finding import find_volumes
 from placewright.plugins.volumebinding.reach import Reach
+from placewright.profiles.arguments import read_args
+from placewright.profiles.problem import ProfileError
 from placewright.simulate.world import world_from
 from plugins.pairwise import build
 from plugins.volume_worlds import AFFINITY, COMPLETED, GONE, HOST, NO_VOLUME, ZONE, Judge, gibi, world
@@ -260,6 +262,7 @@ def test_a_single_row_is_answered_as_all_rows_are() -> None:
 
 def test_arguments_out_of_range_are_refused_with_the_path() -> None:
     shape = [{"utilization": 50, "score": 11}, {"utilization": 50, "score": 0}]
-    args = convert({"bindTimeoutSeconds": -1, "shape": shape}, VolumeBindingArgs)
-    assert [path for path, *_ in args.validate()] == ["bindTimeoutSeconds", "shape[0].score", "shape[1].utilization"]
-    assert not VolumeBindingArgs().validate()
+    with pytest.raises(ProfileError) as refused:
+        read_args(VolumeBinding, {"bindTimeoutSeconds": -1, "shape": shape})
+    assert [problem.path for problem in refused.value.problems] == ["bindTimeoutSeconds", "shape[0].score", "shape[1].utilization"]
+    assert read_args(VolumeBinding, {}) == VolumeBindingArgs()

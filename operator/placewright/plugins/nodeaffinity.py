@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from placewright.api import objects as kube
-from placewright.api.objects import Node, NodeName, PreferredSchedulingTerm
+from placewright.api.objects import Node, NodeName, NodeSelectorTerm, PreferredSchedulingTerm
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import (
     EVERYTHING,
@@ -54,13 +54,14 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
     added_affinity: kube.NodeAffinity | None = None
 
     def validate(self) -> list[tuple[str, str, str]]:
-        """What an API server checks in a pod's affinity nobody has checked here: operators and their values."""
-        try:
-            _required_terms(self.added_affinity)
-            _compile_preferences(_preferred(self.added_affinity))
-        except SelectorError as error:
-            return [("addedAffinity", "a term that cannot be used", f"what a pod's affinity may hold: {error}")]
-        return []
+        """What an API server checks in a pod's affinity nobody has checked here: operators, and how many values they take."""
+        problems = []
+        for path, term in _terms_by_path(self.added_affinity or kube.NodeAffinity()):
+            try:
+                compile_node_term(term)
+            except SelectorError as error:
+                problems.append((f"addedAffinity.{path}", "a term that matches nothing", f"what a pod's affinity may hold: {error}"))
+        return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,14 @@ def _demand(pod: PodInfo) -> Demand:
 def _required_terms(affinity: kube.NodeAffinity | None) -> tuple[NodeTerm, ...] | None:
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     return None if required is None else compile_node_selector(required)
+
+
+def _terms_by_path(affinity: kube.NodeAffinity) -> Iterator[tuple[str, NodeSelectorTerm]]:
+    required = affinity.required_during_scheduling_ignored_during_execution or kube.NodeSelector()
+    for i, term in enumerate(required.node_selector_terms or ()):
+        yield f"requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{i}]", term
+    for i, preference in enumerate(_preferred(affinity)):
+        yield f"preferredDuringSchedulingIgnoredDuringExecution[{i}].preference", preference.preference
 
 
 def _preferred(affinity: kube.NodeAffinity | None) -> Iterable[PreferredSchedulingTerm]:

@@ -133,7 +133,7 @@ def _default(field: inspect.Field) -> Any:
 def _plain_default(field: inspect.Field) -> Any:
     """The default as JSON; None where it is nothing."""
     default = _default(field)
-    return None if default is None else msgspec.to_builtins(default, enc_hook=str)
+    return None if default is None else msgspec.json.decode(msgspec.json.encode(default, enc_hook=str))
 
 
 def _of(kind: inspect.Type) -> Schema:

@@ -108,7 +108,7 @@ def _problem_of(message: str, document: Any, kind: inspect.Type) -> Problem:
     path, inner = _locate(kind, steps)
     found = shown(_at(document, steps))
     if missing := _MISSING.match(text):
-        return Problem(_join(path, missing[1]), "nothing", "a value: the field is required")
+        return Problem(_join(path, _spelled(inner, missing[1])), "nothing", "a value: the field is required")
     if text.startswith("Invalid enum value"):
         return Problem(path, found, _members(inner))
     if wrong := _WRONG_TYPE.match(text):
@@ -129,6 +129,14 @@ def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Ty
             field = next(field for field in kind.fields if field.encode_name == step)
             path, kind = _join(path, wire_name(kind, field)), field.type
     return path, kind
+
+
+def _spelled(kind: inspect.Type, name: str) -> str:
+    """A field's name as the document spells it."""
+    kind = _alternative(kind, {})
+    if not isinstance(kind, (inspect.StructType, inspect.DataclassType)):
+        return name
+    return next((wire_name(kind, field) for field in kind.fields if field.encode_name == name), name)
 
 
 def _members(kind: inspect.Type) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated
 
 import msgspec
 
+from placewright.framework.constraints import within
 from placewright.plugins.noderesources.args import ShapePoint
 
 #: (path inside args, what was found, what is allowed)
 Problem = tuple[str, str, str]
-_MAX_UTILIZATION: Final = 100
-_MAX_SHAPE_SCORE: Final = 10
 
 
 class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -21,17 +20,12 @@ class VolumeBindingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkn
     StorageCapacityScoring. Here it needs nothing.
     """
 
-    bind_timeout_seconds: int = 600
+    bind_timeout_seconds: Annotated[int, within(0)] = 600
     shape: tuple[ShapePoint, ...] | None = None
 
     def validate(self) -> list[Problem]:
-        """The timeout's sign, and the shape's corners."""
-        problems: list[Problem] = []
-        if self.bind_timeout_seconds < 0:
-            problems.append(("bindTimeoutSeconds", str(self.bind_timeout_seconds), "0 or more"))
-        if self.shape is not None:
-            problems.extend(_shape_problems(self.shape))
-        return problems
+        """A shape has corners, and they rise."""
+        return [] if self.shape is None else _shape_problems(self.shape)
 
 
 def _shape_problems(shape: tuple[ShapePoint, ...]) -> list[Problem]:
@@ -40,11 +34,7 @@ def _shape_problems(shape: tuple[ShapePoint, ...]) -> list[Problem]:
     problems: list[Problem] = []
     before = -1
     for i, point in enumerate(shape):
-        if not 0 <= point.utilization <= _MAX_UTILIZATION:
-            problems.append((f"shape[{i}].utilization", str(point.utilization), f"0 to {_MAX_UTILIZATION}"))
-        elif point.utilization <= before:
+        if point.utilization <= before:
             problems.append((f"shape[{i}].utilization", str(point.utilization), "more than the point before"))
-        if not 0 <= point.score <= _MAX_SHAPE_SCORE:
-            problems.append((f"shape[{i}].score", str(point.score), f"0 to {_MAX_SHAPE_SCORE}"))
         before = point.utilization
     return problems
