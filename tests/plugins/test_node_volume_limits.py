@@ -13,6 +13,7 @@ from pairwise_worlds import Body, info
 from storage_worlds import BETA, EBS, GA, GCE, StorageWorld, agree, disagreements, said
 from test_volume_restrictions import pod, uses
 
+from placewright.cluster.journal import Log
 from placewright.framework.status import Code
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits
 
@@ -211,6 +212,20 @@ def test_pods_that_are_taken_away_for_a_trial_leave_room_until_they_are_put_back
     with world.without(["1"], "n0"):
         assert rejected(world, uses("c1"), uses("c2"), plugin=plugin) == []
     assert rejected(world, uses("c1"), uses("c2"), plugin=plugin) == [FULL]
+
+
+def test_a_plugin_that_was_not_asked_for_too_long_counts_everything_anew(world: StorageWorld) -> None:
+    world.cluster.objects.storage.claims.changes = Log(keep=1)
+    plugin = build(NodeVolumeLimits, world.cluster)
+    assert rejected(world, uses("c1"), plugin=plugin) == []
+    world.put("StorageClass", {"metadata": {"name": "wait"}, "provisioner": "a"})
+    unbound = {"metadata": {"name": "late", "namespace": "home"}, "spec": {"storageClassName": "wait"}}
+    world.place(pod("2", uses("late")), "n0")
+    assert rejected(world, uses("c1"), plugin=plugin) == []
+    world.put("PersistentVolumeClaim", unbound)
+    for number in range(4):
+        bind(world, f"c{number}", f"v{number}")
+    assert rejected(world, uses("c1"), plugin=plugin) == [FULL]
 
 
 def test_a_pod_without_volumes_asks_no_column(world: StorageWorld) -> None:

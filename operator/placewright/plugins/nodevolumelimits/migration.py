@@ -1,7 +1,7 @@
 """In-tree volumes that CSI drivers have taken over: which driver, and under which handle it knows the volume.
 
-A source: the CSI translation library of Kubernetes. Since every release that still runs has finished this migration for the plugins here,
-it is taken as done on every node that has a CSINode; other nodes have no limits anyway.
+After the CSI translation library of Kubernetes. kube-scheduler takes the migration of these plugins as done on every node that has a
+CSINode, whatever its annotation says; nodes without one have no limits anyway.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class TranslationError(ValueError):
 
 def is_migratable(volume: Volume) -> bool:
     """True for a volume of a pod that names an in-tree disk or share that a CSI driver serves today."""
-    return (
-        _has_a_limit(volume) or volume.azure_file is not None or volume.vsphere_volume is not None
-    )
+    return _has_a_limit(volume) or volume.azure_file is not None or volume.vsphere_volume is not None
 
 
 def from_pod(volume: Volume) -> Migrated | None:
