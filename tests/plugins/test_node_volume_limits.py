@@ -224,7 +224,7 @@ def test_a_plugin_that_was_not_asked_for_too_long_counts_everything_anew(world: 
     assert rejected(world, uses("c1"), plugin=plugin) == []
     world.put("PersistentVolumeClaim", unbound)
     for number in range(4):
-        bind(world, f"c{number}", f"v{number}")
+        world.put("PersistentVolumeClaim", {"metadata": {"name": f"other{number}", "namespace": "home"}, "spec": {}})
     assert rejected(world, uses("c1"), plugin=plugin) == [FULL]
 
 
