@@ -97,3 +97,51 @@ def test_a_class_has_its_fields_without_a_spec_around_them() -> None:
     body = {"metadata": {"name": "c"}, "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": topologies}
     (term,) = convert(body, StorageClass).allowed_topologies or ()
     assert [(each.key, each.values) for each in term.match_label_expressions or ()] == [("zone", ("a", "b"))]
+
+
+# --- assuming --------------------------------------------------------------------------------------------------------------------
+
+
+def at(version: str, phase: str = "Available", storage_class: str = "fast") -> PersistentVolume:
+    body = {"metadata": {"name": "a", "resourceVersion": version}, "spec": {"storageClassName": storage_class}, "status": {"phase": phase}}
+    return convert(body, PersistentVolume)
+
+
+def test_what_is_assumed_stands_in_the_place_of_what_is_shown_until_it_is_taken_back() -> None:
+    volumes = ClusterObjects().storage.volumes
+    volumes.put(at("1"))
+    before = volumes.version
+    volumes.assume(at("1", "assumed"))
+    assert volumes.version > before
+    assert (volumes.get("a"), volumes.shown("a"), list(volumes.where("fast"))) == (at("1", "assumed"), at("1"), [at("1", "assumed")])
+    volumes.assume(at("1", "assumed again"))
+    assert volumes.shown("a") == at("1")
+    before = volumes.version
+    volumes.restore(at("1"))
+    assert volumes.version > before
+    assert (volumes.get("a"), volumes.shown("a"), list(volumes.where("fast"))) == (at("1"), at("1"), [at("1")])
+    before = volumes.version
+    volumes.restore(at("1"))
+    assert volumes.version == before
+
+
+def test_the_same_shown_again_leaves_an_assumption_and_something_newer_ends_it() -> None:
+    volumes = ClusterObjects().storage.volumes
+    volumes.put(at("1"))
+    volumes.assume(at("1", "assumed"))
+    assert volumes.put(at("1")) == at("1")
+    assert volumes.get("a") == at("1", "assumed")
+    assert volumes.put(at("2")) == at("1")
+    assert (volumes.get("a"), volumes.shown("a"), list(volumes.where("fast"))) == (at("2"), at("2"), [at("2")])
+    volumes.restore(at("1"))
+    assert volumes.get("a") == at("2")
+
+
+def test_what_is_gone_is_gone_also_where_it_was_assumed_to_be_otherwise() -> None:
+    volumes = ClusterObjects().storage.volumes
+    volumes.put(at("1"))
+    volumes.assume(at("1", "assumed"))
+    assert volumes.remove(at("1")) == at("1")
+    assert (volumes.get("a"), volumes.shown("a"), list(volumes.where("fast")), len(volumes)) == (None, None, [], 0)
+    volumes.assume(at("1", "assumed"))
+    assert volumes.get("a") is None

@@ -58,6 +58,8 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
         assert victim not in stage.views.pods
         await stage.until_active(await stage.edit_profile(weights={"NodeResourcesFit": 2}))
     rarely = {
+        ("", "persistentvolumes", "patch"),  # claims that wait for their pod's node
+        ("", "persistentvolumeclaims", "patch"),
         ("", "pods", "get"),  # after a Binding without a clear answer
         ("events.k8s.io", "events", "patch"),  # when the same is said again, half a minute later
     }

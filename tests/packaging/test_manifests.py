@@ -81,6 +81,8 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
         ("pods/binding", "create"),
         ("pods/status", "patch"),
         ("pods", "delete"),
+        ("persistentvolumes", "patch"),
+        ("persistentvolumeclaims", "patch"),
         ("events", "create"),
         ("events", "patch"),
         (f"{PLURAL}/status", "patch"),

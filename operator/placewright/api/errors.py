@@ -20,3 +20,7 @@ class BindError(Exception):
 
 class EvictError(Exception):
     """A victim of preemption could not be removed; it still runs."""
+
+
+class VolumeError(Exception):
+    """A volume or a claim could not be written to, or waiting for it makes no sense any more."""

@@ -32,23 +32,32 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 class Table(Generic[O]):
     """The objects of one kind by name, or by `namespace/name`.
 
+    What we are about to write may be assumed: it then stands in the place of what the API server shows, until that shows something newer,
+    or the assumption is taken back.
+
     Attributes:
         version: grows with every change; a fingerprint for columns that read this kind.
         changes: the keys of what changed, for readers that keep something per object.
     """
 
-    __slots__ = ("_index", "_indexed_by", "_items", "changes", "version")
+    __slots__ = ("_index", "_indexed_by", "_items", "_shown", "changes", "version")
 
     def __init__(self, indexed_by: Callable[[O], str] | None = None) -> None:
         self.version = 0
         self.changes: Log[str] = Log()
         self._items: dict[str, O] = {}
+        #: What the API server shows of objects that are assumed to be otherwise.
+        self._shown: dict[str, O] = {}
         self._indexed_by = indexed_by
         self._index: dict[str, dict[str, O]] = {}
 
     def get(self, name: str, namespace: str = "") -> O | None:
-        """The object of that name, or None."""
+        """The object of that name, as it is assumed to be, or None."""
         return self._items.get(f"{namespace}/{name}" if namespace else name)
+
+    def shown(self, name: str, namespace: str = "") -> O | None:
+        """The object of that name as the API server showed it last, or None."""
+        return self._shown.get(f"{namespace}/{name}" if namespace else name) or self.get(name, namespace)
 
     def values(self) -> Iterable[O]:
         """All of them."""
@@ -59,27 +68,55 @@ class Table(Generic[O]):
         return self._index.get(index, _NOTHING).values()
 
     def put(self, item: O) -> O | None:
-        """Add or replace; returns what was known before."""
+        """The API server shows this: add or replace; returns what it showed before. Nothing newer leaves an assumption as it is."""
         key = key_of(item.metadata)
+        shown = self._shown.pop(key, None)
+        if shown is None:
+            return self._set(key, item)
+        if shown.metadata.resource_version == item.metadata.resource_version:
+            self._shown[key] = item
+        else:
+            self._set(key, item)
+        return shown
+
+    def remove(self, item: O) -> O | None:
+        """Take away; returns what the API server showed, or None."""
+        key = key_of(item.metadata)
+        shown = self._shown.pop(key, None)
+        old = self._items.pop(key, None)
+        if old is not None:
+            self._unfile(key, old)
+            self._changed(key)
+        return shown or old
+
+    def assume(self, item: O) -> None:
+        """Take the object to be like this from now on; one that is not there is left out."""
+        key = key_of(item.metadata)
+        old = self._items.get(key)
+        if old is not None:
+            self._shown.setdefault(key, old)
+            self._set(key, item)
+
+    def restore(self, item: O) -> None:
+        """Take the object to be as the API server shows it; fine when nothing is assumed about it."""
+        key = key_of(item.metadata)
+        shown = self._shown.pop(key, None)
+        if shown is not None:
+            self._set(key, shown)
+
+    def _set(self, key: str, item: O) -> O | None:
         old = self._items.get(key)
         if old is not None:
             self._unfile(key, old)
         self._items[key] = item
         if self._indexed_by is not None:
             self._index.setdefault(self._indexed_by(item), {})[key] = item
-        self.version += 1
-        self.changes.append(key)
+        self._changed(key)
         return old
 
-    def remove(self, item: O) -> O | None:
-        """Take away; returns what was known, or None."""
-        key = key_of(item.metadata)
-        old = self._items.pop(key, None)
-        if old is not None:
-            self._unfile(key, old)
-            self.version += 1
-            self.changes.append(key)
-        return old
+    def _changed(self, key: str) -> None:
+        self.version += 1
+        self.changes.append(key)
 
     def __len__(self) -> int:
         return len(self._items)

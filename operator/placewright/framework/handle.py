@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from placewright.api.pods import PodInfo
+from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.interface import Binder, Plugin, RowChecks, Rows, WaitingForPermit
+from placewright.framework.interface import (
+    Binder,
+    Plugin,
+    RowChecks,
+    Rows,
+    Seconds,
+    VolumeError,
+    VolumeWriter,
+    WaitingForPermit,
+)
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import Nominations
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status
 
 
+class NoVolumeWriter:
+    """For evaluations outside a running scheduler: it refuses."""
+
+    async def bind(self, volume: PersistentVolume) -> PersistentVolume:
+        """There is nothing to write to."""
+        raise VolumeError(f"persistentvolume {volume.metadata.name} cannot be bound: there is no API server")
+
+    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """There is nothing to write to."""
+        raise VolumeError(f"persistentvolumeclaim {claim.metadata.name} cannot be provisioned: there is no API server")
+
+    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
+        """Nothing will happen: it is so, or it is not."""
+        return done()
+
+
 class ProfileHandle:
     """The `Handle` of one profile's plugins."""
 
-    def __init__(self, cluster: Cluster, binder: Binder, nominations: Nominations, waiting: Iterable[WaitingForPermit]) -> None:
+    def __init__(
+        self, cluster: Cluster, binder: Binder, nominations: Nominations, waiting: Iterable[WaitingForPermit], volumes: VolumeWriter
+    ) -> None:
         self._cluster = cluster
         self._waiting = waiting
         self._binder = binder
+        self._volumes = volumes
         self._nominations = nominations
         self._evaluator: Evaluator | None = None
 
@@ -33,6 +62,11 @@ class ProfileHandle:
     def binder(self) -> Binder:
         """Where bindings go."""
         return self._binder
+
+    @property
+    def volumes(self) -> VolumeWriter:
+        """Where it is written which claim gets which volume."""
+        return self._volumes
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting."""
@@ -63,6 +97,7 @@ def build_evaluator(
     binder: Binder,
     nominations: Nominations,
     waiting: Iterable[WaitingForPermit] = (),
+    volumes: VolumeWriter = NoVolumeWriter(),  # noqa: B008 - it has no state
 ) -> Evaluator:
     """One profile generation, ready to evaluate pods. `waiting` is read anew whenever a plugin asks."""
-    return ProfileHandle(cluster, binder, nominations, waiting).evaluator(profile, registry)
+    return ProfileHandle(cluster, binder, nominations, waiting, volumes).evaluator(profile, registry)

@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.errors import BindError
+from placewright.api.errors import BindError, VolumeError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import EventInterest
 from placewright.framework.status import SKIP, SUCCESS, Code, Status
@@ -155,6 +156,10 @@ class Handle(Protocol):
     def binder(self) -> Binder:
         """Where bindings go."""
 
+    @property
+    def volumes(self) -> VolumeWriter:
+        """Where it is written which claim gets which volume."""
+
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting, of all profiles; to be allowed or rejected by those plugins."""
 
@@ -192,6 +197,19 @@ class Binder(Protocol):
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """Write the Binding; raise `BindError` when it did not happen or was refused."""
+
+
+class VolumeWriter(Protocol):
+    """The port through which a claim gets its volume. All methods raise `VolumeError`."""
+
+    async def bind(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write the volume's `claimRef` and annotations, if the volume still is at its resourceVersion; what it is now."""
+
+    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Write the claim's annotation with the node, if the claim still is at its resourceVersion; what it is now."""
+
+    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
+        """Look again and again; True once `done` says so, False when that did not happen in time. What `done` raises passes through."""
 
 
 class Plugin:
@@ -417,5 +435,7 @@ __all__ = [
     "ScorePlugin",
     "Seconds",
     "Status",
+    "VolumeError",
+    "VolumeWriter",
     "WaitingForPermit",
 ]  # fmt: skip

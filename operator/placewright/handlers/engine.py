@@ -32,6 +32,7 @@ from placewright.kube.profiles import ProfileEvents
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.retry import Backoff, until_answered
 from placewright.kube.status import HttpStatusWriter
+from placewright.kube.volumes import HttpVolumeWriter
 from placewright.leadership.peering import Leadership, ensure_peering
 from placewright.leadership.replica import Replica, make_replica
 from placewright.plugins.catalog import in_tree
@@ -78,6 +79,7 @@ class Engine:
         self.options = options
         self._registry: Registry = in_tree().extended(installed_plugins())
         self._binder = HttpBinder(self.client, lambda: self.leadership.active)
+        self._volumes = HttpVolumeWriter(self.client, lambda: self.leadership.active)
         self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped)
         self._deciding: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -176,7 +178,7 @@ class Engine:
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
-        return build_evaluator(profile, self._registry, self.cluster, self._binder, nominator, waiting)
+        return build_evaluator(profile, self._registry, self.cluster, self._binder, nominator, waiting, self._volumes)
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         active = self._live.by_scheduler_name(scheduler_name)

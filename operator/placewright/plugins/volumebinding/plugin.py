@@ -1,7 +1,7 @@
-"""VolumeBinding. Implements PreFilter, Filter, Reserve.
+"""VolumeBinding. Implements PreFilter, Filter, Reserve, PreBind.
 
 A pod's claims must be bound to volumes that its node can reach; those that wait for their first consumer must find a volume there, or
-have one made.
+have one made: that is assumed in Reserve, so that the next pod sees it, and written in PreBind.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from placewright.api.errors import VolumeError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -20,6 +21,7 @@ from placewright.framework.interface import (
     CycleState,
     FilterPlugin,
     Handle,
+    PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,
     Reads,
@@ -27,18 +29,20 @@ from placewright.framework.interface import (
     ReservePlugin,
     Rows,
 )
-from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable
+from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable
 from placewright.plugins.volumebinding.args import VolumeBindingArgs
 from placewright.plugins.volumebinding.claims import PodClaims, claims_of
 from placewright.plugins.volumebinding.finding import REASONS, Findings, find_volumes
 from placewright.plugins.volumebinding.hints import EVENTS
 from placewright.plugins.volumebinding.reach import Reach
+from placewright.plugins.volumebinding.reserving import Reserved, all_bound, assume, naming_claim, naming_node, restore
 
 NAME: Final = "VolumeBinding"
-NOT_WRITTEN: Final = "pod has unbound PersistentVolumeClaims that wait for its node, which this version of placewright does not bind"
+_RESERVED: Final = f"{NAME}/reserved"
+TIMED_OUT: Final = "context deadline exceeded"
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin):
+class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin):
     """Keeps pods to nodes that reach their volumes."""
 
     name = NAME
@@ -86,12 +90,46 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin):
         return self._last[1]
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
-        """Refuse a pod whose claims would have to be written to: nothing here does that yet."""
-        claims = state.data.get(NAME)
-        return unresolvable(NOT_WRITTEN) if isinstance(claims, PodClaims) and claims.to_bind else SUCCESS
+        """Let what the pod's claims take on this node be taken, for pods that come after it."""
+        cluster = self.handle.cluster
+        claims, row = state.data.get(NAME), cluster.row(node)
+        if row is None or not isinstance(claims, PodClaims) or not claims.to_bind:
+            return SUCCESS
+        findings = self._find(state, cluster)
+        bindings = [(naming_claim(volume, claim), claim) for claim, volume in findings.bindings(row)]
+        provisions = [naming_node(claim, node) for claim in findings.to_provision(row)]
+        state.write(_RESERVED, assume(bindings, provisions, cluster.objects.storage))
+        return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Nothing was taken."""
+        """Give back what is not written, or not shown yet: where it is written, the API server will show it."""
+        reserved = state.data.pop(_RESERVED, None)
+        if isinstance(reserved, Reserved):
+            restore(reserved, self.handle.cluster.objects.storage)
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Write, and wait until every claim has its volume."""
+        reserved = state.data.get(_RESERVED)
+        if not isinstance(reserved, Reserved):
+            return SUCCESS
+        try:
+            written = await self._write(reserved)
+            done = await self.handle.volumes.until(lambda: self._bound(written, node), self.args.bind_timeout_seconds)
+        except VolumeError as problem:
+            return error(f"binding volumes: {problem}")
+        return SUCCESS if done else error(f"binding volumes: {TIMED_OUT}")
+
+    async def _write(self, reserved: Reserved) -> Reserved:
+        """Write in turn; what was written stays written when the next fails, as upstream, and is found again at the next try."""
+        bindings = [(await self.handle.volumes.bind(volume), claim) for volume, claim in reserved.bindings]
+        return Reserved(tuple(bindings), tuple([await self.handle.volumes.select_node(claim) for claim in reserved.provisions]))
+
+    def _bound(self, written: Reserved, node: NodeName) -> bool:
+        cluster = self.handle.cluster
+        row = cluster.row(node)
+        if row is None:
+            raise VolumeError(f'failed to get node "{node}": node "{node}" not found')
+        return all_bound(written, cluster.node(row), cluster.objects.storage)
 
     def events(self) -> Sequence[EventInterest]:
         """Claims of the pod's, volumes, classes, nodes, and room in storage."""
