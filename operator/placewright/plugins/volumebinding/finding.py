@@ -141,9 +141,7 @@ def _provisionable(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn
 def _roomy(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn:
     """True where the driver has room for the volume, or does not say how much it has."""
     storage = cluster.objects.storage
-    storage_class = storage.classes.get(demand.storage_class)
-    driver = storage.csi_drivers.get(storage_class.provisioner) if storage_class is not None else None
-    if not demand.sized or driver is None or not driver.spec.storage_capacity:
+    if not demand.sized or not counting_driver(demand, cluster):
         return np.ones(cluster.size, np.bool_)
     roomy = np.zeros(cluster.size, np.bool_)
     for capacity in storage.capacities.where(demand.storage_class):
@@ -151,6 +149,14 @@ def _roomy(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn:
         if limit is not None and limit >= demand.size:
             roomy[reach.selected(cluster, capacity.node_topology)] = True
     return roomy
+
+
+def counting_driver(demand: Demand, cluster: Cluster) -> bool:
+    """Whether volumes of the claim's class are made by a driver that says how much room it has."""
+    storage = cluster.objects.storage
+    storage_class = storage.classes.get(demand.storage_class)
+    driver = storage.csi_drivers.get(storage_class.provisioner) if storage_class is not None else None
+    return driver is not None and bool(driver.spec.storage_capacity)
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:

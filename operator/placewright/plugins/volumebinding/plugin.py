@@ -1,4 +1,4 @@
-"""VolumeBinding. Implements PreFilter, Filter, Reserve, PreBind.
+"""VolumeBinding. Implements PreFilter, Filter, PreScore, Score, Reserve, PreBind.
 
 A pod's claims must be bound to volumes that its node can reach; those that wait for their first consumer must find a volume there, or
 have one made: that is assumed in Reserve, so that the next pod sees it, and written in PreBind.
@@ -21,13 +21,16 @@ from placewright.framework.interface import (
     CycleState,
     FilterPlugin,
     Handle,
+    IntColumn,
     PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,
+    PreScorePlugin,
     Reads,
     Rejection,
     ReservePlugin,
     Rows,
+    ScorePlugin,
 )
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable
 from placewright.plugins.volumebinding.args import VolumeBindingArgs
@@ -36,13 +39,14 @@ from placewright.plugins.volumebinding.finding import REASONS, Findings, find_vo
 from placewright.plugins.volumebinding.hints import EVENTS
 from placewright.plugins.volumebinding.reach import Reach
 from placewright.plugins.volumebinding.reserving import Reserved, all_bound, assume, naming_claim, naming_node, restore
+from placewright.plugins.volumebinding.scoring import fullness_scores
 
 NAME: Final = "VolumeBinding"
 _RESERVED: Final = f"{NAME}/reserved"
 TIMED_OUT: Final = "context deadline exceeded"
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
     """Keeps pods to nodes that reach their volumes."""
 
     name = NAME
@@ -88,6 +92,16 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin)
         if self._last is None or self._last[0] != fingerprint:
             self._last = (fingerprint, find_volumes(state.read(NAME, PodClaims), cluster, self._reach))
         return self._last[1]
+
+    def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
+        """Skip where the profile gives no shape, and pods whose claims take nothing new."""
+        claims = state.data.get(NAME)
+        return SUCCESS if self.args.shape and isinstance(claims, PodClaims) and claims.to_bind else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """By how full the storage would get."""
+        scores: IntColumn = fullness_scores(self._find(state, cluster), self.args.shape or (), cluster, self._reach)[rows]
+        return scores
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Let what the pod's claims take on this node be taken, for pods that come after it."""
