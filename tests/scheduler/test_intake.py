@@ -4,6 +4,10 @@ import asyncio
 
 import pytest
 
+from placewright.api.decode import convert
+from placewright.api.objects import Namespace, ObjectMeta, Pod
+from placewright.api.pods import PodInfo
+from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.framework.events import ClusterEvent
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place
@@ -206,3 +210,37 @@ async def test_a_node_with_an_unreadable_quantity_keeps_its_last_state_and_costs
     assert "node a keeps its last known state: status.allocatable" in caplog.text
     world.pods(pod("web").requests(cpu="4"))
     assert await world.attempt() is True
+
+
+# --- volumes and what belongs to them -------------------------------------------------------------------------------------------------
+
+
+def volume(version: str, phase: str = "Available") -> PersistentVolume:
+    return convert({"metadata": {"name": "disk", "resourceVersion": version}, "status": {"phase": phase}}, PersistentVolume)
+
+
+def test_every_change_of_a_volume_is_told_once(world: World, moved: list[str]) -> None:
+    for news in (volume("1"), volume("1"), volume("2", "Bound")):
+        world.intake.cluster_object(news)
+    world.intake.cluster_object_gone(volume("2", "Bound"))
+    world.intake.cluster_object_gone(volume("2", "Bound"))
+    assert moved == ["PersistentVolumeAdd", "PersistentVolumeUpdate", "PersistentVolumeDelete"]
+
+
+def test_kinds_that_no_plugin_waits_for_move_nobody(world: World, moved: list[str]) -> None:
+    world.intake.cluster_object(Namespace(metadata=ObjectMeta(name="default")))
+    world.intake.cluster_object_gone(Namespace(metadata=ObjectMeta(name="default")))
+    assert moved == []
+
+
+def test_a_pod_that_waits_for_its_claim_is_tried_again_when_the_claim_comes(world: World) -> None:
+    body = {"metadata": {"name": "data", "namespace": "default", "resourceVersion": "1"}}
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    meta = {"name": "web", "namespace": "default", "uid": "uid-web"}
+    world.intake.unscheduled_pod(PodInfo(convert({"metadata": meta, "spec": {"volumes": volumes}}, Pod)))
+    assert world.decide() is None
+    assert world.place("web") is Place.UNSCHEDULABLE
+    world.intake.cluster_object(convert(body | {"metadata": body["metadata"] | {"name": "other"}}, PersistentVolumeClaim))
+    assert world.place("web") is Place.UNSCHEDULABLE
+    world.intake.cluster_object(convert(body, PersistentVolumeClaim))
+    assert world.place("web") is not Place.UNSCHEDULABLE
