@@ -134,6 +134,20 @@ async def test_a_nomination_is_left_cleared_or_set(office: Office) -> None:
     assert [body["status"] for body in office.patches] == [{"nominatedNodeName": None}, {"nominatedNodeName": "node-8"}]
 
 
+async def test_a_nomination_is_cleared_alone_or_with_what_is_to_be_said_anyway(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    writer = office.writer()
+    alone, beside = pod(uid="u-1", conditions=[SAID], nominatedNodeName="node-7"), pod("other", uid="u-2", nominatedNodeName="node-7")
+    writer.nomination_cleared(alone)
+    unschedulable(writer, beside, "node-8", "no room")
+    writer.nomination_cleared(beside)
+    writer.start()
+    await writer.close()
+    first, second = (body["status"] for body in office.patches)
+    assert first == {"nominatedNodeName": None}
+    assert second["nominatedNodeName"] is None and second["conditions"][0]["message"] == "no room"
+
+
 async def test_only_the_latest_verdict_about_a_pod_is_written_and_keeps_a_nomination_that_waits(office: Office) -> None:
     office.api.on(STATUS, OK)
     writer = office.writer()

@@ -12,6 +12,7 @@ import pytest
 from placewright.api.decode import convert
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
+from placewright.api.storage import StorageClass
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
@@ -176,7 +177,9 @@ def test_a_volume_that_cannot_be_read_serves_nobody_and_harms_nobody() -> None:
 
 
 def test_a_class_without_a_binding_mode_breaks_the_cycle() -> None:
-    found = judged([web("data"), static_class(volumeBindingMode=None), claim("data")])
+    cluster, pod = opened([web("data"), claim("data"), node("n1")])
+    cluster.objects.put(convert({"metadata": {"name": "static"}}, StorageClass))  # no API server would show it like this
+    found = answers(build(VolumeBinding, cluster), cluster, pod)
     assert isinstance(found, Status)
     assert (found.code, found.message) == (Code.ERROR, 'VolumeBindingMode not set for StorageClass "static"')
 

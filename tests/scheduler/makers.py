@@ -152,6 +152,7 @@ class RecordingPorts:
     Attributes:
         events: (pod name, type, reason, action, note).
         statuses: (pod name, reason, message, nominated node).
+        cleared: pods whose nomination was to be cleared.
         evicted: (victim, preemptor, node).
         bound: (pod name, uid, node, decision), also of Bindings whose answer is an error.
         answers: what `bind` raises for a pod, once; a future instead of an exception is awaited first.
@@ -160,6 +161,7 @@ class RecordingPorts:
     def __init__(self) -> None:
         self.events: list[tuple[str, EventType, str, str, str]] = []
         self.statuses: list[tuple[str, str, str, str | None]] = []
+        self.cleared: list[str] = []
         self.evicted: list[tuple[str, str, str]] = []
         self.bound: list[tuple[str, str, str, Decision | None]] = []
         self.answers: dict[str, Exception | asyncio.Future[None]] = {}
@@ -169,6 +171,9 @@ class RecordingPorts:
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         self.statuses.append((pod.name, reason, message, nominated_node))
+
+    def nomination_cleared(self, pod: PodInfo) -> None:
+        self.cleared.append(pod.name)
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
         self.evicted.append((victim.name, preemptor.name, node))

@@ -74,7 +74,7 @@ async def test_victims_are_evicted_in_the_preemptors_name() -> None:
     assert world.queue.nominator.node_of("uid-vip") == "a"
 
 
-async def test_a_victim_that_could_not_be_evicted_is_logged_and_the_pod_waits_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_victim_that_was_not_evicted_is_logged_and_the_pod_is_tried_after_its_backoff(caplog: pytest.LogCaptureFixture) -> None:
     low = pod("low").requests(cpu="4").on("a")
     world = World(room_maker("a", low.info())).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
 
@@ -85,7 +85,7 @@ async def test_a_victim_that_could_not_be_evicted_is_logged_and_the_pod_waits_on
     world.decide()
     await world.scheduler.drain()
     assert "the budget forbids it" in caplog.text
-    assert world.place("vip") is Place.UNSCHEDULABLE
+    assert world.place("vip") is Place.BACKOFF
 
 
 async def test_nobody_is_evicted_for_a_pod_that_is_gone() -> None:

@@ -72,6 +72,10 @@ class ProfileHandle:
         """Placed pods that Permit plugins keep waiting."""
         return self._waiting
 
+    def making_room_for(self, pod: PodInfo) -> bool:
+        """Whether victims of this pod are being evicted right now."""
+        return pod.uid in self._nominations.making_room_for
+
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """`Handle.check_row`; raise `RuntimeError` when a plugin asks in its constructor."""
         if self._evaluator is None:

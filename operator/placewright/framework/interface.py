@@ -163,6 +163,9 @@ class Handle(Protocol):
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting, of all profiles; to be allowed or rejected by those plugins."""
 
+    def making_room_for(self, pod: PodInfo) -> bool:
+        """Whether victims of this pod are being evicted right now."""
+
     def check_row(self, pod: PodInfo, row: int) -> Status:
         """Run the profile's PreFilter and Filter on one row as the columns stand now (see `Cluster.hypothetically`).
 

@@ -5,7 +5,7 @@ Unlike an evaluation this keeps no column: what is looked at may be hypothetical
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from itertools import takewhile
 from typing import Protocol
 
@@ -30,6 +30,10 @@ class Nominations(Protocol):
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
         """Pods nominated to this node."""
 
+    @property
+    def making_room_for(self) -> Container[str]:
+        """Uids of pods whose victims are being evicted."""
+
 
 class NoNominations:
     """For evaluations outside a running scheduler."""
@@ -39,6 +43,11 @@ class NoNominations:
         return ()
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
+        """None."""
+        return ()
+
+    @property
+    def making_room_for(self) -> Container[str]:
         """None."""
         return ()
 

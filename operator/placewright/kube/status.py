@@ -26,6 +26,8 @@ POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
 _LONGEST_MESSAGE: Final = 32_768
 _REMEMBERED: Final = 10_000
+#: Instead of a reason: what the condition says is not to be changed.
+_AS_IT_IS: Final = ""
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +101,14 @@ class HttpStatusWriter:
         self._idle.clear()
         self._changed.set()
 
+    def nomination_cleared(self, pod: PodInfo) -> None:
+        """Queue the end of the pod's nomination, beside what is to be said anyway; returns at once."""
+        waiting = self._waiting.get(pod.key)
+        if waiting is not None and waiting.pod.uid == pod.uid:
+            self._waiting[pod.key] = replace(waiting, nominated=NodeName(""))
+        else:
+            self.pod_unscheduled(pod, _AS_IT_IS, "", NodeName(""))
+
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds."""
         if self._workers:
@@ -155,9 +165,8 @@ class HttpStatusWriter:
     def _patch(self, verdict: _Verdict) -> dict[str, Any] | None:
         """The status part of the patch, or None when the pod says all that already."""
         condition, nominated = self._current(verdict.pod)
-        wanted = self._condition(verdict, condition)
         changes: dict[str, Any] = {}
-        if wanted != condition:
+        if verdict.reason != _AS_IT_IS and (wanted := self._condition(verdict, condition)) != condition:
             changes["conditions"] = [_as_json(wanted)]
         if verdict.nominated is not None and verdict.nominated != nominated:
             changes["nominatedNodeName"] = verdict.nominated or None

@@ -12,11 +12,16 @@ _NONE: Final[Mapping[str, PodInfo]] = {}
 
 
 class Nominator:
-    """Which pods are nominated to which node. A pod is nominated to at most one."""
+    """Which pods are nominated to which node. A pod is nominated to at most one.
 
-    __slots__ = ("_nodes", "_pods")
+    Attributes:
+        making_room_for: uids of pods whose victims are being evicted right now; they are not to be tried before that is done.
+    """
+
+    __slots__ = ("_nodes", "_pods", "making_room_for")
 
     def __init__(self) -> None:
+        self.making_room_for: set[str] = set()
         self._pods: dict[NodeName, dict[str, PodInfo]] = {}
         self._nodes: dict[str, NodeName] = {}
 

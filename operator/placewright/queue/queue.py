@@ -231,6 +231,12 @@ class SchedulingQueue:
                 if lane.served and pod.uid not in lane.active:
                     self._requeue(lane, queued, Requeue.IMMEDIATELY, FORCE_ACTIVATE.label)
 
+    def retry(self, uid: str) -> None:
+        """Try this pod again once its backoff is over; one that is active, in flight or unknown is left alone."""
+        queued = self._pods.get(uid)
+        if queued is not None and self.locate(uid) in (Place.UNSCHEDULABLE, Place.GATED):
+            self._requeue(self._lane(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label)
+
     def flush_backoff(self) -> int:
         """Make pods active whose backoff is over; their number. To be called at every whole second of the clock."""
         now = self._clock()

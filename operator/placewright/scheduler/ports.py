@@ -36,6 +36,9 @@ class StatusWriter(Protocol):
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Queue the condition PodScheduled=False; `nominated_node` None leaves the nomination, "" clears it."""
 
+    def nomination_cleared(self, pod: PodInfo) -> None:
+        """Queue the end of a nomination; the condition stays."""
+
 
 class Evictor(Protocol):
     """Removes preemption's victims."""

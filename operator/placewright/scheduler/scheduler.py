@@ -24,6 +24,7 @@ from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle,
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import skip_deleting
 from placewright.scheduler.ports import AlwaysLead, Clock, EventRecorder, Evictor, Lead, StatusWriter
+from placewright.scheduler.preempting import Preemption
 from placewright.scheduler.waiting import WaitingPods
 
 _logger = logging.getLogger(__name__)
@@ -81,9 +82,9 @@ class Scheduler:
         self.waiting = WaitingPods(clock)
         self._profiles = profiles
         self._cycle = cycle
-        self._evictor = ports.evictor
         self._clock = clock
         self._lead = lead
+        self._preemption = Preemption(queue, self.waiting, ports.evictor, ports.events, ports.status)
         self._failures = FailureHandler(queue, ports.events, ports.status, lead)
         self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -153,8 +154,7 @@ class Scheduler:
         self.counts.unschedulable += not failure.internal
         pod = self._failures.handle(queued, failure)
         if pod is not None and failure.victims and failure.nominated_node:
-            for victim in failure.victims:
-                self._spawn(self._evictor.evict(victim, pod, failure.nominated_node))
+            self._spawn(self._preemption.make_room(pod, failure.nominated_node, failure.victims))
 
     async def _bind(self, queued: QueuedPod, placement: Placement) -> bool:
         bound = await self.binding.run(queued, placement)

@@ -69,6 +69,9 @@ class Nothing:
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Nobody reads conditions here."""
 
+    def nomination_cleared(self, pod: PodInfo) -> None:
+        """Nor nominations."""
+
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
         """Nobody is evicted here."""
 

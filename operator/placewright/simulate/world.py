@@ -14,6 +14,7 @@ from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
+from placewright.api.storage import PersistentVolume, StorageClass, VolumePhase
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import KINDS, ClusterObject
 from placewright.framework.evaluation import Evaluator
@@ -46,7 +47,7 @@ class World:
             elif kind == "Pod":
                 self._add_pod(PodInfo(_identified(convert(manifest, Pod))))
             elif isinstance(kind, str) and kind in _OTHER_KINDS:
-                self.cluster.objects.put(convert(manifest, _OTHER_KINDS[kind]))
+                self.cluster.objects.put(_admitted(convert(manifest, _OTHER_KINDS[kind])))
         except (DecodeError, QuantityError) as problem:
             raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
 
@@ -66,6 +67,15 @@ def _identified(pod: Pod) -> Pod:
         return pod
     namespace = meta.namespace or "default"
     return replace(pod, metadata=replace(meta, namespace=namespace, uid=meta.uid or f"{namespace}/{meta.name}"))
+
+
+def _admitted(item: ClusterObject) -> ClusterObject:
+    """What an API server and its controllers add to volumes and classes that people write."""
+    if isinstance(item, PersistentVolume) and not item.status.phase:
+        return replace(item, status=VolumePhase(phase="Available" if item.spec.claim_ref is None else "Bound"))
+    if isinstance(item, StorageClass) and item.volume_binding_mode is None:
+        return replace(item, volume_binding_mode="Immediate")
+    return item
 
 
 def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> World:

@@ -1,4 +1,4 @@
-"""The plugin DefaultPreemption. Implements PostFilter."""
+"""The plugin DefaultPreemption. Implements PreEnqueue and PostFilter."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
-from placewright.framework.interface import CycleState, Diagnosis, Handle, PostFilterPlugin, PostFilterResult
-from placewright.framework.status import SUCCESS, error, unschedulable
+from placewright.framework.interface import (
+    CycleState,
+    Diagnosis,
+    Handle,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+)
+from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
 from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
@@ -24,7 +31,7 @@ NAME: Final = "DefaultPreemption"
 NOWHERE: Final = NodeName("")
 
 
-class DefaultPreemption(PostFilterPlugin):
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """Finds the node where the fewest and least important pods would have to leave.
 
     Attributes:
@@ -37,6 +44,12 @@ class DefaultPreemption(PostFilterPlugin):
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self.rng = random.Random(0)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """A pod is not tried again before its victims have been told to leave: it could choose others."""
+        if self.handle.making_room_for(pod):
+            return unresolvable("waiting for the preemption for this pod to be finished")
+        return SUCCESS
 
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
         """SUCCESS with a node and its victims, most important first; else UNSCHEDULABLE with why no eviction helps.

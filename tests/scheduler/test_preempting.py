@@ -1,0 +1,132 @@
+"""What happens between the choice of victims and their preemptor's next attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.queue.queued import Place
+from placewright.scheduler.ports import EventType
+
+from .makers import World, node, pod
+
+
+class SlowEvictor:
+    """Evicts when it is told to, victim by victim; what is not told yet waits."""
+
+    def __init__(self, world: World) -> None:
+        self.begun: list[str] = []
+        self.may: dict[str, asyncio.Event] = {}
+        self.came = asyncio.Event()
+        world.ports.evict = self.evict  # type: ignore[method-assign]
+
+    async def evict(self, victim: PodInfo, preemptor: PodInfo, on: NodeName) -> None:
+        self.begun.append(victim.name)
+        self.came.set()
+        await self.may.setdefault(victim.name, asyncio.Event()).wait()
+
+    def let_go(self, name: str) -> None:
+        self.may.setdefault(name, asyncio.Event()).set()
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                self.came.clear()
+                await self.came.wait()
+
+
+def crowded() -> World:
+    """Three small pods fill a node, and somebody important wants all of it."""
+    low = [pod(f"low-{n}").requests(cpu="1").on("a").priority(n) for n in range(3)]
+    world = World().nodes(node("a").offers(cpu="3")).pods(*low)
+    return world.pods(pod("vip").requests(cpu="3").priority(100))
+
+
+def left(world: World, name: str) -> None:
+    world.intake.assigned_pod_gone(f"uid-{name}")
+
+
+async def test_the_last_victim_goes_when_all_others_were_told() -> None:
+    world = crowded()
+    evictor = SlowEvictor(world)
+    assert world.decide() is None
+    await evictor.until(lambda: len(evictor.begun) == 2)
+    assert sorted(evictor.begun) == ["low-1", "low-2"], "the most important first, the least important last"
+    for name in list(evictor.begun):
+        evictor.let_go(name)
+    await evictor.until(lambda: len(evictor.begun) == 3)
+    evictor.let_go("low-0")
+    await world.scheduler.drain()
+    assert sorted(name for name, _, reason, _, _ in world.ports.events if reason == "Preempted") == ["low-0", "low-1", "low-2"]
+
+
+async def test_a_victims_end_does_not_bring_the_pod_back_before_all_were_told() -> None:
+    world = crowded()
+    evictor = SlowEvictor(world)
+    world.decide()
+    await evictor.until(lambda: len(evictor.begun) == 2)
+    left(world, "low-2")
+    assert world.place("vip") is Place.GATED
+    assert world.queue.pop() is None
+    for name in ("low-0", "low-1", "low-2"):
+        evictor.let_go(name)
+    await world.scheduler.drain()
+    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE), "there is no event left that would lift the gate"
+    left(world, "low-1")
+    left(world, "low-0")
+    world.now += 10
+    world.queue.flush_backoff()
+    assert await world.attempt(), "it gets the room that was made"
+
+
+async def test_the_end_of_the_last_victim_brings_the_pod_back() -> None:
+    world = crowded()
+    world.decide()
+    await world.scheduler.drain()
+    assert world.place("vip") is Place.UNSCHEDULABLE
+    for name in ("low-2", "low-1", "low-0"):
+        left(world, name)
+    world.now += 10
+    world.queue.flush_backoff()
+    assert await world.attempt()
+
+
+async def test_lower_nominations_on_the_node_end_and_equal_ones_stay() -> None:
+    world = crowded()
+    world.pods(pod("lower").requests(cpu="9").priority(50), pod("equal").priority(100))
+    for name in ("lower", "equal"):
+        queued = world.queue.get(f"uid-{name}")
+        assert queued is not None
+        world.queue.nominate(queued.pod, NodeName("a"))
+    world.decide()
+    await world.scheduler.drain()
+    assert world.ports.cleared == ["lower"]
+    assert world.queue.nominator.node_of("uid-lower") is None
+    assert world.queue.nominator.node_of("uid-equal") == "a"
+    assert world.queue.nominator.node_of("uid-vip") == "a"
+
+
+async def test_a_victim_is_told_by_whom_it_had_to_go() -> None:
+    world = crowded()
+    world.decide()
+    await world.scheduler.drain()
+    notes = {event for event in world.ports.events if event[2] == "Preempted"}
+    assert ("low-0", EventType.NORMAL, "Preempted", "Preempting", "Preempted by pod uid-vip on node a") in notes
+    assert len(notes) == 3
+
+
+async def test_after_a_refusal_the_pod_is_not_gated_and_comes_back_by_itself() -> None:
+    world = crowded()
+
+    async def refuse(*_: object) -> None:
+        raise RuntimeError("no")
+
+    world.ports.evict = refuse  # type: ignore[assignment]
+    world.decide()
+    await world.scheduler.drain()
+    assert world.place("vip") is Place.BACKOFF
+    assert not world.queue.nominator.making_room_for
+    assert not [event for event in world.ports.events if event[2] == "Preempted"]
