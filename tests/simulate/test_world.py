@@ -72,3 +72,16 @@ async def test_nothing_is_bound_where_there_is_no_api_server() -> None:
     world = world_from([pod("x")], "f")
     with pytest.raises(BindError, match="default/x cannot be bound to n: there is no API server"):
         await NoBinder().bind(world.pending["default/x"], NodeName("n"), {})
+
+
+def test_volumes_and_classes_as_people_write_them_get_what_a_cluster_would_add() -> None:
+    bodies: list[dict[str, Any]] = [
+        {"kind": "PersistentVolume", "metadata": {"name": "free"}},
+        {"kind": "PersistentVolume", "metadata": {"name": "taken"}, "spec": {"claimRef": {"name": "c", "namespace": "default"}}},
+        {"kind": "PersistentVolume", "metadata": {"name": "old"}, "status": {"phase": "Released"}},
+        {"kind": "StorageClass", "metadata": {"name": "s"}, "provisioner": "p"},
+        {"kind": "StorageClass", "metadata": {"name": "w"}, "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"},
+    ]
+    storage = world_from(bodies, "f").cluster.objects.storage
+    assert {v.metadata.name: v.status.phase for v in storage.volumes.values()} == {"free": "Available", "taken": "Bound", "old": "Released"}
+    assert {c.metadata.name: c.volume_binding_mode for c in storage.classes.values()} == {"s": "Immediate", "w": "WaitForFirstConsumer"}
