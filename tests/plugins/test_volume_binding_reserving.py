@@ -159,6 +159,15 @@ def test_of_two_pods_that_share_a_claim_the_second_gives_back_nothing_of_the_fir
         assert it.fits("web")[1] == {"n1"}
 
 
+def test_a_pod_that_gives_up_late_leaves_alone_what_another_pod_has_assumed_since() -> None:
+    it = desk(volume("a", "n1"))
+    late = it.reserve("web", N1)
+    it.show(volume("a", "n1", 11))  # somebody freed it again
+    it.reserve("other", N1)
+    it.plugin.unreserve(late, it.pods["default/web"], N1)
+    assert it.fits("web")[1] == set()
+
+
 async def test_a_static_volume_is_told_its_claim_and_the_pod_goes_on_once_the_claim_has_it() -> None:
     it = desk(volume("a", "n1"))
     state = it.reserve("web", N1)

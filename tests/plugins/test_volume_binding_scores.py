@@ -87,5 +87,11 @@ def test_where_a_volume_exists_room_for_others_does_not_count() -> None:
     assert scored(FULLER, *objects, volume("x", "4Gi", "made", "a")) == {"a": 50, "b": 20}
 
 
+def test_beside_a_volume_that_exists_claims_to_be_provisioned_do_not_count() -> None:
+    objects = [COUNTER, storage_class("made", "counter"), claim("one", "2Gi", "made"), claim("two", "3Gi", "made")]
+    objects += [room("a", "20Gi"), room("b", "20Gi"), volume("x", "4Gi", "made", "a")]
+    assert scored(FULLER, *objects) == {"a": 50, "b": 25}
+
+
 def test_drivers_that_do_not_count_say_nothing() -> None:
     assert scored(EMPTIER, storage_class("made", "maker"), claim("one", "2Gi", "made"), room("a", "10Gi")) == {"a": 0, "b": 0}
