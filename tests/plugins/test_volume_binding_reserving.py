@@ -257,6 +257,17 @@ async def test_what_vanishes_while_the_pod_waits_is_said() -> None:
         assert "binding volumes: failed to check binding: could not find v1.PersistentVolume" in (await it.pre_bind(state, N1)).message
 
 
+async def test_a_pod_that_is_gone_does_not_wait_on() -> None:
+    it = desk(volume("a", "n1"))
+    state = it.reserve("web", N1)
+
+    def pod_goes() -> None:
+        state.abandoned = True
+
+    it.writer.controller = [pod_goes, lambda: pytest.fail("the pod is gone, and still somebody looks")]
+    assert (await it.pre_bind(state, N1)).message == "binding volumes: pod does not exist any more"
+
+
 async def test_a_refused_write_rolls_back_and_frees_the_volume() -> None:
     it = desk(volume("a", "n1"))
     it.writer.refusal = "409 Conflict"

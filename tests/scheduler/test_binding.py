@@ -8,7 +8,7 @@ import pytest
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.interface import CycleState, PermitPlugin, PermitResult
+from placewright.framework.interface import CycleState, PermitPlugin, PermitResult, PreBindPlugin
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place
@@ -290,6 +290,30 @@ async def test_a_deleted_waiting_pod_lets_go_of_everything() -> None:
     assert taken_back(world)
     assert len(world.queue) == 0
     assert world.ports.events == [], "nobody reads about a pod that is gone"
+
+
+class Patient(PreBindPlugin):
+    """Waits for something that does not come, for as long as the pod is there."""
+
+    name = "Patient"
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        while not state.abandoned:  # noqa: ASYNC110 - a flag is all that a plugin is told by
+            await asyncio.sleep(0)
+        return error("gone")
+
+
+async def test_a_pod_deleted_while_it_is_prepared_lets_go_of_everything() -> None:
+    world = World(Patient).nodes(node("a")).pods(pod("web").requests(cpu="1"))
+    binding = asyncio.ensure_future(world.attempt())
+    await settled()
+    assert world.node_of("web") == "a"
+    world.intake.unscheduled_pod_gone(pod("web").info())
+    async with asyncio.timeout(5):
+        assert await binding is False
+    assert (world.node_of("web"), world.place("web"), world.requested_cpu("a")) == (None, None, 0)
+    check_invariants(world.queue)
+    world.intake.unscheduled_pod_gone(pod("web").info())  # nobody is under way any more
 
 
 # --- nobody knows ------------------------------------------------------------------------------------------------------------------

@@ -68,6 +68,8 @@ class CycleState:
     skip_score: set[str] = field(default_factory=set)
     #: Pods to be moved to the active queue once this pod has been placed.
     activate: dict[str, PodInfo] = field(default_factory=dict)
+    #: True once the pod is gone while it is being bound: a PreBind plugin that waits for something may stop.
+    abandoned: bool = False
 
     def read(self, key: str, kind: type[T]) -> T:
         """The value that was written under this key; `KeyError` when the plugin's earlier step did not run."""

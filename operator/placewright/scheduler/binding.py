@@ -43,10 +43,13 @@ class BindingCycle:
     unresolved: dict[str, tuple[QueuedPod, Placement]] = field(default_factory=dict)
     #: Uids on their way to a node whose name belongs to another pod by now: what their Binding is answered is not about them.
     given_up: set[str] = field(default_factory=set)
+    #: Placements whose binding runs, by uid.
+    under_way: dict[str, Placement] = field(default_factory=dict)
 
     async def run(self, queued: QueuedPod, placement: Placement) -> bool:
         """Bind, or roll back and requeue; True when the pod is bound. Never raises for what a plugin or the API server does."""
         unknown = False
+        self.under_way[queued.uid] = placement
         try:
             status = await self._bind(placement)
         except BindError as problem:
@@ -54,6 +57,8 @@ class BindingCycle:
         except Exception as problem:
             _logger.exception("binding pod %s to node %s broke", placement.pod.key, placement.node)
             status = error(f"{type(problem).__name__}: {problem}")
+        finally:
+            self.under_way.pop(queued.uid, None)
         if queued.uid in self.given_up:
             self.given_up.discard(queued.uid)
             self._replaced(queued, placement)
@@ -92,6 +97,12 @@ class BindingCycle:
             self._replaced(*unresolved)
         elif self.queue.flights.get(uid) is not None:
             self.given_up.add(uid)
+
+    def abandon(self, uid: str) -> None:
+        """The pod is gone: let plugins that still wait for something stop; pods that are not being bound are no error."""
+        placement = self.under_way.get(uid)
+        if placement is not None:
+            placement.state.abandoned = True
 
     def _confirmed_on(self, uid: str) -> NodeName | None:
         known = self.cluster.placement(uid)

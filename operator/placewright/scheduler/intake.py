@@ -98,6 +98,7 @@ class Intake:
         waiting = self._binding.waiting.get(uid)
         if waiting is not None:
             waiting.reject("", "removed")
+        self._binding.abandon(uid)
 
     # --- pods on nodes ---------------------------------------------------------------------------------------------------------
 

@@ -128,7 +128,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             return SUCCESS
         try:
             written = await self._write(reserved)
-            done = await self.handle.volumes.until(lambda: self._bound(written, node), self.args.bind_timeout_seconds)
+            done = await self.handle.volumes.until(lambda: self._bound(state, written, node), self.args.bind_timeout_seconds)
         except VolumeError as problem:
             return error(f"binding volumes: {problem}")
         return SUCCESS if done else error(f"binding volumes: {TIMED_OUT}")
@@ -138,7 +138,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         bindings = [(await self.handle.volumes.bind(volume), claim) for volume, claim in reserved.bindings]
         return Reserved(tuple(bindings), tuple([await self.handle.volumes.select_node(claim) for claim in reserved.provisions]))
 
-    def _bound(self, written: Reserved, node: NodeName) -> bool:
+    def _bound(self, state: CycleState, written: Reserved, node: NodeName) -> bool:
+        if state.abandoned:
+            raise VolumeError("pod does not exist any more")
         cluster = self.handle.cluster
         row = cluster.row(node)
         if row is None:
