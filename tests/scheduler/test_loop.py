@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from placewright.framework.interface import PermitResult
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.interface import CycleState, PermitResult, PreBindPlugin
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.queue.queued import Place
 from placewright.scheduler import scheduler as module
@@ -133,6 +135,27 @@ async def test_pods_that_wait_for_permission_do_not_keep_others_from_being_place
         for waiting in world.scheduler.waiting:
             waiting.allow("Gang")
         await until(lambda: world.scheduler.counts.bound == 6)
+
+
+async def test_pods_that_wait_for_their_volumes_do_not_keep_others_from_being_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BINDING", 2)
+    made = asyncio.Event()
+
+    class Provisioner(PreBindPlugin):
+        name = "Provisioner"
+
+        async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+            if pod.name != "plain":
+                await made.wait()
+            return SUCCESS
+
+    claiming = [pod(f"web-{number}").priority(1) for number in range(4)]
+    world = World(Provisioner).nodes(node("a")).pods(*claiming, pod("plain"))
+    async with running(world):
+        await until(lambda: world.scheduler.counts.bound == 1)
+        assert [name for name, *_ in world.ports.bound] == ["plain"]
+        made.set()
+        await until(lambda: world.scheduler.counts.bound == 5)
 
 
 async def test_others_get_their_turn_between_slices() -> None:

@@ -5,6 +5,7 @@ Many run at once. While one runs, its pod is in flight in the queue and assumed 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 from typing import Final
@@ -43,6 +44,10 @@ class BindingCycle:
     unresolved: dict[str, tuple[QueuedPod, Placement]] = field(default_factory=dict)
     #: Uids on their way to a node whose name belongs to another pod by now: what their Binding is answered is not about them.
     given_up: set[str] = field(default_factory=set)
+    #: Uids of pods in PreBind: they may wait for minutes, for a volume that is being made, and ask nothing of the API server meanwhile.
+    preparing: set[str] = field(default_factory=set)
+    #: Set whenever a pod ends its binding, or begins to prepare it: others may have room to begin theirs.
+    room: asyncio.Event = field(default_factory=asyncio.Event)
     #: Placements whose binding runs, by uid.
     under_way: dict[str, Placement] = field(default_factory=dict)
 
@@ -132,10 +137,19 @@ class BindingCycle:
         pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
         status = await self.waiting.decided(pod)
         if status.ok:
-            status = await runtime.run_pre_bind(state, pod, node)
+            status = await self._prepare(placement)
         if status.ok:
             status = await runtime.run_bind(state, pod, node, decision_annotations(placement))
         return status
+
+    async def _prepare(self, placement: Placement) -> Status:
+        pod = placement.pod
+        self.preparing.add(pod.uid)
+        self.room.set()
+        try:
+            return await placement.runtime.run_pre_bind(placement.state, pod, placement.node)
+        finally:
+            self.preparing.discard(pod.uid)
 
     def roll_back(self, queued: QueuedPod, placement: Placement, status: Status) -> None:
         """Take everything back and requeue the pod."""

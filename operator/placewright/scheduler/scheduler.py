@@ -88,7 +88,6 @@ class Scheduler:
         self._failures = FailureHandler(queue, ports.events, ports.status, lead)
         self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._task_ended = asyncio.Event()
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
@@ -185,21 +184,24 @@ class Scheduler:
 
     @property
     def _room(self) -> int:
-        """How many more bindings may begin. Pods that wait for permission may wait for pods that are yet to be placed: not counted."""
-        return MAX_BINDING - len(self._tasks) + len(self.waiting)
+        """How many more bindings may begin.
+
+        Not counted are pods that wait for permission, perhaps for pods that are yet to be placed, and pods in PreBind.
+        """
+        return MAX_BINDING - len(self._tasks) + len(self.waiting) + len(self.binding.preparing)
 
     async def _room_for_binding(self) -> None:
         while self._room <= 0:
-            self._task_ended.clear()
-            await self._task_ended.wait()
+            self.binding.room.clear()
+            await self.binding.room.wait()
 
     async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
         """Let bindings and evictions under way end; what has not after `seconds` is given up. For after the loop has been stopped."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while len(self._tasks) > len(self.waiting):  # nobody is left to give permission to those that wait for it
-                    self._task_ended.clear()
-                    await self._task_ended.wait()
+                    self.binding.room.clear()
+                    await self.binding.room.wait()
         late = tuple(self._tasks)
         for task in late:
             task.cancel()
@@ -213,6 +215,6 @@ class Scheduler:
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        self._task_ended.set()
+        self.binding.room.set()
         if not task.cancelled() and task.exception() is not None:
             _logger.error("background work of the scheduler failed", exc_info=task.exception())
