@@ -226,3 +226,22 @@ async def test_requests_without_credentials_are_refused(cluster: Cluster) -> Non
         f"{cluster.client.server}/api/v1/namespaces", headers={"Authorization": "Bearer wrong"}
     ) as answer:
         assert answer.status == 401
+
+
+async def test_storage_is_given_its_defaults(cluster: Cluster) -> None:
+    """Without a volume binding mode a class would be none that a scheduler can read."""
+    name = cluster.unique("slow")
+    classes, volumes = "/apis/storage.k8s.io/v1/storageclasses", "/api/v1/persistentvolumes"
+    size = {"storage": "1Gi"}
+    body = {"metadata": {"name": name}, "spec": {"capacity": size, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}}
+    try:
+        made = (await cluster.client.post(classes, {"metadata": {"name": name}, "provisioner": "example.test/disks"})).expect(201)
+        assert (made["volumeBindingMode"], made["reclaimPolicy"]) == ("Immediate", "Delete")
+        volume = (await cluster.client.post(volumes, body)).expect(201)
+        assert (volume["spec"]["volumeMode"], volume["spec"]["persistentVolumeReclaimPolicy"]) == ("Filesystem", "Retain")
+        asked = {"accessModes": ["ReadWriteOnce"], "storageClassName": name, "resources": {"requests": size}}
+        claim = await cluster.create("persistentvolumeclaims", {"metadata": {"name": "data"}, "spec": asked})
+        assert (claim["spec"]["volumeMode"], claim["status"]["phase"]) == ("Filesystem", "Pending")
+    finally:
+        await cluster.client.delete(f"{classes}/{name}")
+        await cluster.client.delete(f"{volumes}/{name}")

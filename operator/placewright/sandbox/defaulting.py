@@ -230,6 +230,18 @@ def _default_priority_class(obj: Object) -> None:
     _fill(obj, preemptionPolicy="PreemptLowerPriority")
 
 
+def _default_storage_class(obj: Object) -> None:
+    _fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
+
+
+def _default_volume(obj: Object) -> None:
+    _fill(_part(obj, "spec"), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
+
+
+def _default_claim(obj: Object) -> None:
+    _fill(_part(obj, "spec"), volumeMode="Filesystem")
+
+
 def _default_namespace(obj: Object) -> None:
     _fill(_part(obj, "spec"), finalizers=["kubernetes"])
     _fill(_part(obj, "status"), phase="Active")
@@ -253,6 +265,9 @@ _DEFAULTS: Mapping[str, Callable[[Object], None]] = MappingProxyType(
         "ConfigMap": _default_data,
         "Secret": _default_data,
         "PriorityClass": _default_priority_class,
+        "StorageClass": _default_storage_class,
+        "PersistentVolume": _default_volume,
+        "PersistentVolumeClaim": _default_claim,
         "Namespace": _default_namespace,
     }
 )
