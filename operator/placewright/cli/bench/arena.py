@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -239,9 +239,12 @@ class Arena:
         """No pods, no events."""
         for path in (_PODS, _EVENTS):
             while await self._count(path):
-                # Long deletions time out, and are gone on with.
-                with suppress(RequestError):
+                try:
                     await self._client.delete(path, _AT_ONCE)
+                except RequestError as error:
+                    # A long deletion times out, and is gone on with; what is refused would be refused for ever.
+                    if not error.temporary:
+                        raise
 
     def _spent(self, scheduler: int = 0) -> Spent:
         """CPU seconds until now; of the scheduler's process 0 while there is none."""
