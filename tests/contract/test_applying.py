@@ -147,7 +147,7 @@ async def test_managed_fields_cannot_be_applied(cluster: Cluster) -> None:
 async def test_a_dry_run_applies_nothing(cluster: Cluster) -> None:
     found = (await cluster.client.apply(cluster.path("configmaps", "it"), data(a="1"), "one", dryRun="All")).body
     assert found["data"] == {"a": "1"}
-    (await cluster.client.get(cluster.path("configmaps", "it"))).refused(404)
+    assert (await cluster.client.get(cluster.path("configmaps", "it"))).refused(404)
 
 
 @pytest.mark.parametrize("body", ["apiVersion: v1\nkind: ConfigMap\nmetadata: {name: it}\ndata: {a: '1'}\n"])

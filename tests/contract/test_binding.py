@@ -42,7 +42,7 @@ async def test_a_pod_is_bound_once(cluster: Cluster) -> None:
     why = 'pod p is already assigned to node "first"'
     assert answer.refused(409, "Conflict") == f'Operation cannot be fulfilled on pods/binding "p": {why}'
     assert answer.body["details"] == {"name": "p", "kind": "pods/binding"}
-    (await bind(cluster, "p", binding("p", "first"))).refused(409, "Conflict")
+    assert (await bind(cluster, "p", binding("p", "first"))).refused(409, "Conflict")
     assert (await cluster.read("pods", "p"))["spec"]["nodeName"] == "first"
 
 
@@ -143,7 +143,7 @@ async def test_what_is_no_binding_is_refused(cluster: Cluster) -> None:
     annotated = binding("p", "x")
     annotated["metadata"]["annotations"] = {"a": 1}
     for body in ({**binding("p", "x"), "kind": "Pod"}, {**binding("p", "x"), "apiVersion": "v9"}, annotated, "{half"):
-        (await cluster.client.post(cluster.path("pods", "p", "binding"), body)).refused(400, "BadRequest")
+        assert (await cluster.client.post(cluster.path("pods", "p", "binding"), body)).refused(400, "BadRequest")
     assert "nodeName" not in (await cluster.read("pods", "p"))["spec"]
 
 
@@ -176,4 +176,5 @@ async def test_a_dry_run_binds_nothing(cluster: Cluster) -> None:
 async def test_the_node_cannot_be_set_by_an_update(cluster: Cluster) -> None:
     made = await cluster.create("pods", pod("p"))
     made["spec"]["nodeName"] = "some-node"
-    (await cluster.client.put(cluster.path("pods", "p"), made)).refused(422, "Invalid")
+    assert (await cluster.client.put(cluster.path("pods", "p"), made)).refused(422, "Invalid")
+    assert "nodeName" not in (await cluster.read("pods", "p"))["spec"]

@@ -21,7 +21,7 @@ async def test_a_patch_that_names_an_outdated_version_is_refused(cluster: Cluste
     path, version = cluster.path("configmaps", "shared"), first["metadata"]["resourceVersion"]
     patch = {"metadata": {"resourceVersion": version}, "data": {"a": "1"}}
     (await cluster.client.patch(path, patch, MERGE)).expect(200)
-    (await cluster.client.patch(path, patch | {"data": {"a": "2"}}, MERGE)).refused(409, "Conflict")
+    assert (await cluster.client.patch(path, patch | {"data": {"a": "2"}}, MERGE)).refused(409, "Conflict")
 
 
 async def test_an_update_without_a_version_overwrites_where_the_type_allows_it(cluster: Cluster) -> None:
@@ -93,7 +93,7 @@ async def test_an_update_of_another_uid_is_refused(cluster: Cluster) -> None:
     (await cluster.client.delete(path)).expect(200)
     await cluster.create("configmaps", config_map("renewed"))
     body = config_map("renewed", {"a": "1"}, uid=first["metadata"]["uid"])
-    (await cluster.client.put(path, body)).refused(409, "Conflict")
+    assert (await cluster.client.put(path, body)).refused(409, "Conflict")
 
 
 async def test_what_is_created_must_not_name_a_version(cluster: Cluster) -> None:

@@ -231,7 +231,7 @@ async def test_a_patch_is_validated_as_a_whole(boxes: Boxes) -> None:
 async def test_a_strategic_patch_is_not_for_custom_resources(boxes: Boxes) -> None:
     (await boxes.create()).expect(201)
     answer = await boxes.cluster.client.patch(f"{boxes.path}/it", {"spec": {"size": 4}}, STRATEGIC)
-    answer.refused(415, "UnsupportedMediaType")
+    assert answer.refused(415, "UnsupportedMediaType")
 
 
 async def test_an_update_without_a_version_is_refused(boxes: Boxes) -> None:
@@ -294,7 +294,7 @@ async def test_deletion_counts_as_a_change_of_what_is_desired(boxes: Boxes) -> N
     marked = (await boxes.cluster.client.delete(f"{boxes.path}/it")).expect(200)
     assert (marked["metadata"]["generation"], marked["metadata"]["deletionGracePeriodSeconds"]) == (2, 0)
     (await boxes.cluster.client.patch(f"{boxes.path}/it", {"metadata": {"finalizers": None}}, MERGE)).expect(200)
-    (await boxes.cluster.client.get(f"{boxes.path}/it")).refused(404, "NotFound")
+    assert (await boxes.cluster.client.get(f"{boxes.path}/it")).refused(404, "NotFound")
 
 
 async def test_labels_are_not_written_through_the_status_of_a_custom_resource(boxes: Boxes) -> None:
@@ -319,7 +319,7 @@ async def test_peers_keep_records_in_a_status_that_is_no_subresource(cluster: Cl
         left = (await cluster.client.patch(path, {"status": {"one": None}}, MERGE)).expect(200)
         assert left["status"].keys() == {"two"}
         assert left["metadata"]["generation"] == 4
-        (await cluster.client.patch(f"{path}/status", {"status": {}}, MERGE)).refused(404)
+        assert (await cluster.client.patch(f"{path}/status", {"status": {}}, MERGE)).refused(404)
 
 
 async def test_a_table_has_the_columns_of_the_definition(boxes: Boxes) -> None:

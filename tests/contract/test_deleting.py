@@ -25,7 +25,7 @@ async def test_a_pod_on_a_node_gets_its_grace_period(cluster: Cluster) -> None:
     assert marked["metadata"]["deletionTimestamp"] > marked["metadata"]["creationTimestamp"]
     assert (await cluster.read("pods", "p"))["metadata"]["deletionTimestamp"] == marked["metadata"]["deletionTimestamp"]
     (await cluster.client.delete(path, {"gracePeriodSeconds": 0})).expect(200)
-    (await cluster.client.get(path)).refused(404, "NotFound")
+    assert (await cluster.client.get(path)).refused(404, "NotFound")
 
 
 async def test_the_grace_period_may_be_shortened_and_not_extended(cluster: Cluster) -> None:
@@ -49,7 +49,7 @@ async def test_a_pod_without_a_node_goes_at_once(cluster: Cluster) -> None:
     await cluster.create("pods", pod("p"))
     gone = (await cluster.client.delete(cluster.path("pods", "p"))).expect(200)
     assert (gone["kind"], gone["metadata"]["deletionGracePeriodSeconds"]) == ("Pod", 0)
-    (await cluster.client.get(cluster.path("pods", "p"))).refused(404, "NotFound")
+    assert (await cluster.client.get(cluster.path("pods", "p"))).refused(404, "NotFound")
 
 
 async def test_a_finished_pod_goes_at_once(cluster: Cluster) -> None:
@@ -57,7 +57,7 @@ async def test_a_finished_pod_goes_at_once(cluster: Cluster) -> None:
     path = cluster.path("pods", "p")
     (await cluster.client.patch(f"{path}/status", {"status": {"phase": "Failed"}}, MERGE)).expect(200)
     (await cluster.client.delete(path)).expect(200)
-    (await cluster.client.get(path)).refused(404, "NotFound")
+    assert (await cluster.client.get(path)).refused(404, "NotFound")
 
 
 async def test_a_negative_grace_period_is_a_short_one(cluster: Cluster) -> None:
@@ -65,7 +65,7 @@ async def test_a_negative_grace_period_is_a_short_one(cluster: Cluster) -> None:
     marked = (await cluster.client.delete(cluster.path("pods", "p"), {"gracePeriodSeconds": -1})).expect(200)
     if cluster.minor == 20:  # takes it as it came, and then it is over
         assert marked["metadata"]["deletionGracePeriodSeconds"] == -1
-        (await cluster.client.get(cluster.path("pods", "p"))).refused(404, "NotFound")
+        assert (await cluster.client.get(cluster.path("pods", "p"))).refused(404, "NotFound")
     else:
         assert marked["metadata"]["deletionGracePeriodSeconds"] == 1
 
@@ -93,7 +93,7 @@ async def test_an_object_with_finalizers_stays_until_the_last_is_gone(cluster: C
     (await cluster.client.patch(path, one, JSON_PATCH)).expect(200)
     await cluster.read("configmaps", "held")
     (await cluster.client.patch(path, one, JSON_PATCH)).expect(200)
-    (await cluster.client.get(path)).refused(404, "NotFound")
+    assert (await cluster.client.get(path)).refused(404, "NotFound")
 
 
 async def test_no_finalizer_joins_an_object_that_is_being_deleted(cluster: Cluster) -> None:
@@ -109,7 +109,7 @@ async def test_a_collection_is_deleted_by_selector(cluster: Cluster) -> None:
     for name, labels in (("a", {"go": "yes"}), ("b", {"go": "yes"}), ("c", {})):
         await cluster.create("configmaps", config_map(name, labels=labels))
     (await cluster.client.delete(cluster.path("configmaps"), labelSelector="go=yes")).expect(200)
-    (await cluster.client.get(cluster.path("configmaps", "a"))).refused(404, "NotFound")
+    assert (await cluster.client.get(cluster.path("configmaps", "a"))).refused(404, "NotFound")
     await cluster.read("configmaps", "c")
 
 
@@ -184,20 +184,21 @@ async def test_a_budget_allows_as_many_evictions_as_it_has_room_for(cluster: Clu
         await run(cluster, name, app="web")
     await budget(cluster, minimum=1, healthy=2)
     (await evict(cluster, "web-1")).expect(200, 201)
-    (await evict(cluster, "web-2")).refused(429, "TooManyRequests")
+    assert (await evict(cluster, "web-2")).refused(429, "TooManyRequests")
 
 
 async def test_a_pod_that_does_not_run_is_evicted_whatever_the_budget(cluster: Cluster) -> None:
     await cluster.create("pods", pod("web-1", {"app": "web"}))
     await budget(cluster, minimum=1, healthy=0)
     (await evict(cluster, "web-1")).expect(200, 201)
-    (await cluster.client.get(cluster.path("pods", "web-1"))).refused(404, "NotFound")
+    assert (await cluster.client.get(cluster.path("pods", "web-1"))).refused(404, "NotFound")
 
 
 async def test_an_eviction_meant_for_a_predecessor_is_refused(cluster: Cluster) -> None:
     await run(cluster, "p")
     answer = await evict(cluster, "p", preconditions={"uid": "00000000-0000-0000-0000-000000000000"})
-    answer.refused(409, "Conflict")
+    assert answer.refused(409, "Conflict")
+    assert "deletionTimestamp" not in (await cluster.read("pods", "p"))["metadata"]
 
 
 async def test_an_eviction_of_another_name_is_refused(cluster: Cluster) -> None:
@@ -210,4 +211,4 @@ async def test_an_eviction_of_another_name_is_refused(cluster: Cluster) -> None:
 
 
 async def test_an_eviction_of_nobody_is_not_found(cluster: Cluster) -> None:
-    (await evict(cluster, "nobody")).refused(404, "NotFound")
+    assert (await evict(cluster, "nobody")).refused(404, "NotFound")

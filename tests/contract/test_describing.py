@@ -100,12 +100,12 @@ async def test_discovery_says_what_cannot_be_done(cluster: Cluster) -> None:
     types = {each["name"]: each for each in (await cluster.client.get("/api/v1")).expect(200)["resources"]}
     assert "deletecollection" not in types["namespaces"]["verbs"]
     assert types["bindings"]["verbs"] == ["create"]
-    (await cluster.client.get(cluster.path("bindings"))).refused(405, "MethodNotAllowed")
-    (await cluster.client.delete("/api/v1/namespaces", labelSelector="no=where")).refused(405, "MethodNotAllowed")
+    assert (await cluster.client.get(cluster.path("bindings"))).refused(405, "MethodNotAllowed")
+    assert (await cluster.client.delete("/api/v1/namespaces", labelSelector="no=where")).refused(405, "MethodNotAllowed")
 
 
 async def test_a_format_that_is_not_spoken_is_not_acceptable(cluster: Cluster) -> None:
-    (await cluster.client.get(cluster.path("pods"), accept="application/xml")).refused(406, "NotAcceptable")
+    assert (await cluster.client.get(cluster.path("pods"), accept="application/xml")).refused(406, "NotAcceptable")
     (await cluster.client.get(cluster.path("pods"), accept="application/xml,application/json")).expect(200)
     (await cluster.client.get(cluster.path("pods"), accept="*/*")).expect(200)
 

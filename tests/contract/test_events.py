@@ -102,7 +102,7 @@ async def test_an_event_of_the_new_api_that_says_too_much_is_refused(
     cluster: Cluster, field: str, value: object
 ) -> None:
     body = event(cluster, **{field: value})
-    (await cluster.client.post(cluster.path("events", group=NEW), body)).refused(422, "Invalid")
+    assert (await cluster.client.post(cluster.path("events", group=NEW), body)).refused(422, "Invalid")
 
 
 async def test_the_longest_note_is_counted_in_bytes(cluster: Cluster) -> None:
@@ -112,7 +112,7 @@ async def test_the_longest_note_is_counted_in_bytes(cluster: Cluster) -> None:
 
 async def test_the_time_of_an_event_has_microseconds(cluster: Cluster) -> None:
     body = event(cluster, eventTime="2026-01-01T00:00:00Z")
-    (await cluster.client.post(cluster.path("events", group=NEW), body)).refused(400, "BadRequest")
+    assert (await cluster.client.post(cluster.path("events", group=NEW), body)).refused(400, "BadRequest")
 
 
 async def test_an_event_about_an_object_of_no_namespace_lives_in_the_default_one(cluster: Cluster) -> None:

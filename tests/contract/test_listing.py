@@ -46,7 +46,7 @@ async def test_a_limit_as_large_as_the_list_gives_one_page(cluster: Cluster) -> 
 
 async def test_a_broken_continue_token_is_refused(cluster: Cluster) -> None:
     answer = await cluster.client.get(cluster.path("configmaps"), **{"limit": 2, "continue": "no-token"})
-    answer.refused(400, "BadRequest")
+    assert answer.refused(400, "BadRequest")
 
 
 async def test_a_list_continued_after_compaction_gets_410(cluster: Cluster) -> None:
@@ -59,9 +59,9 @@ async def test_a_list_continued_after_compaction_gets_410(cluster: Cluster) -> N
     await cluster.create("leases", lease("more"), group=GROUP)
     cluster.compact()
     answer = await cluster.client.get(path, **{"limit": 1, "continue": first["metadata"]["continue"]})
-    answer.refused(410, "Expired")
+    assert answer.refused(410, "Expired")
     exact = {"resourceVersion": first["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
-    (await cluster.client.get(path, **exact)).refused(410, "Expired")
+    assert (await cluster.client.get(path, **exact)).refused(410, "Expired")
 
 
 async def test_a_list_as_old_as_allowed_may_be_newer(cluster: Cluster) -> None:
@@ -95,7 +95,7 @@ async def test_a_version_match_that_makes_no_sense_is_refused(cluster: Cluster, 
 
 @pytest.mark.parametrize("query", [{"limit": "many"}, {"timeoutSeconds": "x"}])
 async def test_a_number_that_is_none_is_refused(cluster: Cluster, query: dict[str, str]) -> None:
-    (await cluster.client.get(cluster.path("pods"), **query)).refused(400, "BadRequest")
+    assert (await cluster.client.get(cluster.path("pods"), **query)).refused(400, "BadRequest")
 
 
 async def test_a_list_names_its_kind_and_its_items_do_not(cluster: Cluster) -> None:
@@ -140,7 +140,7 @@ async def test_label_selectors(cluster: Cluster, selector: str, expected: list[s
 
 @pytest.mark.parametrize("selector", ["app in web", "=web", "app=(", "a b", "-app=web"])
 async def test_a_label_selector_that_makes_no_sense_is_refused(cluster: Cluster, selector: str) -> None:
-    (await cluster.client.get(cluster.path("configmaps"), labelSelector=selector)).refused(400, "BadRequest")
+    assert (await cluster.client.get(cluster.path("configmaps"), labelSelector=selector)).refused(400, "BadRequest")
 
 
 async def test_pods_are_selected_by_node_scheduler_phase_and_name(cluster: Cluster) -> None:

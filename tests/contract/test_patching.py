@@ -56,7 +56,7 @@ async def test_a_json_patch_that_does_not_fit_changes_nothing(cluster: Cluster, 
     if operation["op"] == "replace" and cluster.minor == 20:  # its JSON patches replace what is not there
         assert answer.expect(200)["data"] == {"a": "1", "b": "1", "nothing": "1"}
         return
-    answer.refused(code, "Invalid")
+    assert answer.refused(code, "Invalid")
     assert (await cluster.read("configmaps", "it"))["metadata"]["resourceVersion"] == made["metadata"][
         "resourceVersion"
     ]
@@ -153,14 +153,14 @@ async def test_a_strategic_patch_of_status_merges_conditions_by_type(cluster: Cl
 async def test_a_patch_of_another_kind_is_an_unsupported_media_type(cluster: Cluster) -> None:
     await cluster.create("configmaps", config_map("it"))
     answer = await cluster.client.patch(cluster.path("configmaps", "it"), {}, "application/json")
-    answer.refused(415, "UnsupportedMediaType")
+    assert answer.refused(415, "UnsupportedMediaType")
 
 
 @pytest.mark.parametrize("kind", [MERGE, STRATEGIC, JSON_PATCH])
 async def test_a_patch_that_is_no_json_is_refused(cluster: Cluster, kind: str) -> None:
     await cluster.create("configmaps", config_map("it"))
     answer = await cluster.client.patch(cluster.path("configmaps", "it"), "{half", kind)
-    answer.refused(500 if cluster.minor == 20 and kind == MERGE else 400)
+    assert answer.refused(500 if cluster.minor == 20 and kind == MERGE else 400)
 
 
 async def test_a_patch_that_leaves_another_kind_or_wrong_types_is_invalid(cluster: Cluster) -> None:
@@ -173,7 +173,7 @@ async def test_a_patch_that_leaves_another_kind_or_wrong_types_is_invalid(cluste
         {"metadata": {"labels": {"a": 1}}},
     )
     for patch in patches:
-        (await cluster.client.patch(cluster.path("configmaps", "it"), patch, MERGE)).refused(422, "Invalid")
+        assert (await cluster.client.patch(cluster.path("configmaps", "it"), patch, MERGE)).refused(422, "Invalid")
     assert (await cluster.read("configmaps", "it"))["metadata"]["resourceVersion"] == made["metadata"][
         "resourceVersion"
     ]
@@ -186,7 +186,7 @@ async def test_only_apply_patches_can_be_forced(cluster: Cluster) -> None:
 
 
 async def test_a_patch_of_nothing_is_not_found(cluster: Cluster) -> None:
-    (await cluster.client.patch(cluster.path("configmaps", "it"), {}, MERGE)).refused(404, "NotFound")
+    assert (await cluster.client.patch(cluster.path("configmaps", "it"), {}, MERGE)).refused(404, "NotFound")
 
 
 async def test_a_patch_cannot_rename(cluster: Cluster) -> None:

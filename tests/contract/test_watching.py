@@ -132,7 +132,7 @@ async def test_the_path_of_one_object_is_not_watched(cluster: Cluster) -> None:
     "query", [{"fieldSelector": "spec.containers=x"}, {"labelSelector": "a b"}, {"timeoutSeconds": "x"}]
 )
 async def test_a_watch_that_makes_no_sense_is_refused(cluster: Cluster, query: dict[str, str]) -> None:
-    (await cluster.client.get(cluster.path("pods"), watch=True, **query)).refused(400, "BadRequest")
+    assert (await cluster.client.get(cluster.path("pods"), watch=True, **query)).refused(400, "BadRequest")
 
 
 async def test_an_object_that_enters_the_selection_is_added_for_the_watcher(cluster: Cluster) -> None:

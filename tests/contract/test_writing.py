@@ -54,7 +54,7 @@ async def test_a_dry_run_answers_and_stores_nothing(cluster: Cluster) -> None:
     path = cluster.path("configmaps")
     made = (await cluster.client.post(path, config_map("it"), dryRun="All")).expect(201)
     assert made["metadata"]["uid"]
-    (await cluster.client.get(f"{path}/it")).refused(404)
+    assert (await cluster.client.get(f"{path}/it")).refused(404)
     await cluster.create("configmaps", config_map("it", {"a": "1"}))
     changed = (await cluster.client.patch(f"{path}/it", {"data": {"a": "2"}}, MERGE, dryRun="All")).expect(200)
     assert changed["data"] == {"a": "2"}
@@ -159,7 +159,7 @@ async def test_a_pod_tolerates_node_problems_for_five_minutes(cluster: Cluster) 
 async def test_the_scheduling_of_a_pod_cannot_be_changed_later(cluster: Cluster) -> None:
     made = await cluster.create("pods", pod("p"))
     made["spec"]["schedulerName"] = "another"
-    (await cluster.client.put(cluster.path("pods", "p"), made)).refused(422, "Invalid")
+    assert (await cluster.client.put(cluster.path("pods", "p"), made)).refused(422, "Invalid")
 
 
 def priority_class(name: str, value: int, **more: object) -> Object:
