@@ -28,6 +28,7 @@ async def test_all_pods_are_placed_when_the_api_server_is_killed_in_mid_burst(ro
         stage.start_api_server()
         keys = await creating
         await stage.until_running(keys)
+        assert len({key for key in keys if stage.node_of(key)}) == BURST
 
 
 async def test_all_pods_are_placed_when_history_is_forgotten_in_mid_burst(rough_stage: Stage) -> None:

@@ -137,6 +137,7 @@ async def test_a_silent_group_is_asked_again_long_before_the_beat() -> None:
     async with upgraded() as scene:
         running = asyncio.create_task(scene.since(serving(21, silent=("policy/v1",))).run())
         await scene.heard.until("web")
+        assert not running.done(), "it asked, and goes on asking"
         running.cancel()
         await asyncio.wait([running])
 
