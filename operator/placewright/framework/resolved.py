@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from placewright.api.extenders import ExtenderSettings
 from placewright.framework.interface import (
     BindPlugin,
     FilterPlugin,
@@ -85,7 +86,7 @@ class ResolvedProfile:
         backoff_max: seconds that the doubling stops at; 0 switches backoff off.
         percentage_of_nodes_to_score: 1 to 100; None means every node (0 in a manifest means the same).
         paused: take no new pods.
-        extenders: as written, for the extender client.
+        extenders: in the order in which they are called: as written, those that are `ignorable` last.
     """
 
     scheduler_name: str
@@ -99,7 +100,7 @@ class ResolvedProfile:
     backoff_max: Seconds
     percentage_of_nodes_to_score: int | None = None
     paused: bool = False
-    extenders: tuple[Mapping[str, Any], ...] = ()
+    extenders: tuple[ExtenderSettings, ...] = ()
 
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:
         """Plugin names at this point, in run order."""

@@ -43,7 +43,6 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         backoff_max=spec.backoff.max_seconds,
         percentage_of_nodes_to_score=spec.percentage_of_nodes_to_score or None,
         paused=spec.paused,
-        extenders=tuple(spec.extenders or ()),
     )
 
 
