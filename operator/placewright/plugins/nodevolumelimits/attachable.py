@@ -1,22 +1,23 @@
-"""What has to be attached to a node for a pod: its volumes as the CSI drivers know them, followed through claims and volumes."""
+"""What has to be attached to a node for a pod: its volumes as those who attach them know them, followed through claims and volumes."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
-from placewright.api.storage import PersistentVolumeClaim
+from placewright.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from placewright.cluster.storage import StorageObjects, Table, claim_class
-from placewright.plugins import podclaims
-from placewright.plugins.nodevolumelimits import migration
+from placewright.plugins import csimigration, podclaims
 
 
 class Attachable(NamedTuple):
     """A volume, the same for all pods that use it.
 
-    `claim` is set, instead of the handle, where there is no volume yet: each such claim will get one of its own.
+    `driver` is the CSI driver, or what else volumes are counted by. `claim` is set, instead of the handle, where there is no volume yet: each
+    such claim will get one of its own.
     """
 
     driver: str
@@ -49,12 +50,24 @@ def _nobody(_lookup: Lookup) -> None:
     """Nobody wants to know."""
 
 
-class Resolver:
+class Resolver(ABC):
     """Follows volumes through the storage objects; `noted` hears of every object on the way."""
 
     def __init__(self, storage: StorageObjects, noted: Callable[[Lookup], None] = _nobody) -> None:
         self._storage = storage
         self._noted = noted
+
+    @abstractmethod
+    def inline(self, volume: Volume) -> Attachable | None:
+        """The disk that a pod's volume names itself; None when it is not counted. Raises `UnusableVolumeError`."""
+
+    @abstractmethod
+    def existing(self, volume: PersistentVolume) -> Attachable | None:
+        """The volume of a claim; None when it is not counted."""
+
+    @abstractmethod
+    def awaited(self, claim: PersistentVolumeClaim) -> Attachable | None:
+        """The volume of a claim that names none, or one that does not exist; None when it is not counted."""
 
     def of_new_pod(self, pod: PodInfo) -> frozenset[Attachable]:
         """What a pod would need. Raises `ClaimNotFoundError` or `UnusableVolumeError`."""
@@ -71,22 +84,21 @@ class Resolver:
                 yield found
 
     def attached(self, node: str) -> Iterator[Attachable]:
-        """What VolumeAttachments say of a node. Only volumes that were made for CSI drivers are counted."""
-        for attachment in self._storage.attachments.where(node):
-            self._noted(Lookup(ATTACHMENT, attachment.metadata.name))
-            name = attachment.spec.source.persistent_volume_name
-            volume = self._look_up(VOLUME, self._storage.volumes, name) if name else None
-            if volume is not None and volume.spec.csi is not None and attachment.spec.attacher:
-                yield Attachable(attachment.spec.attacher, volume.spec.csi.volume_handle)
+        """What else is attached to a node."""
+        return iter(())
 
     def _look_up(self, kind: str, table: Table[Any], name: str, namespace: str = "") -> Any:
         self._noted(Lookup(kind, f"{namespace}/{name}" if namespace else name))
         return table.get(name, namespace)
 
+    def _class(self, name: str) -> StorageClass | None:
+        found: StorageClass | None = self._look_up(CLASS, self._storage.classes, name) if name else None
+        return found
+
     def _resolve(self, pod: PodInfo, volume: Volume) -> Attachable | None:
         name = podclaims.claim_name(pod, volume)
         if name is None:
-            return _inline(volume)
+            return self.inline(volume)
         if not name:
             raise UnusableVolumeError("PersistentVolumeClaim had no name")
         claim = self._look_up(CLAIM, self._storage.claims, name, pod.namespace)
@@ -99,33 +111,47 @@ class Resolver:
     def _of_claim(self, claim: PersistentVolumeClaim) -> Attachable | None:
         name = claim.spec.volume_name
         volume = self._look_up(VOLUME, self._storage.volumes, name) if name else None
-        if volume is None:
-            return self._of_class(claim)
+        return self.awaited(claim) if volume is None else self.existing(volume)
+
+
+class CsiResolver(Resolver):
+    """Volumes as CSI drivers know them; in-tree ones too, where a driver has taken over."""
+
+    def attached(self, node: str) -> Iterator[Attachable]:
+        """What VolumeAttachments say of a node. Only volumes that were made for CSI drivers are counted."""
+        for attachment in self._storage.attachments.where(node):
+            self._noted(Lookup(ATTACHMENT, attachment.metadata.name))
+            name = attachment.spec.source.persistent_volume_name
+            volume = self._look_up(VOLUME, self._storage.volumes, name) if name else None
+            if volume is not None and volume.spec.csi is not None and attachment.spec.attacher:
+                yield Attachable(attachment.spec.attacher, volume.spec.csi.volume_handle)
+
+    def inline(self, volume: Volume) -> Attachable | None:
+        """A disk that a CSI driver serves today."""
+        try:
+            migrated = csimigration.from_pod(volume)
+        except csimigration.TranslationError as problem:
+            raise UnusableVolumeError(f"converting volume({volume.name}) from inline to csi: {problem}") from None
+        return None if migrated is None else Attachable(*migrated)
+
+    def existing(self, volume: PersistentVolume) -> Attachable | None:
+        """Under its driver's handle."""
         if volume.spec.csi is not None:
             return _complete(Attachable(volume.spec.csi.driver, volume.spec.csi.volume_handle))
         try:
-            migrated = migration.from_volume(volume)
-        except migration.TranslationError:
+            migrated = csimigration.from_volume(volume)
+        except csimigration.TranslationError:
             return None
         return None if migrated is None else _complete(Attachable(*migrated))
 
-    def _of_class(self, claim: PersistentVolumeClaim) -> Attachable | None:
-        """A volume that does not exist yet, of the driver that will make it."""
-        name = claim_class(claim)
-        storage_class = self._look_up(CLASS, self._storage.classes, name) if name else None
-        if storage_class is None or storage_class.provisioner in migration.UNLIMITED or not storage_class.provisioner:
+    def awaited(self, claim: PersistentVolumeClaim) -> Attachable | None:
+        """A volume of the driver that will make it."""
+        storage_class = self._class(claim_class(claim))
+        if storage_class is None or storage_class.provisioner in csimigration.UNLIMITED or not storage_class.provisioner:
             return None
-        driver = migration.DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
+        driver = csimigration.DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
         return Attachable(driver, "", f"{claim.metadata.namespace}/{claim.metadata.name}")
 
 
 def _complete(found: Attachable) -> Attachable | None:
     return found if found.driver and found.handle else None
-
-
-def _inline(volume: Volume) -> Attachable | None:
-    try:
-        migrated = migration.from_pod(volume)
-    except migration.TranslationError as problem:
-        raise UnusableVolumeError(f"converting volume({volume.name}) from inline to csi: {problem}") from None
-    return None if migrated is None else Attachable(*migrated)

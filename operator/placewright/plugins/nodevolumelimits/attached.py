@@ -7,9 +7,9 @@ changed, and rows without limits are never counted at all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from placewright.plugins.nodevolumelimits.attachable import (
     CLASS,
     VOLUME,
     Attachable,
+    CsiResolver,
     Lookup,
     Resolver,
 )
@@ -59,6 +60,16 @@ class _Columns(NamedTuple):
     limits: IntColumn
 
 
+class Limits(Protocol):
+    """Which volumes count, and how many a node takes."""
+
+    def of(self, row: int) -> Mapping[str, int]:
+        """The most that the row's node takes, by driver; absent for no limit. Reads the node and its CSINode."""
+
+    def resolver(self, noted: Callable[[Lookup], None]) -> Resolver:
+        """Finds the volumes that count; `noted` hears of every object that was looked up."""
+
+
 class AttachedVolumes:
     """The volumes on the nodes of one cluster.
 
@@ -66,9 +77,10 @@ class AttachedVolumes:
         version: grows whenever a row is counted anew; equal versions promise equal answers.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, limits: Limits) -> None:
         self.version = 0
         self._cluster = cluster
+        self._limits = limits
         self._nodes: dict[int, _Node] = {}
         self._rows_with: dict[Attachable, set[int]] = {}
         #: Rows that a lookup bears on. Too many are harmless: such a row is counted once more and then forgotten here.
@@ -76,8 +88,11 @@ class AttachedVolumes:
         self._columns: dict[str, _Columns] = {}
         self._positions: list[int] | None = None
 
-    def room(self, wanted: Collection[Attachable], rows: Rows) -> BoolColumn:
-        """True where the wanted volumes that are not there yet exceed no driver's limit; `catch_up` comes first."""
+    def room(self, wanted: Collection[Attachable], rows: Rows, *, free_riders: bool) -> BoolColumn:
+        """True where the wanted volumes that are not there yet exceed no driver's limit; `catch_up` comes first.
+
+        With `free_riders`, a node that is over its limit takes pods whose volumes are all there.
+        """
         passes = np.ones(len(rows), np.bool_)
         for driver, most in Counter(volume.driver for volume in wanted).items():
             counts, limits = self._of(driver)
@@ -87,7 +102,8 @@ class AttachedVolumes:
             for volume in wanted:
                 if volume.driver == driver and volume in self._rows_with:
                     added[list(self._rows_with[volume])] -= 1
-            passes &= ((added == 0) | (counts + added <= limits))[rows]
+            fits = counts + added <= limits
+            passes &= ((added == 0) | fits if free_riders else fits)[rows]
         return passes
 
     def catch_up(self) -> None:
@@ -146,11 +162,10 @@ class AttachedVolumes:
 
     def _count(self, row: int) -> _Node:
         name = self._cluster.names[row]
-        storage = self._cluster.objects.storage
-        limits = limits_of(storage.csi_nodes.get(name)) if name is not None else {}
+        limits = self._limits.of(row) if name is not None else {}
         if name is None or not limits:
             return _EMPTY
-        resolver = Resolver(storage, lambda lookup: self._concerned.setdefault(lookup, set()).add(row))
+        resolver = self._limits.resolver(lambda lookup: self._concerned.setdefault(lookup, set()).add(row))
         used = frozenset(volume for pod in self._cluster.volumes.pods(row) for volume in resolver.of_placed_pod(pod))
         counts = Counter(volume.driver for volume in used.union(resolver.attached(name)))
         return _Node(used, counts, limits)
@@ -174,3 +189,18 @@ def limits_of(csi_node: CSINode | None) -> dict[str, int]:
     """How many volumes a node takes, by driver; drivers without a limit are absent."""
     drivers = (csi_node.spec.drivers or ()) if csi_node is not None else ()
     return {d.name: d.allocatable.count for d in drivers if d.allocatable is not None and d.allocatable.count is not None}
+
+
+class CsiLimits:
+    """The limits that CSINodes state."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def of(self, row: int) -> Mapping[str, int]:
+        """By CSI driver."""
+        return limits_of(self._cluster.objects.storage.csi_nodes.get(self._cluster.names[row] or ""))
+
+    def resolver(self, noted: Callable[[Lookup], None]) -> CsiResolver:
+        """Volumes as CSI drivers know them."""
+        return CsiResolver(self._cluster.objects.storage, noted)

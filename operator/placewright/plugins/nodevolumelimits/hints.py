@@ -8,8 +8,8 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode, VolumeAttachment
 from placewright.framework.events import Hint
 from placewright.plugins import podclaims
+from placewright.plugins.csimigration import TranslationError, from_pod, is_migratable
 from placewright.plugins.nodevolumelimits.attached import limits_of
-from placewright.plugins.nodevolumelimits.migration import TranslationError, from_pod, is_migratable
 
 _UNLIMITED: Final = float("inf")
 

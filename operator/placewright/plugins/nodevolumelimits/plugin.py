@@ -24,15 +24,15 @@ from placewright.framework.interface import (
     Rows,
 )
 from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from placewright.plugins.csimigration import is_migratable
 from placewright.plugins.nodevolumelimits import hints
 from placewright.plugins.nodevolumelimits.attachable import (
     Attachable,
     ClaimNotFoundError,
-    Resolver,
+    CsiResolver,
     UnusableVolumeError,
 )
-from placewright.plugins.nodevolumelimits.attached import AttachedVolumes
-from placewright.plugins.nodevolumelimits.migration import is_migratable
+from placewright.plugins.nodevolumelimits.attached import AttachedVolumes, CsiLimits
 
 NAME: Final = "NodeVolumeLimits"
 REASON: Final = "node(s) exceed max volume count"
@@ -68,7 +68,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if not any(_may_be_attached(volume) for volume in pod.volumes):
             return _NOTHING_TO_CHECK
         try:
-            wanted = _Wanted(Resolver(cluster.objects.storage).of_new_pod(pod))
+            wanted = _Wanted(CsiResolver(cluster.objects.storage).of_new_pod(pod))
         except ClaimNotFoundError as missing:
             wanted = _Wanted(frozenset(), unresolvable(str(missing)))
         except UnusableVolumeError as problem:
@@ -83,7 +83,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         wanted = state.read(NAME, _Wanted)
         if wanted.problem is not None:
             return np.zeros(len(rows), np.bool_)
-        return self._counted(cluster).room(wanted.volumes, rows)
+        return self._counted(cluster).room(wanted.volumes, rows, free_riders=True)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """One reason for all nodes: a claim that is missing, or too many volumes."""
@@ -95,7 +95,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def _counted(self, cluster: Cluster) -> AttachedVolumes:
         if self._attached is None:
-            self._attached = AttachedVolumes(cluster)
+            self._attached = AttachedVolumes(cluster, CsiLimits(cluster))
         return self._attached
 
     def events(self) -> Sequence[EventInterest]:
