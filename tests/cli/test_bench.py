@@ -13,8 +13,10 @@ from placewright.cli import bench
 from placewright.cli.bench.end_to_end import EndToEnd
 from placewright.cli.bench.measuring import cpu_seconds, peak_bytes, percentiles, resident_bytes
 from placewright.cli.main import main
-from placewright.simulate import benchmark
-from placewright.simulate.benchmark import WORKLOADS, Measurement, openb_mix
+from placewright.simulate import benchmark, benchpreemption
+from placewright.simulate.benchmark import Measurement
+from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES
+from placewright.simulate.benchworkloads import WORKLOADS, openb_mix
 
 
 @pytest.fixture
@@ -32,9 +34,10 @@ def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @pytest.mark.usefixtures("short")
 def test_decisions_are_measured_for_every_workload_and_size(capsys: pytest.CaptureFixture[str]) -> None:
-    data = json.loads(output(capsys, "decisions", "--nodes", "2,3", "--pods", "5", "-o", "json"))
+    data = json.loads(output(capsys, "decisions", "--workloads", ",".join(WORKLOADS), "--nodes", "2,3", "--pods", "5", "-o", "json"))
     assert [(row["workload"], row["nodes"], row["pods"]) for row in data] == [(w, n, 5) for w in WORKLOADS for n in (2, 3)]
     for row in data:
+        assert row["running"] == (2 * row["nodes"] if WORKLOADS[row["workload"]].alike else 0)
         assert len(row["seconds"]) == benchmark.RUNS
         assert row["placed"] + row["pending"] == 5
         assert row["per_second"] > 0
@@ -43,13 +46,37 @@ def test_decisions_are_measured_for_every_workload_and_size(capsys: pytest.Captu
 @pytest.mark.usefixtures("short")
 def test_the_table_has_a_line_a_measurement(capsys: pytest.CaptureFixture[str]) -> None:
     out = output(capsys, "decisions", "--nodes", "2", "--pods", "5")
-    assert all(workload in out for workload in WORKLOADS)
+    assert all(workload in out for workload in (*WORKLOADS, *VARIETIES))
     assert "decisions/s" in out
+    assert "≥ 1,500" in out
+    assert "≤ 50" in out
+
+
+@pytest.mark.usefixtures("short")
+def test_only_the_workloads_that_were_asked_for_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    out = output(capsys, "decisions", "--workloads", "hard-spread", "--nodes", "2", "--pods", "5")
+    assert "hard-spread" in out
+    assert "plain" not in out
+    assert "attempt" not in out
+
+
+def test_every_attempt_to_preempt_finds_victims(capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(output(capsys, "decisions", "--workloads", ",".join(VARIETIES), "--nodes", "6", "-o", "json"))
+    assert [row["workload"] for row in data] == list(VARIETIES)
+    for row in data:
+        assert (row["running"], len(row["milliseconds"])) == (24, ATTEMPTS)
+        assert row["victims"] >= ATTEMPTS
+
+
+def test_a_cluster_that_has_room_is_none_to_measure_preemption_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchpreemption, "PER_NODE", 2)
+    with pytest.raises(RuntimeError, match="urgent-000 needed no preemption"):
+        benchpreemption.measure_attempts("preemption", 2)
 
 
 def test_the_median_run_counts() -> None:
-    measured = Measurement("w", 1, 100, 100, 0, (9.0, 0.5, 1.0))
-    assert (measured.per_second, measured.microseconds) == (100.0, 10_000.0)
+    measured = Measurement("w", 1, 0, 100, 100, 0, None, (9.0, 0.5, 1.0))
+    assert measured.per_second == 100.0
 
 
 def test_a_workload_is_the_same_every_time_and_varied() -> None:
@@ -90,6 +117,7 @@ def test_what_was_measured_end_to_end_is_told(
         (["decisions", "--nodes", "1,,2"], "found ''; allowed a whole number"),
         (["decisions", "--nodes", "\u0663"], "allowed a whole number"),
         (["decisions", "--pods", "9" * 50], "allowed a whole number"),
+        (["decisions", "--workloads", "plain,fast"], "found 'fast'; allowed some of plain, openb-mix"),
         (["end-to-end", "--assigned", "-1"], "--assigned"),
         ([], "required: BENCHMARK"),
     ],

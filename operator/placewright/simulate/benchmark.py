@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,16 +21,13 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright.simulate.workload import GPU_PODS, PodShape, make_pods, mixed_nodes, plain_pods
+from placewright.simulate.benchworkloads import WORKLOADS
 from placewright.simulate.world import offline_cycle, offline_evaluator, world_from
 
 Manifest = dict[str, Any]
-#: Makes that many pending pods.
-Workload = Callable[[int], list[Manifest]]
 
 RUNS: Final = 3
 WARM_UP: Final = 200
-_VARIANTS: Final = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +35,25 @@ class Measurement:
     """One line of the table.
 
     Attributes:
+        running: pods on nodes before the first decision.
         placed, pending: what became of the measured pods.
+        wanted: decisions a second; None where nothing was set.
         seconds: of each run.
     """
 
     workload: str
     nodes: int
+    running: int
     pods: int
     placed: int
     pending: int
+    wanted: int | None
     seconds: tuple[float, ...]
 
     @property
     def per_second(self) -> float:
         """Decisions a second, by the median run."""
         return self.pods / statistics.median(self.seconds)
-
-    @property
-    def microseconds(self) -> float:
-        """Per decision, by the median run."""
-        return 1e6 / self.per_second
 
 
 class Nothing:
@@ -76,30 +72,21 @@ class Nothing:
         """Nobody is evicted here."""
 
 
-def openb_mix(count: int) -> list[Manifest]:
-    """Pods in the proportions of a cluster that shares GPUs, with some 150 distinct requests, as the openb trace has them."""
-    shapes = [_varied(shape, step) for shape in GPU_PODS for step in range(_VARIANTS)]
-    return make_pods(shapes, count, seed=0)
-
-
-def _varied(shape: PodShape, step: int) -> PodShape:
-    return shape._replace(cpu_milli=shape.cpu_milli // 4 + 250 * step, memory_mib=shape.memory_mib // 4 + 512 * step)
-
-
-WORKLOADS: Final[dict[str, Workload]] = {"plain": plain_pods, "openb-mix": openb_mix}
-
-
-def measure(workload: str, nodes: int, pods: int) -> Measurement:
-    """Decide `pods` pods on `nodes` nodes, `RUNS` times on a fresh cluster each."""
-    manifests = WORKLOADS[workload](pods + WARM_UP)
-    outcomes = [_run(manifests, nodes) for _ in range(RUNS)]
+def measure(name: str, nodes: int, pods: int) -> Measurement:
+    """Decide `pods` pods of a workload on `nodes` nodes, `RUNS` times on a fresh cluster each; `KeyError` for an unknown workload."""
+    workload = WORKLOADS[name]
+    before = workload.cluster(nodes)
+    pending = workload.pods(pods + WARM_UP)
+    outcomes = [_run(before, pending) for _ in range(RUNS)]
     placed = outcomes[-1][1]
-    return Measurement(workload, nodes, pods, placed, pods - placed, tuple(seconds for seconds, _ in outcomes))
+    return Measurement(
+        name, nodes, len(before) - nodes, pods, placed, pods - placed, workload.wanted, tuple(seconds for seconds, _ in outcomes)
+    )
 
 
-def _run(pods: Sequence[Manifest], nodes: int) -> tuple[float, int]:
+def _run(before: Sequence[Manifest], pods: Sequence[Manifest]) -> tuple[float, int]:
     """(seconds, placed) of everything after the warm-up."""
-    world = world_from([*mixed_nodes(nodes), *pods], "benchmark")
+    world = world_from([*before, *pods], "benchmark")
     evaluator = offline_evaluator(resolve(SchedulingProfile(), in_tree()), in_tree(), world.cluster)
     policy = ProfilePolicy(evaluator.runtime)
     queue = SchedulingQueue(lambda _name: policy, time.monotonic)
@@ -131,5 +118,3 @@ def _decide(scheduler: Scheduler, count: int) -> int:
             scheduler.queue.done(queued.uid)
             placed += 1
     return placed
-
-

@@ -18,7 +18,9 @@ from placewright.api.bad_input import printable
 from placewright.cli.bench.against import FEWEST_NODES, BenchFailed, add_options, compare
 from placewright.cli.bench.end_to_end import EndToEnd, measure_end_to_end
 from placewright.cli.options import Subparsers, whole_number
-from placewright.simulate.benchmark import RUNS, WORKLOADS, Measurement, measure
+from placewright.simulate.benchmark import RUNS, Measurement, measure
+from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
+from placewright.simulate.benchworkloads import WORKLOADS
 
 _MOST_NODES = 100_000
 _MOST_PODS = 1_000_000
@@ -29,8 +31,10 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser("bench", help="measure how fast pods are placed")
     benchmarks = parser.add_subparsers(title="benchmarks", required=True, metavar="BENCHMARK")
     decisions = benchmarks.add_parser("decisions", help="the scheduling cycle alone, without an API server")
-    decisions.add_argument("--nodes", type=_counts(1), default=(1000, 5000, 15000), metavar="N,N,...", help="default: 1000,5000,15000")
-    decisions.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=10_000, help="default: 10000")
+    known = ", ".join((*WORKLOADS, *VARIETIES))
+    decisions.add_argument("--workloads", type=_workloads, default=(*WORKLOADS, *VARIETIES), metavar="W,W,...", help=f"some of: {known}")
+    decisions.add_argument("--nodes", type=_counts(1), metavar="N,N,...", help="default: 1000,5000,15000 for pods by themselves, else 5000")
+    decisions.add_argument("--pods", type=whole_number(1, _MOST_PODS), help="default: 10000 for pods by themselves, else 3000")
     decisions.set_defaults(main=_decisions)
     end_to_end = benchmarks.add_parser("end-to-end", help="from created to bound, through a sandbox in another process")
     end_to_end.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=1000, help="default: 1000")
@@ -52,12 +56,32 @@ def _counts(least: int) -> Callable[[str], tuple[int, ...]]:
     return lambda text: tuple(one(part) for part in text.split(","))
 
 
+def _workloads(text: str) -> tuple[str, ...]:
+    """An argparse type: names of workloads with commas between them."""
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in WORKLOADS and name not in VARIETIES:
+            known = ", ".join((*WORKLOADS, *VARIETIES))
+            raise argparse.ArgumentTypeError(f"found {name!r}; allowed some of {known}, with commas between them")
+    return names
+
+
 def _decisions(args: argparse.Namespace) -> int:
-    measured = [measure(workload, nodes, args.pods) for workload in WORKLOADS for nodes in args.nodes]
+    measured = [
+        measure(name, nodes, args.pods or WORKLOADS[name].count)
+        for name in args.workloads
+        if name in WORKLOADS
+        for nodes in args.nodes or WORKLOADS[name].sizes
+    ]
+    attempts = [measure_attempts(name, nodes) for name in args.workloads if name in VARIETIES for nodes in args.nodes or (5000,)]
     if args.output == "json":
-        _print_json([asdict(m) | {"per_second": m.per_second} for m in measured])
-    else:
+        decided = [asdict(m) | {"per_second": m.per_second} for m in measured]
+        _print_json([*decided, *(asdict(m) | {"median": m.median} for m in attempts)])
+        return 0
+    if measured:
         _print_table(f"decisions: all nodes evaluated, median of {RUNS} runs", [_decision_row(m) for m in measured])
+    if attempts:
+        _print_table(f"attempts to preempt: median of {ATTEMPTS} on one full cluster", [_attempt_row(m) for m in attempts])
     return 0
 
 
@@ -65,11 +89,23 @@ def _decision_row(m: Measurement) -> dict[str, Any]:
     return {
         "workload": m.workload,
         "nodes": m.nodes,
+        "running": m.running,
         "pods": m.pods,
         "decisions/s": round(m.per_second),
-        "µs/decision": round(m.microseconds, 1),
+        "wanted": "" if m.wanted is None else f"≥ {m.wanted:,}",
         "placed": m.placed,
-        "pending": m.pending,
+    }
+
+
+def _attempt_row(m: Attempts) -> dict[str, Any]:
+    return {
+        "workload": m.workload,
+        "nodes": m.nodes,
+        "running": m.running,
+        "ms/attempt": round(m.median, 1),
+        "wanted": f"≤ {WANTED_MS}",
+        "slowest": round(max(m.milliseconds), 1),
+        "victims": round(m.victims / len(m.milliseconds), 1),
     }
 
 
