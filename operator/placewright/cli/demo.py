@@ -23,6 +23,7 @@ from placewright.cli.scenario import Scenario, make_scenario
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
 from placewright.sandbox.process import SandboxFailed, SandboxProcess
+from placewright.sandbox.provisioner import DEFAULT_CLASS
 from placewright.simulate.inputs import Inputs, load_inputs
 from placewright.simulate.workload import mixed_nodes, mixed_pods
 
@@ -103,7 +104,7 @@ class Demo:
         show_notes(self._say, self._scenario.problems, "left out")
         show_notes(self._say, self._scenario.notes, "note")
         with tempfile.TemporaryDirectory(prefix="placewright-demo-") as folder:
-            async with SandboxProcess(crds=crd_folders()) as sandbox:
+            async with SandboxProcess(crds=crd_folders(), arguments=_volumes(self._scenario)) as sandbox:
                 command = self._command(sandbox.kubeconfig)
                 async with OperatorProcess(command, Path(folder, "operator.log")) as operator:
                     return await self._against(sandbox.kubeconfig, operator)
@@ -140,6 +141,12 @@ async def interruptible(demo: Demo) -> int:
         return await task
     except asyncio.CancelledError:
         return demo.code
+
+
+def _volumes(scenario: Scenario) -> list[str]:
+    """Options of the embedded cluster: claims get volumes; those without a class one of ours, unless the files bring classes along."""
+    own = any(manifest["kind"] == "StorageClass" for manifest in scenario.objects)
+    return ["--volumes", *([] if own else ["--default-class", DEFAULT_CLASS])]
 
 
 def _things_to_try(scenario: Scenario, kubeconfig: Path, log: Path) -> list[str]:

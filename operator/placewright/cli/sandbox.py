@@ -20,6 +20,7 @@ from placewright.cli.real_sandbox import serve
 from placewright.controlplane.children import ControlPlaneFailed
 from placewright.controlplane.debian import BuildFailed
 from placewright.controlplane.server import ControlPlane, Options
+from placewright.sandbox.provisioner import DEFAULT_CLASS
 from placewright.sandbox.server import Sandbox, SandboxOptions
 
 #: Without a profile of that name nobody would place what `kubectl run` makes.
@@ -47,7 +48,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _embedded(args: argparse.Namespace) -> int:
-    options = SandboxOptions(port=args.port, kubeconfig=args.kubeconfig, nodes=args.nodes, crds=crd_folders())
+    options = SandboxOptions(
+        port=args.port,
+        kubeconfig=args.kubeconfig,
+        nodes=args.nodes,
+        crds=crd_folders(),
+        volumes=True,
+        default_class=DEFAULT_CLASS,
+    )
     try:
         asyncio.run(_serve(options, Console()))
     except OSError as error:

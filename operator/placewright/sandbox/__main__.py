@@ -34,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nodes=parsed.nodes,
         crds=tuple(parsed.crds),
         history=parsed.history,
+        volumes=parsed.volumes,
+        default_class=parsed.default_class,
         kubelets=KubeletTimes(start=parsed.start_seconds, end=parsed.end_seconds),
     )
     gc.set_threshold(50_000, 20, 50)
@@ -95,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--history", type=int, default=10_000, help="changes that each type remembers for resuming")
     parser.add_argument("--start-seconds", type=float, default=0.05, help="from bound to running")
     parser.add_argument("--end-seconds", type=float, default=0.05, help="the most that a graceful end takes")
+    parser.add_argument("--volumes", action="store_true", help="give claims volumes, as controllers and provisioners would")
+    parser.add_argument("--default-class", default="", metavar="NAME", help="a default StorageClass to begin with")
     parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input ends")
     return parser
 

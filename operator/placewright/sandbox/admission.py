@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .claims import STORAGE_CLASSES, class_of, default_class
 from .defaulting import PriorityRefused, admit_priority, default, qos_class
 from .definitions import DEFINITIONS, Definitions
 from .eventrules import check_event
@@ -40,6 +41,8 @@ class Admission:
             self._admit_priority(resource, new)
         elif resource.key == EVENTS:
             check_event(resource, new)
+        elif resource.plural == "persistentvolumeclaims":
+            self._admit_class(new)
         default(resource.kind, new)
         return self._with_first_status(resource, new, now)
 
@@ -87,6 +90,14 @@ class Admission:
             admit_priority(pod, classes)
         except PriorityRefused as refused:
             raise forbidden(resource, pod["metadata"]["name"], str(refused)) from refused
+
+    def _admit_class(self, claim: Object) -> None:
+        """A claim that says nothing about its class gets the cluster's default, if there is one."""
+        spec = claim.get("spec")
+        if isinstance(spec, dict) and class_of(claim) is None:
+            name = default_class(each.object for each in self.store.listed(STORAGE_CLASSES))
+            if name is not None:
+                spec["storageClassName"] = name
 
     def _with_first_status(self, resource: ResourceType, new: Object, now: str) -> Object:
         if resource.key == PODS:

@@ -26,6 +26,7 @@ from .definitions import Definitions
 from .discovery import Discovery
 from .disruptions import Disruptions
 from .endpoint import Endpoint, Reply
+from .ephemeralclaims import EphemeralClaims
 from .faults import Faults
 from .kubelet import Kubelets, KubeletTimes
 from .metadata import Identity
@@ -33,11 +34,13 @@ from .nodes import simulated_node
 from .objects import ObjectRequests
 from .pods import PodOperations
 from .priorities import SYSTEM_CLASSES
+from .provisioner import simulated_class
 from .reads import Reads
 from .resources import ResourceRegistry, ResourceType
 from .status import ApiError
 from .store import Store
 from .views import Views
+from .volumecontroller import VolumeController
 from .watches import Watches
 from .writes import Writes
 
@@ -56,7 +59,8 @@ class SandboxOptions:
 
     `port` 0 takes a free one; `kubeconfig` None writes to a folder that goes with the sandbox; `nodes` are made at the
     start; `crds` are folders of YAML definitions; `history` is how many changes a type remembers at least; `seed` fixes
-    uids, generated names and the choice of faults.
+    uids, generated names and the choice of faults. With `volumes` claims get volumes, as controllers and provisioners
+    would give them; `default_class` names a StorageClass to begin with, the default of claims (empty: none).
     """
 
     port: int = 0
@@ -66,6 +70,8 @@ class SandboxOptions:
     history: int = 10_000
     kubelets: KubeletTimes = field(default_factory=KubeletTimes)
     seed: int | None = None
+    volumes: bool = False
+    default_class: str = ""
 
 
 class Sandbox:
@@ -151,6 +157,9 @@ class Sandbox:
         views = Views(self.reads, self.definitions, self.writes.identity.clock)
         objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, self.definitions.selectable)
         Collector(self.writes)
+        if self._options.volumes:
+            VolumeController(self.writes)
+            EphemeralClaims(self.writes, pods, self.resource("", "v1", "persistentvolumeclaims"))
         endpoint = Endpoint(self.credentials.token, self._document, objects.answer, self.faults, self.watches)
         self._http = web.Server(
             endpoint.handle,
@@ -168,6 +177,9 @@ class Sandbox:
         classes = self.resource("scheduling.k8s.io", "v1", "priorityclasses")
         for name, value in SYSTEM_CLASSES.items():
             self.writes.create(classes, "", {"metadata": {"name": name}, "value": value})
+        if self._options.default_class:
+            storage_classes = self.resource("storage.k8s.io", "v1", "storageclasses")
+            self.writes.create(storage_classes, "", simulated_class(self._options.default_class))
         for number in range(self._options.nodes):
             self.writes.create(nodes, "", simulated_node(number, self.writes.identity.now()))
         for folder in self._options.crds:
