@@ -210,10 +210,17 @@ def said(plugin: Any, cluster: Cluster, pod: PodInfo) -> Said:
 Reading = Callable[[StorageWorld, Body], tuple[str, dict[str, str]] | None]
 
 
-def agree(kind: type[Any], reading: Reading, seed: int, steps: int = 25) -> None:
+def agree(
+    kind: type[Any],
+    reading: Reading,
+    seed: int,
+    steps: int = 25,
+    chance: type[StorageDice] = StorageDice,
+    args: Body | None = None,
+) -> None:
     """Let things happen to a world: the plugin must always say what the scalar reading says."""
-    dice, world = StorageDice(seed), StorageWorld()
-    plugin = build(kind, world.cluster)
+    dice, world = chance(seed), StorageWorld()
+    plugin = build(kind, world.cluster, args)
     columns: dict[Hashable, list[bool]] = {}
 
     def compare(pod: Body) -> None:

@@ -34,7 +34,7 @@ def translated(source: Body, labels: Body) -> tuple[str, str] | None:
         handle = written.split("/")[-1] if written.startswith("aws://") else written
         return (EBS, handle) if handle.startswith("vol-") else None
     if "gcePersistentDisk" in source:
-        zone = labels.get(GA) or labels.get(BETA) or "UNSPECIFIED"
+        zone = labels.get(BETA) or labels.get(GA) or "UNSPECIFIED"
         where = f"zones/{zone}"
         if "__" in zone:
             regions = {part.rsplit("-", 1)[0] for part in zone.split("__")}

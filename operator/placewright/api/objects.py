@@ -240,6 +240,7 @@ class AzureDiskSource(KubeObject, frozen=True):
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
+    kind: str | None = None
 
 
 class AzureFileSource(KubeObject, frozen=True):

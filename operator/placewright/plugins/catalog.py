@@ -8,6 +8,7 @@ from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.plugins.dynamicresources import DynamicResources
 from placewright.plugins.imagelocality import ImageLocality
 from placewright.plugins.interpodaffinity import InterPodAffinity
+from placewright.plugins.legacyvolumelimits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from placewright.plugins.nodeaffinity import NodeAffinity
 from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
 from placewright.plugins.nodename import NodeName
@@ -49,5 +50,10 @@ def in_tree() -> Registry:
             ImageLocality,
             DefaultBinder,
             NodeDeclaredFeatures,
+            # Of earlier kube-schedulers; in no profile that does not name them.
+            EBSLimits,
+            GCEPDLimits,
+            AzureDiskLimits,
+            CinderLimits,
         )
     )

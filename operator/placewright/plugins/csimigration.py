@@ -1,33 +1,62 @@
-"""In-tree volumes that CSI drivers have taken over: which driver, and under which handle it knows the volume.
+"""In-tree volumes that CSI drivers have taken over: which driver, under which handle it knows the volume, and from where it reaches it.
 
-After the CSI translation library of Kubernetes. kube-scheduler takes the migration of these plugins as done on every node that has a
-CSINode, whatever its annotation says; nodes without one have no limits anyway.
+After the CSI translation library of Kubernetes. NodeVolumeLimits takes the migration of these plugins as done on every node that has a
+CSINode, whatever its annotation says (nodes without one have no limits anyway). VolumeBinding looks at the annotation: where it does not
+name the plugin, a volume's node affinity is taken as it is written. So do both in kube-scheduler.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from placewright.api.objects import AwsElasticBlockStoreSource, Labels, Volume
-from placewright.api.storage import PersistentVolume, PersistentVolumeSpec
+from msgspec.structs import replace
 
+from placewright.api.objects import (
+    AwsElasticBlockStoreSource,
+    AzureDiskSource,
+    Labels,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    Volume,
+)
+from placewright.api.storage import MIGRATED_PLUGINS, CSINode, PersistentVolume, PersistentVolumeSpec
+
+_EBS: Final = "kubernetes.io/aws-ebs"
+_GCE_PD: Final = "kubernetes.io/gce-pd"
+_AZURE_DISK: Final = "kubernetes.io/azure-disk"
+_CINDER: Final = "kubernetes.io/cinder"
+_PORTWORX: Final = "kubernetes.io/portworx-volume"
 #: Driver by in-tree provisioner; the ones that count towards limits.
 DRIVERS: Final[Mapping[str, str]] = {
-    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
-    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
-    "kubernetes.io/azure-disk": "disk.csi.azure.com",
-    "kubernetes.io/cinder": "cinder.csi.openstack.org",
-    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+    _EBS: "ebs.csi.aws.com",
+    _GCE_PD: "pd.csi.storage.gke.io",
+    _AZURE_DISK: "disk.csi.azure.com",
+    _CINDER: "cinder.csi.openstack.org",
+    _PORTWORX: "pxd.portworx.com",
 }
 #: Translated too, but without limits.
 UNLIMITED: Final[frozenset[str]] = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
 
-_ZONES: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+#: The label that a driver puts on nodes in place of the zone's, by in-tree provisioner; the others' volumes keep their node affinity.
+_DRIVER_ZONE: Final[Mapping[str, str]] = {
+    _EBS: "topology.ebs.csi.aws.com/zone",
+    _GCE_PD: "topology.gke.io/zone",
+    _CINDER: "topology.cinder.csi.openstack.org/zone",
+}
+_ZONE: Final = "topology.kubernetes.io/zone"
+_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+_REGION: Final = "topology.kubernetes.io/region"
+_BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+_SEPARATOR: Final = "__"
 _UNSPECIFIED: Final = "UNSPECIFIED"
 _AWS_ID: Final = re.compile(r"vol-[^/]*")
 _PARTS_OF_A_ZONE: Final = 3
+
+
+_Terms = tuple[NodeSelectorTerm, ...]
 
 
 class Migrated(NamedTuple):
@@ -43,42 +72,59 @@ class TranslationError(ValueError):
 
 def is_migratable(volume: Volume) -> bool:
     """True for a volume of a pod that names an in-tree disk or share that a CSI driver serves today."""
-    return _has_a_limit(volume) or volume.azure_file is not None or volume.vsphere_volume is not None
+    return in_tree_plugin(volume) is not None or volume.azure_file is not None or volume.vsphere_volume is not None
 
 
 def from_pod(volume: Volume) -> Migrated | None:
     """The volume that a pod names itself; None for other volumes. Raises `TranslationError`."""
-    return _translated(volume, None) if _has_a_limit(volume) else None
+    return _translated(volume, None)
 
 
 def from_volume(volume: PersistentVolume) -> Migrated | None:
     """An in-tree PersistentVolume; None for other volumes. Raises `TranslationError`."""
-    return _translated(volume.spec, volume.metadata.labels or {}) if _has_a_limit(volume.spec) else None
+    return _translated(volume.spec, volume.metadata.labels)
 
 
-def _has_a_limit(source: Volume | PersistentVolumeSpec) -> bool:
-    return bool(
-        source.gce_persistent_disk
-        or source.aws_elastic_block_store
-        or source.azure_disk
-        or source.cinder
-        or source.portworx_volume
-    )
+def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str | None:
+    """The in-tree plugin whose volume this is, where volumes of its driver have limits; None for all others."""
+    if source.aws_elastic_block_store is not None:
+        return _EBS
+    if source.gce_persistent_disk is not None:
+        return _GCE_PD
+    if source.azure_disk is not None:
+        return _AZURE_DISK
+    if source.cinder is not None:
+        return _CINDER
+    return _PORTWORX if source.portworx_volume is not None else None
+
+
+def migrated_plugins(csi_node: CSINode | Any) -> frozenset[str]:
+    """The in-tree plugins that CSI drivers have taken over from on a node; none for anything that is no CSINode."""
+    named = (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "") if isinstance(csi_node, CSINode) else ""
+    return frozenset(named.split(",")) if named else frozenset()
 
 
 def _translated(source: Volume | PersistentVolumeSpec, labels: Labels | None) -> Migrated | None:
+    plugin = in_tree_plugin(source)
+    return None if plugin is None else Migrated(DRIVERS[plugin], _handle(source, labels or {}))
+
+
+def _handle(source: Volume | PersistentVolumeSpec, labels: Labels) -> str:
     if source.aws_elastic_block_store is not None:
-        return Migrated(DRIVERS["kubernetes.io/aws-ebs"], _ebs_handle(source.aws_elastic_block_store))
+        return _ebs_handle(source.aws_elastic_block_store)
     if source.gce_persistent_disk is not None:
-        place = _gce_place(labels or {})
-        return Migrated(DRIVERS["kubernetes.io/gce-pd"], f"projects/{_UNSPECIFIED}/{place}/disks/{source.gce_persistent_disk.pd_name}")
+        return f"projects/{_UNSPECIFIED}/{_gce_place(labels)}/disks/{source.gce_persistent_disk.pd_name}"
     if source.azure_disk is not None:
-        return Migrated(DRIVERS["kubernetes.io/azure-disk"], source.azure_disk.disk_uri)
+        return _azure_handle(source.azure_disk)
     if source.cinder is not None:
-        return Migrated(DRIVERS["kubernetes.io/cinder"], source.cinder.volume_id)
-    if source.portworx_volume is not None:
-        return Migrated(DRIVERS["kubernetes.io/portworx-volume"], source.portworx_volume.volume_id)
-    return None
+        return source.cinder.volume_id
+    return source.portworx_volume.volume_id if source.portworx_volume is not None else ""
+
+
+def _azure_handle(source: AzureDiskSource) -> str:
+    if source.kind is not None and source.kind.lower() != "managed":
+        raise TranslationError(f"kind({source.kind}) is not supported in csi migration")
+    return source.disk_uri
 
 
 def _ebs_handle(source: AwsElasticBlockStoreSource) -> str:
@@ -93,7 +139,7 @@ def _ebs_handle(source: AwsElasticBlockStoreSource) -> str:
 
 def _gce_place(labels: Labels) -> str:
     """The zone, or the region of several zones, that the labels of a volume name."""
-    zones = next((labels[key] for key in _ZONES if labels.get(key)), _UNSPECIFIED).split("__")
+    zones = next((labels[key] for key in (_BETA_ZONE, _ZONE) if labels.get(key)), _UNSPECIFIED).split(_SEPARATOR)
     if len(zones) == 1:
         return f"zones/{zones[0]}"
     parts = [zone.split("-") for zone in zones]
@@ -101,3 +147,50 @@ def _gce_place(labels: Labels) -> str:
     if len(regions) != 1 or any(len(part) != _PARTS_OF_A_ZONE for part in parts):
         raise TranslationError(f"failed to get region from zones {zones}")
     return f"regions/{regions.pop()}"
+
+
+# --- from where a volume is reached -------------------------------------------------------------------------------------------------
+
+
+def driver_affinity(volume: PersistentVolume) -> NodeSelector | None:
+    """The node affinity that an in-tree volume has on nodes where its CSI driver has taken over; None for any node.
+
+    The zone, from the affinity or else from the volume's labels, becomes the driver's own label. Raises `TranslationError`.
+    """
+    from_volume(volume)
+    required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+    own_zone = _DRIVER_ZONE.get(in_tree_plugin(volume.spec) or "")
+    if own_zone is None:
+        return required
+    written = (required.node_selector_terms or ()) if required is not None else ()
+    terms = _in_words_of_driver(written, volume.metadata.labels or {}, own_zone)
+    return NodeSelector(terms) if terms or required is not None else None
+
+
+def _in_words_of_driver(terms: _Terms, labels: Labels, own_zone: str) -> _Terms:
+    zone = _zone_label(terms, labels)
+    if _names_values(terms, zone):
+        terms = _renamed(terms, zone, own_zone)
+    elif zones := {part.strip() for part in labels.get(zone, "").split(_SEPARATOR)} - {""}:
+        wanted = Requirement(key=own_zone, operator="In", values=tuple(sorted(zones)))
+        terms = tuple(replace(term, match_expressions=(*(term.match_expressions or ()), wanted)) for term in terms or (NodeSelectorTerm(),))
+    if zone == _BETA_ZONE and _names_values(terms, _BETA_REGION):
+        terms = _renamed(terms, _BETA_REGION, _REGION)
+    return terms
+
+
+def _zone_label(terms: _Terms, labels: Labels) -> str:
+    """The label by which the volume names its zone; what its affinity says goes before what its own labels say."""
+    keys = {each.key for term in terms for each in term.match_expressions or ()}
+    return next((key for known in (keys, labels) for key in (_ZONE, _BETA_ZONE) if key in known), _ZONE)
+
+
+def _names_values(terms: _Terms, key: str) -> bool:
+    return any(each.key == key and each.values for term in terms for each in term.match_expressions or ())
+
+
+def _renamed(terms: _Terms, old: str, new: str) -> _Terms:
+    return tuple(
+        replace(term, match_expressions=tuple(replace(each, key=new) if each.key == old else each for each in term.match_expressions or ()))
+        for term in terms
+    )

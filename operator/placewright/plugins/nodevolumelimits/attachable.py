@@ -16,8 +16,8 @@ from placewright.plugins import csimigration, podclaims
 class Attachable(NamedTuple):
     """A volume, the same for all pods that use it.
 
-    `driver` is the CSI driver, or what else volumes are counted by. `claim` is set, instead of the handle, where there is no volume yet: each
-    such claim will get one of its own.
+    `driver` is the CSI driver, or what else volumes are counted by. `claim` is set, instead of the handle, where there is no volume yet:
+    each such claim will get one of its own.
     """
 
     driver: str
