@@ -1,4 +1,4 @@
-"""Pods with claims on a cluster where this test plays the volume controller and the provisioner."""
+"""Pods with claims: on a cluster that gives them volumes, and step by step where this test plays the volume controller."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from placewright.sandbox.writes import WriteOptions
 
-from .stage import Stage, operator
+from .stage import Stage, new_stage, operator
 
 Object = dict[str, Any]
-HOST = "kubernetes.io/hostname"
+HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SELECTED, COMPLETED = "volume.kubernetes.io/selected-node", "pv.kubernetes.io/bind-completed"
 
 
@@ -24,9 +24,10 @@ class Storage:
         self._claims = stage.sandbox.resource("", "v1", "persistentvolumeclaims")
         self._classes = stage.sandbox.resource("storage.k8s.io", "v1", "storageclasses")
 
-    def node(self, name: str) -> None:
+    def node(self, name: str, zone: str = "") -> None:
         amounts = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-        body = {"metadata": {"name": name, "labels": {HOST: name}}, "status": {"allocatable": amounts, "capacity": amounts}}
+        labels = {HOST: name, **({ZONE: zone} if zone else {})}
+        body = {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts, "capacity": amounts}}
         self._sandbox.writes.create(self._nodes, "", body)
 
     def storage_class(self, provisioner: str, mode: str = "WaitForFirstConsumer") -> None:
@@ -56,6 +57,19 @@ class Storage:
     def selected_node(self, claim: str) -> str:
         meta = self._sandbox.writes.current(self._claims, "default", claim).object["metadata"]
         return str((meta.get("annotations") or {}).get(SELECTED, ""))
+
+    def zone(self, node: str) -> str:
+        return str(self._sandbox.writes.current(self._nodes, "", node).object["metadata"]["labels"][ZONE])
+
+    def volume_of(self, claim: str) -> str:
+        return str(self._sandbox.writes.current(self._claims, "default", claim).object["spec"].get("volumeName", ""))
+
+    def zone_of_volume(self, claim: str) -> str:
+        """The zone from which a claim's volume can be reached."""
+        spec = self._sandbox.writes.current(self._volumes, "", self.volume_of(claim)).object["spec"]
+        ((requirement,),) = [term["matchExpressions"] for term in spec["nodeAffinity"]["required"]["nodeSelectorTerms"]]
+        assert requirement["key"] == ZONE
+        return str(requirement["values"][0])
 
     def bind(self, claim: str, volume: str) -> None:
         """What the volume controller does at the end."""
@@ -92,18 +106,54 @@ async def test_two_pods_get_the_two_volumes_that_there_are_and_go_where_they_are
         await stage.until(lambda: stage.node_of(third) == "late")
 
 
-async def test_a_volume_is_made_where_the_pod_goes(stage: Stage) -> None:
-    storage = Storage(stage)
-    storage.storage_class("example.test/maker")
-    storage.pod_with_claim("web")
-    async with operator(stage):
-        await stage.until(lambda: storage.selected_node("web"))
-        node = storage.selected_node("web")
-        assert not stage.bindings
-        storage.volume("fresh")
-        storage.bind("web", "fresh")
-        await stage.until(lambda: stage.placed("web"))
-        assert stage.node_of("web") == node
+async def test_a_volume_is_made_where_the_pod_goes() -> None:
+    async with new_stage(volumes=True) as stage:
+        storage = Storage(stage.profile())
+        for number in range(6):
+            storage.node(f"node-{number}", zone=f"zone-{number % 3}")
+        storage.storage_class("example.test/maker")
+        storage.pod_with_claim("web")
+        async with operator(stage):
+            await stage.until(lambda: stage.placed("web"))
+            node = stage.node_of("web")
+            assert storage.selected_node("web") == node
+            assert storage.zone_of_volume("web") == storage.zone(node)
+
+
+async def test_pods_follow_volumes_that_were_made_before_them() -> None:
+    async with new_stage(volumes=True) as stage:
+        storage = Storage(stage.profile())
+        for number in range(6):
+            storage.node(f"node-{number}", zone=f"zone-{number % 3}")
+        storage.storage_class("example.test/maker", mode="Immediate")
+        names = [f"web-{number}" for number in range(6)]
+        for name in names:
+            storage.pod_with_claim(name)
+        async with operator(stage):
+            await stage.until(lambda: stage.placed(*names))
+            zones = {name: storage.zone_of_volume(name) for name in names}
+            assert {name: storage.zone(stage.node_of(name)) for name in names} == zones
+            assert len(set(zones.values())) > 1
+
+
+async def test_a_hundred_pods_get_the_hundred_volumes_that_there_are() -> None:
+    async with new_stage(volumes=True) as stage:
+        storage = Storage(stage.profile())
+        storage.storage_class("kubernetes.io/no-provisioner")
+        for host in ("left", "right"):
+            storage.node(host)
+            for number in range(50):
+                storage.volume(f"{host}-{number}", host)
+        names = [f"web-{number}" for number in range(101)]
+        for name in names:
+            storage.pod_with_claim(name)
+        async with operator(stage):
+            await stage.until(lambda: len(stage.bindings) == 100 and all(stage.placed(name) or stage.condition(name) for name in names))
+            (left_over,) = [name for name in names if not stage.placed(name)]
+            assert "didn't find available persistent volumes to bind" in stage.condition(left_over)["message"]
+            volumes = {name: storage.volume_of(name) for name in names if name != left_over}
+            assert len(set(volumes.values())) == 100
+            assert all(volume.startswith(stage.node_of(name)) for name, volume in volumes.items())
 
 
 async def test_a_pod_whose_claim_is_bound_by_others_waits_until_it_is(stage: Stage) -> None:
