@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import Condition, KubeObject, ObjectMeta
 
 GROUP: Final = "placewright.dev"
@@ -74,7 +75,7 @@ class ProfileSpec(KubeObject, frozen=True):
     percentage_of_nodes_to_score: int | None = None
     weights: dict[str, int] | None = None
     backoff: Backoff = Backoff()
-    extenders: list[dict[str, Any]] | None = None
+    extenders: list[ExtenderSpec] | None = None
     paused: bool = False
 
 

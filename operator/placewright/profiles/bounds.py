@@ -13,5 +13,8 @@ MIN_BACKOFF_SECONDS: Final = 0.001
 #: Total scores are int64 columns: Σ weight · 100 must fit.
 MAX_TOTAL_SCORE: Final = 2**63 - 1
 MAX_NAME_LENGTH: Final = 253
+#: Seconds that a call of an extender may take: its profile's pods wait meanwhile.
+MAX_EXTENDER_TIMEOUT: Final = 600
+MAX_URL_LENGTH: Final = 2048
 #: Lists in a profile name plugins; far more than exist, and few enough for the API server to check cheaply.
 MAX_ITEMS: Final = 100

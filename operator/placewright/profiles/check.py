@@ -23,6 +23,7 @@ from placewright.profiles.bounds import (
     MIN_BACKOFF_SECONDS,
 )
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.extenders import check_extenders
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
 from placewright.profiles.problem import Problem, did_you_mean
 
@@ -37,7 +38,8 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> list[Problem]:
         *_check_percentage(spec.percentage_of_nodes_to_score),
         *_check_weights(spec.weights or {}, catalogue),
         *_check_backoff(spec.backoff),
-        *_check_extenders(spec),
+        *check_extenders(spec.extenders),
+        *_refuse_extenders(spec),
     ]
 
 
@@ -75,7 +77,7 @@ def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
         yield Problem("spec.backoff.maxSeconds", str(maximum), allowed)
 
 
-def _check_extenders(spec: ProfileSpec) -> Iterator[Problem]:
+def _refuse_extenders(spec: ProfileSpec) -> Iterator[Problem]:
     # Leaving out a filter that somebody relies on would place pods where they must not go.
     if spec.extenders:
         yield Problem("spec.extenders", f"{len(spec.extenders)} of them", "none: this version calls no extenders")

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.bad_input import shown
+from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.api.profile import (
     DEFAULT_SCHEDULER_NAME,
@@ -72,7 +73,7 @@ class KubeSchedulerConfiguration(KubeObject, frozen=True):
     percentage_of_nodes_to_score: int | None = None
     pod_initial_backoff_seconds: float | None = None
     pod_max_backoff_seconds: float | None = None
-    extenders: list[dict[str, Any]] | None = None
+    extenders: list[ExtenderSpec] | None = None
     parallelism: int | None = None
     delay_cache_until_active: bool | None = None
     leader_election: LeaderElection | None = None

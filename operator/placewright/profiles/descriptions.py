@@ -13,20 +13,27 @@ from placewright.profiles.bounds import (
     MAX_ITEMS,
     MAX_NAME_LENGTH,
     MAX_PERCENTAGE,
+    MAX_URL_LENGTH,
     MAX_WEIGHT,
     MIN_BACKOFF_SECONDS,
 )
+from placewright.profiles.durations import PATTERN as DURATION_PATTERN
 
 Facets = Mapping[str, Any]
 
 #: A list that server-side apply merges by the name of its items, so that two owners can each own one.
 _BY_NAME: Final = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "maxItems": MAX_ITEMS}
 _NAME: Final = {"minLength": 1, "maxLength": MAX_NAME_LENGTH}
+_PATH: Final = {"maxLength": 4096}
 _COUNT: Final = {"minimum": 0, "format": "int64"}
 
 
 def _point(text: str) -> Facets:
     return {"description": f"{text} What is named here runs here, besides what multiPoint brings; see multiPoint."}
+
+
+def _verb(text: str) -> Facets:
+    return {"description": text, "maxLength": MAX_URL_LENGTH}
 
 
 FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
@@ -48,7 +55,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
         },
         "backoff": {"description": "How long a rejected pod waits before it is tried again.", "default": {}},
         "extenders": {
-            "description": "HTTP extenders, as in a KubeSchedulerConfiguration.",
+            "description": "HTTP extenders, as in a KubeSchedulerConfiguration; those that are ignorable are called last.",
             "maxItems": MAX_ITEMS,
             "x-kubernetes-list-type": "atomic",
         },
@@ -101,6 +108,53 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
             "maximum": MAX_BACKOFF_SECONDS,
         },
     },
+    "ExtenderSpec": {
+        "urlPrefix": {
+            "description": "Where it is; a slash and the verb are put after it.",
+            "pattern": "^https?://",
+            "maxLength": MAX_URL_LENGTH,
+        },
+        "filterVerb": _verb("Takes nodes out. Empty: it does not filter."),
+        "preemptVerb": _verb("Agrees to preemption, or chooses other victims. Empty: it is not asked."),
+        "prioritizeVerb": _verb("Scores nodes from 0 to 10. Empty: it does not score."),
+        "weight": {
+            "description": "Factor of its scores, which count ten times as much before; needed with prioritizeVerb.",
+            "minimum": 0,
+            "maximum": MAX_WEIGHT,
+            "format": "int64",
+        },
+        "bindVerb": _verb("Binds pods in the scheduler's stead; only one extender may. Empty: it does not bind."),
+        "enableHTTPS": {
+            "description": "Without a CA in tlsConfig, the certificate of an https URL is then not verified, as in kube-scheduler."
+        },
+        "tlsConfig": {"description": "How it is spoken to over HTTPS."},
+        "httpTimeout": {
+            "description": "How long a whole call may take, such as 500ms; absent: 5s.",
+            "pattern": DURATION_PATTERN,
+            "maxLength": 64,
+        },
+        "nodeCacheCapable": {"description": "It knows the nodes: names of nodes and uids of victims are sent, not whole objects."},
+        "managedResources": {
+            "description": "It is asked only about pods that ask for one of these extended resources; empty: about all pods.",
+            "maxItems": MAX_ITEMS,
+            "x-kubernetes-list-type": "atomic",
+        },
+        "ignorable": {"description": "When it fails, pods are placed without it."},
+    },
+    "ManagedResource": {
+        "name": {"description": "The extended resource, such as example.com/gpu.", "minLength": 1, "maxLength": 317},
+        "ignoredByScheduler": {"description": "NodeResourcesFit of this profile does not count it; goes before its ignoredResources."},
+    },
+    "ExtenderTLS": {
+        "insecure": {"description": "Do not verify the server's certificate."},
+        "serverName": {"description": "The name expected in the server's certificate; empty: the host of urlPrefix.", **_PATH},
+        "certFile": {"description": "PEM file, where the scheduler runs, of our certificate.", **_PATH},
+        "keyFile": {"description": "PEM file, where the scheduler runs, of our certificate's key.", **_PATH},
+        "caFile": {"description": "PEM file, where the scheduler runs, of the CAs that the server is verified with.", **_PATH},
+        "certData": {"description": "Our certificate, PEM in base64; goes before certFile.", "format": "byte"},
+        "keyData": {"description": "Its key, PEM in base64; goes before keyFile. Whoever reads the profile reads it.", "format": "byte"},
+        "caData": {"description": "The CAs, PEM in base64; goes before caFile.", "format": "byte"},
+    },
     "ProfileStatus": {
         "observedGeneration": {"description": "The generation that was looked at last.", **_COUNT},
         "activeGeneration": {"description": "The generation that decisions use; 0: none.", **_COUNT},
@@ -132,5 +186,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "PluginRef": ("name",),
     "PluginConfig": ("name",),
+    "ExtenderSpec": ("urlPrefix",),
+    "ManagedResource": ("name",),
     "Condition": ("type", "status", "lastTransitionTime", "reason", "message"),
 }

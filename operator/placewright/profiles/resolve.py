@@ -12,6 +12,7 @@ from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.profiles.arguments import resolve_args
 from placewright.profiles.check import check_resolved, check_spec
 from placewright.profiles.defaults import Catalogue
+from placewright.profiles.extenders import leave_to_extenders, resolve_extenders
 from placewright.profiles.merge import expand, merge_defaults, score_weights
 from placewright.profiles.problem import ProfileError
 
@@ -31,6 +32,8 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
     args = resolve_args(spec.plugin_config or (), names, catalogue, problems)
     if problems:
         raise ProfileError(problems)
+    extenders = resolve_extenders(spec.extenders)
+    leave_to_extenders(args, extenders)
     return ResolvedProfile(
         scheduler_name=spec.scheduler_name,
         name=profile.metadata.name,
@@ -43,6 +46,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         backoff_max=spec.backoff.max_seconds,
         percentage_of_nodes_to_score=spec.percentage_of_nodes_to_score or None,
         paused=spec.paused,
+        extenders=extenders,
     )
 
 

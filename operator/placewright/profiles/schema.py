@@ -138,7 +138,8 @@ def _of(kind: inspect.Type, *, defaults: bool) -> Schema:
     if isinstance(kind, inspect.StructType):
         return _object(kind.cls, defaults=defaults)
     if isinstance(kind, inspect.ListType):
-        return {"type": "array", "items": _of(kind.item_type, defaults=defaults)}
+        # A default would be written into every item of the stored list, where nobody asked for it.
+        return {"type": "array", "items": _of(kind.item_type, defaults=False)}
     if isinstance(kind, inspect.DictType):
         if isinstance(kind.value_type, inspect.AnyType):
             return {"type": "object", _PRESERVE: True}
