@@ -38,7 +38,7 @@ class NodePorts(ConstantReasonFilter, PreFilterPlugin):
     def events(self) -> Sequence[EventInterest]:
         """A pod that frees one of the ports; a new node."""
         return (
-            interest(EventResource.ASSIGNED_POD, Action.DELETE, _frees_a_port),
+            interest(EventResource.POD, Action.DELETE, _frees_a_port),
             interest(EventResource.NODE, Action.ADD),
         )
 

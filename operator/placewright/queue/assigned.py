@@ -1,8 +1,9 @@
 """Which waiting pods a pod on a node could help at all.
 
 Every successful binding is an event, so with thousands of waiting pods their hints cannot all be asked each time. A pod that appears
-or changes on a node frees nothing; it can only help pods that count other pods: those rejected by PodTopologySpread in its namespace, and
-those that want to be near a pod like it. Deletions and scale-downs free resources and are not narrowed.
+or changes on a node frees nothing; it can only help pods that count other pods: those rejected by PodTopologySpread in its namespace,
+those that want to be near a pod like it and, when its labels changed, those that keep away from others (which kube-scheduler
+lets wait for its timeout). Deletions and scale-downs free resources and are not narrowed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, SelectorError, compile_label_selector
 from placewright.framework.events import Action, ClusterEvent, EventResource
 
+INTER_POD_AFFINITY: Final = "InterPodAffinity"
 POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
 
 
@@ -39,12 +41,26 @@ def narrows(event: ClusterEvent) -> bool:
 
 
 def may_help(
-    rejected: PodInfo, rejected_by: AbstractSet[str], terms: tuple[AffinityTerm, ...], assigned: PodInfo
+    rejected: PodInfo,
+    rejected_by: AbstractSet[str],
+    terms: tuple[AffinityTerm, ...],
+    assigned: PodInfo,
+    *,
+    relabelled: bool = False,
 ) -> bool:
-    """True when a pod that appeared or changed on a node is worth asking the rejected pod's hints about."""
+    """True when a pod that appeared or changed (`relabelled`: its labels) on a node is worth asking the rejected pod's hints about."""
+    if relabelled and INTER_POD_AFFINITY in rejected_by and _keeps_away(rejected):
+        return True
     if POD_TOPOLOGY_SPREAD in rejected_by and rejected.namespace == assigned.namespace:
         return True
     return any(term.may_match(assigned) for term in terms)
+
+
+def _keeps_away(pod: PodInfo) -> bool:
+    """True for a pod with required anti-affinity: one that it kept away from may have lost the label that it was known by."""
+    affinity = pod.pod.spec.affinity
+    aversion = affinity.pod_anti_affinity if affinity else None
+    return aversion is not None and bool(aversion.required_during_scheduling_ignored_during_execution)
 
 
 def required_affinity_terms(pod: PodInfo) -> tuple[AffinityTerm, ...]:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import NodeName, PodKey
 from placewright.api.pods import PodInfo
-from placewright.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from placewright.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent
 from placewright.queue.assigned import may_help, narrows
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import Requeue
@@ -211,12 +211,15 @@ class SchedulingQueue:
         if self._flights and any(lane.hints.wanted(event) for lane in lanes):
             self._flights.record(event, old, new)
         assigned = new if narrows(event) and isinstance(new, PodInfo) else None
+        relabelled = bool(event.action & Action.UPDATE_POD_LABEL)
         return sum(
             self._move(lane, queued, event, old, new)
             for lane in lanes
             for queued in lane.candidates(event)
             if queued.uid != except_uid
-            if assigned is None or may_help(queued.pod, queued.rejecting_plugins, queued.affinity_terms, assigned)
+            if assigned is None or may_help(
+                queued.pod, queued.rejecting_plugins, queued.affinity_terms, assigned, relabelled=relabelled
+            )
         )
 
     def activate(self, pods: Iterable[PodInfo]) -> None:

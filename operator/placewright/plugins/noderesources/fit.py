@@ -97,7 +97,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def events(self) -> Sequence[EventInterest]:
         """Pods that leave or shrink; nodes that come or grow."""
         return (
-            interest(EventResource.ASSIGNED_POD, Action.DELETE, _pod_left_a_node),
+            interest(EventResource.POD, Action.DELETE, _pod_left_a_node),
             interest(EventResource.POD, Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew),
         )

@@ -1,0 +1,158 @@
+"""Plugins that count other pods."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from framework.makers import node, pod
+from hints.node_rows import TAINT, nominated
+from hints.rows import (
+    NODE_ADDED,
+    NODE_DELETED,
+    NODE_LABELLED,
+    NODE_RESIZED,
+    NODE_TAINTED,
+    POD_ADDED,
+    POD_CHANGED,
+    POD_DELETED,
+    POD_LABELLED,
+    WAITING_LABELLED,
+    WAITING_TOLERATES,
+    Rejected,
+    Row,
+)
+from placewright.api.decode import convert
+from placewright.api.objects import Node, Pod
+from placewright.api.pods import PodInfo
+
+Body = dict[str, Any]
+WEB: Final = {"app": "web"}
+DB: Final = {"app": "db"}
+ZONE: Final = "zone"
+ANY_TOLERATION: Final = {"tolerations": [{"operator": "Exists"}]}
+Z1, Z2 = {ZONE: "1"}, {ZONE: "2"}
+
+
+def away(name: str, labels: Body, spec: Body | None = None) -> PodInfo:
+    """A pod of another namespace, on a node."""
+    body = {"metadata": {"name": name, "namespace": "away", "uid": name, "labels": labels}, "spec": {"nodeName": "n"} | (spec or {})}
+    return PodInfo(convert(body, Pod))
+
+
+def on(name: str, labels: Body, **rest: Any) -> PodInfo:
+    """A pod on a node."""
+    return pod(name, labels=labels, node="n", **rest)
+
+
+def at(labels: Body, **rest: Any) -> Node:
+    return node("n", labels=labels, **rest)
+
+
+def spread(**rest: Any) -> Body:
+    hard = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": WEB}}
+    return {"topologySpreadConstraints": [hard | rest]}
+
+
+def term(labels: Body, key: str = ZONE) -> Body:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": labels}}
+
+
+def near(*terms: Body) -> Body:
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
+
+
+def apart(*terms: Body) -> Body:
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
+
+
+def me(spec: Body, labels: Body | None = None) -> PodInfo:
+    return pod("me", labels=WEB if labels is None else labels, spec=spec)
+
+
+_spread = Rejected("PodTopologySpread", me(spread()))
+_honest = Rejected("PodTopologySpread", me(spread(nodeTaintsPolicy="Honor")))
+
+SPREAD: Final[tuple[Row, ...]] = (
+    _spread.wakes("a counted pod that appears", POD_ADDED, new=on("else", WEB)),
+    _spread.rests("a pod of another look that appears", POD_ADDED, new=on("else", DB)),
+    _spread.rests("a pod of another namespace that appears", POD_ADDED, new=away("else", WEB)),
+    _spread.wakes("a counted pod that leaves", POD_DELETED, old=on("else", WEB)),
+    _spread.wakes("a counted pod with a nomination that is deleted", POD_DELETED, old=nominated(pod("else", labels=WEB))),
+    _spread.rests("a counted pod that had no node", POD_DELETED, old=pod("else", labels=WEB)),
+    _spread.rests("a pod of another look that leaves", POD_DELETED, old=on("else", DB)),
+    _spread.rests("a pod of another namespace that leaves", POD_DELETED, old=away("else", WEB)),
+    _spread.wakes("a pod that begins to count", POD_LABELLED, old=on("else", DB), new=on("else", WEB)),
+    _spread.wakes("a pod that ceases to count", POD_LABELLED, old=on("else", WEB), new=on("else", DB)),
+    _spread.rests("a pod that counts as before", POD_LABELLED, old=on("else", WEB), new=on("else", WEB | {"x": ""})),
+    _spread.rests("a pod without a node that begins to count", WAITING_LABELLED, old=pod("else"), new=pod("else", labels=WEB)),
+    _spread.wakes("a label of its own that takes it out of the count", WAITING_LABELLED, old=me(spread()), new=me(spread(), DB)),
+    _spread.rests("a label of its own that changes no count", WAITING_LABELLED, old=me(spread()), new=me(spread(), WEB | {"x": ""})),
+    _honest.wakes(
+        "a toleration of its own where taints are honoured",
+        WAITING_TOLERATES,
+        old=_honest.pod,
+        new=me(spread(nodeTaintsPolicy="Honor") | ANY_TOLERATION),
+    ),
+    _spread.rests("a toleration of its own elsewhere", WAITING_TOLERATES, old=me(spread()), new=me(spread() | ANY_TOLERATION)),
+    _honest.rests(
+        "a toleration of another pod", WAITING_TOLERATES, old=pod("else", labels=WEB), new=pod("else", labels=WEB, spec=ANY_TOLERATION)
+    ),
+    _spread.rests("another change of a counted pod", POD_CHANGED, old=on("else", WEB), new=on("else", WEB)),
+    _spread.wakes("a new node in a domain", NODE_ADDED, new=at(Z1)),
+    _spread.rests("a new node in no domain", NODE_ADDED, new=at({})),
+    _spread.wakes("a node of a domain that goes", NODE_DELETED, old=at(Z1)),
+    _spread.rests("a node of no domain that goes", NODE_DELETED, old=at({})),
+    _spread.wakes("a node that joins a domain", NODE_LABELLED, old=at({}), new=at(Z1)),
+    _spread.wakes("a node that leaves its domain", NODE_LABELLED, old=at(Z1), new=at({})),
+    _spread.wakes("a node that moves to another domain", NODE_LABELLED, old=at(Z1), new=at(Z2)),
+    _spread.rests("another label of a node", NODE_LABELLED, old=at(Z1), new=at(Z1 | {"disk": "ssd"})),
+    _spread.wakes("a taint of a node in a domain", NODE_TAINTED, old=at(Z1, taints=[TAINT]), new=at(Z1)),
+    _spread.rests("a taint of a node in no domain", NODE_TAINTED, old=at({}, taints=[TAINT]), new=at({})),
+    _spread.rests("a node that grows", NODE_RESIZED, old=at(Z1), new=at(Z1, cpu="9")),
+)  # fmt: skip
+
+_attracted = Rejected("InterPodAffinity", me(near(term(DB))))
+_picky = Rejected("InterPodAffinity", me(near(term(DB), term({"tier": "gold"}))))
+_repelled = Rejected("InterPodAffinity", me(apart(term(DB))))
+_shy = Rejected("InterPodAffinity", me(apart(term(DB), term({"tier": "gold"}))))
+_shunned = Rejected("InterPodAffinity", me({}), placed=(on("wary", DB, spec=apart(term(WEB))),))
+
+AFFINITY: Final[tuple[Row, ...]] = (
+    _attracted.wakes("a wanted pod that appears", POD_ADDED, new=on("else", DB)),
+    _attracted.rests("another pod that appears", POD_ADDED, new=on("else", WEB)),
+    _attracted.rests("a wanted pod of another namespace that appears", POD_ADDED, new=away("else", DB)),
+    _picky.wakes("a pod that meets all its terms", POD_ADDED, new=on("else", DB | {"tier": "gold"})),
+    _picky.rests("a pod that meets one of its terms", POD_ADDED, new=on("else", DB)),
+    _attracted.wakes("a pod that becomes a wanted one", POD_LABELLED, old=on("else", {}), new=on("else", DB)),
+    _attracted.rests("a pod that was wanted before", POD_LABELLED, old=on("else", DB), new=on("else", DB | {"x": ""})),
+    _attracted.rests("a pod without a node that becomes a wanted one", WAITING_LABELLED, old=pod("else"), new=pod("else", labels=DB)),
+    _attracted.rests("a wanted pod that leaves", POD_DELETED, old=on("else", DB)),
+    _attracted.wakes("a label of its own", WAITING_LABELLED, old=_attracted.pod, new=me(near(term(DB)), DB)),
+    _attracted.rests("a toleration of its own", WAITING_TOLERATES, old=_attracted.pod, new=me(near(term(DB)) | ANY_TOLERATION)),
+    _repelled.wakes("an unwanted pod that leaves", POD_DELETED, old=on("else", DB)),
+    _repelled.wakes("an unwanted pod with a nomination that is deleted", POD_DELETED, old=nominated(pod("else", labels=DB))),
+    _repelled.rests("an unwanted pod that had no node", POD_DELETED, old=pod("else", labels=DB)),
+    _repelled.rests("another pod that leaves", POD_DELETED, old=on("else", WEB)),
+    _repelled.wakes("an unwanted pod that is so no more", POD_LABELLED, old=on("else", DB), new=on("else", {})),
+    _repelled.rests("a pod that becomes an unwanted one", POD_LABELLED, old=on("else", {}), new=on("else", DB)),
+    _repelled.rests("an unwanted pod that appears", POD_ADDED, new=on("else", DB)),
+    _shy.wakes("a pod that one of its terms does not want and that leaves", POD_DELETED, old=on("else", DB)),
+    _shunned.wakes("a pod that did not want it and leaves", POD_DELETED, old=on("wary", DB, spec=apart(term(WEB)))),
+    _shunned.rests("a pod that did not want others and leaves", POD_DELETED, old=on("wary", DB, spec=apart(term(DB)))),
+    _attracted.wakes("a new node that has the label", NODE_ADDED, new=at(Z1)),
+    _attracted.rests("a new node that lacks the label", NODE_ADDED, new=at({})),
+    _attracted.wakes("a node that gains the label", NODE_LABELLED, old=at({}), new=at(Z1)),
+    _attracted.wakes("a node with another value of the label", NODE_LABELLED, old=at(Z1), new=at(Z2)),
+    _attracted.rests("a node that loses the label", NODE_LABELLED, old=at(Z1), new=at({})),
+    _attracted.rests("another label of a node", NODE_LABELLED, old=at(Z1), new=at(Z1 | {"disk": "ssd"})),
+    _repelled.wakes("a new node, whatever its labels", NODE_ADDED, new=at({})),
+    _repelled.wakes("a node that loses the label it was barred by", NODE_LABELLED, old=at(Z1), new=at({})),
+    _repelled.wakes("a node that moves to another domain", NODE_LABELLED, old=at(Z1), new=at(Z2)),
+    _repelled.rests("a node that gains the label it may be barred by", NODE_LABELLED, old=at({}), new=at(Z1)),
+    _repelled.rests("another label of a node in the same domain", NODE_LABELLED, old=at(Z1), new=at(Z1 | {"disk": "ssd"})),
+    _shunned.wakes("a new node out of the wary pod's reach", NODE_ADDED, new=at({})),
+    _shunned.wakes("a node that moves out of the wary pod's domain", NODE_LABELLED, old=at(Z1), new=at(Z2)),
+    _attracted.rests("a node that goes", NODE_DELETED, old=at(Z1)),
+)  # fmt: skip
+
+ROWS: Final = (*SPREAD, *AFFINITY)

@@ -1,0 +1,99 @@
+"""What holds for all hints: whom they are asked about, how often, and what comes of a hint that breaks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pytest
+
+from framework.makers import Scene, node, pod
+from hints.rows import NODE_ADDED, NODE_LABELLED, POD_DELETED, POD_LABELLED
+from hints.waiting_room import WaitingRoom
+from placewright.api.pods import PodInfo
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.plugins.catalog import in_tree
+
+OTHERS: Final = ("NodePorts", "TaintToleration", "VolumeRestrictions", "PodTopologySpread", "InterPodAffinity")
+MANY: Final = 50
+
+
+def room_where(monkeypatch: pytest.MonkeyPatch, plugin: str, events: Callable[..., Sequence[EventInterest]]) -> WaitingRoom:
+    """A room in which this in-tree plugin registers these events instead of its own."""
+    monkeypatch.setattr(in_tree()[plugin], "events", lambda _self: events())
+    return WaitingRoom()
+
+
+def test_a_hint_that_raises_has_the_pod_tried_again_and_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(_pod: PodInfo, _old: Any, _new: Any) -> Hint:
+        raise AttributeError("no such thing")
+
+    room = room_where(monkeypatch, "NodeName", lambda: [interest(EventResource.NODE, Action.ADD, broken)])
+    room.reject(pod("me"), "NodeName")
+    room.reject(pod("other"), "NodePorts")
+    with caplog.at_level(logging.WARNING):
+        room.move(NODE_ADDED, None, node("n", pods="0"))
+    assert room.tried_again(pod("me"))
+    assert "hint of NodeName failed for pod default/me" in caplog.text
+
+
+def test_a_hint_that_raises_keeps_no_other_pod_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(rejected: PodInfo, _old: Any, _new: Any) -> Hint:
+        if rejected.name == "first":
+            raise KeyError(rejected.name)
+        return Hint.QUEUE if rejected.name == "third" else Hint.SKIP
+
+    room = room_where(monkeypatch, "NodeName", lambda: [interest(EventResource.NODE, Action.ADD, broken)])
+    for name in ("first", "second", "third"):
+        room.reject(pod(name), "NodeName")
+    room.move(NODE_ADDED, None, node("n"))
+    assert [room.tried_again(pod(name)) for name in ("first", "second", "third")] == [True, False, True]
+
+
+def test_a_plugin_is_asked_once_about_each_pod_that_it_rejected_and_about_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def remembers(rejected: PodInfo, _old: Any, _new: Any) -> Hint:
+        asked.append(rejected.name)
+        return Hint.SKIP
+
+    room = room_where(monkeypatch, "NodeResourcesFit", lambda: [interest(EventResource.POD, Action.DELETE, remembers)])
+    for number in range(MANY):
+        room.reject(pod(f"other-{number}"), OTHERS[number % len(OTHERS)])
+    mine = [f"mine-{number}" for number in range(3)]
+    for name in mine:
+        room.reject(pod(name), "NodeResourcesFit")
+    room.move(POD_DELETED, pod("gone", node="n"))
+    assert sorted(asked) == mine
+
+
+def test_a_plugin_without_a_table_of_events_is_helped_by_any() -> None:
+    assert WaitingRoom().runtime.interests["ImageLocality"] is None
+    for event in (NODE_LABELLED, POD_DELETED, NODE_ADDED):
+        room = WaitingRoom()
+        room.reject(pod("me"), "ImageLocality")
+        room.move(event, pod("gone", node="n"), None)
+        assert room.tried_again(pod("me"))
+
+
+def test_a_label_of_a_pod_on_a_node_is_shown_to_pods_that_keep_away_from_others_but_not_to_those_that_do_not() -> None:
+    """Only the former could be helped: kube-scheduler shows it to neither and lets them wait for its timeout."""
+    wary = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}
+    ]}}}  # fmt: skip
+    room = WaitingRoom()
+    room.reject(pod("wary", spec=wary), "InterPodAffinity")
+    room.reject(pod("plain"), "InterPodAffinity")
+    room.move(POD_LABELLED, pod("db", node="n", labels={"app": "db"}), pod("db", node="n"))
+    assert (room.tried_again(pod("wary")), room.tried_again(pod("plain"))) == (True, False)
+
+
+@pytest.mark.parametrize("plugin", ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit", "InterPodAffinity"])
+def test_an_object_that_is_no_node_helps_nobody(plugin: str) -> None:
+    kind = in_tree()[plugin]
+    events = kind(kind.Args(), Scene().handle()).events() or ()
+    [about_nodes] = [each.hint for each in events if each.event.resource is EventResource.NODE]
+    assert about_nodes(pod("me"), None, object()) is Hint.SKIP

@@ -1,0 +1,210 @@
+"""Plugins that look at volumes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from framework.makers import node, pod
+from hints.rows import (
+    ATTACHED,
+    CAPACITY_ADDED,
+    CAPACITY_CHANGED,
+    CAPACITY_DELETED,
+    CLAIM_ADDED,
+    CLAIM_CHANGED,
+    CLAIM_DELETED,
+    CLASS_ADDED,
+    CLASS_CHANGED,
+    CSI_NODE_ADDED,
+    CSI_NODE_CHANGED,
+    DETACHED,
+    DRIVER_ADDED,
+    DRIVER_CHANGED,
+    NODE_ADDED,
+    NODE_DELETED,
+    NODE_LABELLED,
+    NODE_RESIZED,
+    POD_ADDED,
+    POD_DELETED,
+    VOLUME_ADDED,
+    VOLUME_CHANGED,
+    VOLUME_DELETED,
+    Rejected,
+    Row,
+)
+from placewright.api.decode import convert
+from placewright.api.objects import Pod
+from placewright.api.pods import PodInfo
+from placewright.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+
+Body = dict[str, Any]
+READS: Final = {"gcePersistentDisk": {"pdName": "d", "readOnly": True}}
+WRITES: Final = {"gcePersistentDisk": {"pdName": "d"}}
+EPHEMERAL: Final = {"ephemeral": {}}
+INLINE: Final = {"csi": {"driver": "inline.example"}}
+CONFIG: Final = {"configMap": {"name": "x"}}
+ISCSI: Final = {"iscsi": {"iqn": "i"}}
+GCE_DRIVER, EBS_DRIVER = "pd.csi.storage.gke.io", "ebs.csi.aws.com"
+TOPOLOGY: Final = "topology.kubernetes.io/zone"
+MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
+
+
+def uses(name: str) -> Body:
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def with_volumes(*volumes: Body) -> Body:
+    return {"volumes": [{"name": f"v{i}"} | volume for i, volume in enumerate(volumes)]}
+
+
+def me(*volumes: Body) -> PodInfo:
+    return pod("me", spec=with_volumes(*volumes))
+
+
+def on(*volumes: Body) -> PodInfo:
+    return pod("else", node="n", spec=with_volumes(*volumes))
+
+
+def away(*volumes: Body) -> PodInfo:
+    body = {"metadata": {"name": "else", "namespace": "away", "uid": "else"}, "spec": {"nodeName": "n"} | with_volumes(*volumes)}
+    return PodInfo(convert(body, Pod))
+
+
+def claim(name: str, namespace: str = "default") -> PersistentVolumeClaim:
+    return convert({"metadata": {"name": name, "namespace": namespace}}, PersistentVolumeClaim)
+
+
+def volume(zone: str = "", **labels: str) -> PersistentVolume:
+    placed = {TOPOLOGY: zone} if zone else {}
+    return convert({"metadata": {"name": "v", "labels": placed | labels}}, PersistentVolume)
+
+
+def storage_class(mode: str = "Immediate", zone: str = "") -> StorageClass:
+    allowed = [{"matchLabelExpressions": [{"key": TOPOLOGY, "values": [zone]}]}] if zone else None
+    return convert({"metadata": {"name": "s"}, "volumeBindingMode": mode, "allowedTopologies": allowed}, StorageClass)
+
+
+def csi_node(migrated: str = "", **limits: int) -> CSINode:
+    drivers = [{"name": name, "nodeID": "n", "allocatable": {"count": count}} for name, count in limits.items()]
+    annotations = {MIGRATED: migrated} if migrated else {}
+    return convert({"metadata": {"name": "n", "annotations": annotations}, "spec": {"drivers": drivers}}, CSINode)
+
+
+def driver(name: str, capacity: bool) -> CSIDriver:
+    return convert({"metadata": {"name": name}, "spec": {"storageCapacity": capacity}}, CSIDriver)
+
+
+COUNTING, NOT_COUNTING = driver("inline.example", True), driver("inline.example", False)
+
+
+def capacity(amount: str) -> CSIStorageCapacity:
+    return convert({"metadata": {"name": "c", "namespace": "d"}, "storageClassName": "s", "capacity": amount}, CSIStorageCapacity)
+
+
+def attachment(attacher: str) -> VolumeAttachment:
+    return convert({"metadata": {"name": "a"}, "spec": {"attacher": attacher}}, VolumeAttachment)
+
+
+_claimant = Rejected("VolumeRestrictions", me(uses("c")))
+_reader = Rejected("VolumeRestrictions", me(READS))
+
+RESTRICTIONS: Final[tuple[Row, ...]] = (
+    _claimant.wakes("a pod that gives up the claim", POD_DELETED, old=on(uses("c"))),
+    _claimant.rests("a pod that gives up another claim", POD_DELETED, old=on(uses("d"))),
+    _claimant.rests("a pod of another namespace that leaves", POD_DELETED, old=away(uses("c"))),
+    _reader.wakes("a pod that gives up the disk it wrote to", POD_DELETED, old=on(WRITES)),
+    _reader.rests("a pod that read the disk, too", POD_DELETED, old=on(READS)),
+    _reader.rests("a pod without disks that leaves", POD_DELETED, old=on(CONFIG)),
+    _claimant.rests("a pod that appears", POD_ADDED, new=on(uses("c"))),
+    _claimant.wakes("a new node", NODE_ADDED, new=node("n")),
+    _claimant.rests("a label of a node", NODE_LABELLED, old=node("n"), new=node("n", labels={"x": ""})),
+    _claimant.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
+    _claimant.rests("another claim", CLAIM_ADDED, new=claim("d")),
+    _claimant.rests("a claim of that name elsewhere", CLAIM_ADDED, new=claim("c", "away")),
+    _claimant.rests("a change of its claim", CLAIM_CHANGED, old=claim("c"), new=claim("c")),
+)
+
+_attaching = Rejected("NodeVolumeLimits", me(uses("c")))
+_migrating = Rejected("NodeVolumeLimits", me(WRITES))
+
+LIMITS: Final[tuple[Row, ...]] = (
+    _attaching.wakes("the drivers of a new node", CSI_NODE_ADDED, new=csi_node()),
+    _attaching.wakes("a driver that takes more volumes", CSI_NODE_CHANGED, old=csi_node(a=1), new=csi_node(a=2)),
+    _attaching.wakes("a driver that is new", CSI_NODE_CHANGED, old=csi_node(), new=csi_node(a=1)),
+    _attaching.rests("a driver that takes fewer volumes", CSI_NODE_CHANGED, old=csi_node(a=2, b=1), new=csi_node(a=1, b=1)),
+    _attaching.rests("a driver as it was", CSI_NODE_CHANGED, old=csi_node(a=1), new=csi_node(a=1)),
+    _attaching.wakes("a pod with a claim that leaves", POD_DELETED, old=on(uses("d"))),
+    _attaching.wakes("a pod with an ephemeral volume that leaves", POD_DELETED, old=on(EPHEMERAL)),
+    _attaching.wakes("a pod with a disk of a migrated kind that leaves", POD_DELETED, old=on(WRITES)),
+    _attaching.rests("a pod with nothing to detach that leaves", POD_DELETED, old=on(CONFIG, ISCSI)),
+    _attaching.rests("a pod with a claim that had no node", POD_DELETED, old=pod("else", spec=with_volumes(uses("d")))),
+    _attaching.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
+    _attaching.rests("another claim", CLAIM_ADDED, new=claim("d")),
+    Rejected("NodeVolumeLimits", me(EPHEMERAL)).wakes("the claim of its ephemeral volume", CLAIM_ADDED, new=claim("me-v0")),
+    _attaching.wakes("a volume that is detached", DETACHED, old=attachment("any")),
+    _migrating.wakes("a volume of the same driver that is detached", DETACHED, old=attachment(GCE_DRIVER)),
+    _migrating.rests("a volume of another driver that is detached", DETACHED, old=attachment(EBS_DRIVER)),
+    _attaching.rests("a volume that is attached", ATTACHED, new=attachment("any")),
+    _attaching.rests("a new node, as long as its drivers are unknown", NODE_ADDED, new=node("n")),
+)  # fmt: skip
+
+_binding = Rejected("VolumeBinding", me(uses("c")))
+_inline = Rejected("VolumeBinding", me(INLINE, uses("c")))
+
+BINDING: Final[tuple[Row, ...]] = (
+    _binding.wakes("a new class", CLASS_ADDED, new=storage_class()),
+    _binding.wakes("a class that allows other nodes", CLASS_CHANGED, old=storage_class(zone="a"), new=storage_class(zone="b")),
+    _binding.rests("a class that allows the same nodes", CLASS_CHANGED, old=storage_class(zone="a"), new=storage_class(zone="a")),
+    _binding.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
+    _binding.wakes("a change of its claim", CLAIM_CHANGED, old=claim("c"), new=claim("c")),
+    _binding.rests("another claim", CLAIM_ADDED, new=claim("d")),
+    _binding.rests("a change of another claim", CLAIM_CHANGED, old=claim("d"), new=claim("d")),
+    _binding.rests("a claim that goes", CLAIM_DELETED, old=claim("c")),
+    _binding.wakes("a new volume", VOLUME_ADDED, new=volume()),
+    _binding.wakes("a change of a volume", VOLUME_CHANGED, old=volume(), new=volume()),
+    _binding.rests("a volume that goes", VOLUME_DELETED, old=volume()),
+    _binding.wakes("a new node", NODE_ADDED, new=node("n")),
+    _binding.wakes("a label of a node", NODE_LABELLED, old=node("n"), new=node("n", labels={"x": ""})),
+    _binding.rests("a node that grows", NODE_RESIZED, old=node("n"), new=node("n", cpu="9")),
+    _binding.wakes("the drivers of a new node", CSI_NODE_ADDED, new=csi_node()),
+    _binding.wakes("a node whose driver takes over disks", CSI_NODE_CHANGED, old=csi_node(), new=csi_node("kubernetes.io/gce-pd")),
+    _binding.rests("a driver that takes more volumes", CSI_NODE_CHANGED, old=csi_node(a=1), new=csi_node(a=2)),
+    _inline.wakes("its inline driver that ceases to count capacity", DRIVER_CHANGED, old=COUNTING, new=NOT_COUNTING),
+    _inline.rests("its inline driver that begins to count capacity", DRIVER_CHANGED, old=NOT_COUNTING, new=COUNTING),
+    _inline.rests("another driver that ceases to count capacity", DRIVER_CHANGED, old=driver("other", True), new=driver("other", False)),
+    _inline.rests("a new driver", DRIVER_ADDED, new=NOT_COUNTING),
+    _binding.wakes("room that becomes known", CAPACITY_ADDED, new=capacity("1Gi")),
+    _binding.wakes("more room", CAPACITY_CHANGED, old=capacity("1Gi"), new=capacity("2Gi")),
+    _binding.rests("less room", CAPACITY_CHANGED, old=capacity("2Gi"), new=capacity("1Gi")),
+    _binding.rests("room that is known no more", CAPACITY_DELETED, old=capacity("1Gi")),
+    _binding.rests("a pod that leaves a node", POD_DELETED, old=on(uses("c"))),
+)  # fmt: skip
+
+_zoned = Rejected("VolumeZone", me(uses("c")))
+
+ZONES: Final[tuple[Row, ...]] = (
+    _zoned.wakes("a new class whose claims wait for a pod", CLASS_ADDED, new=storage_class("WaitForFirstConsumer")),
+    _zoned.rests("a new class whose claims do not wait", CLASS_ADDED, new=storage_class("Immediate")),
+    _zoned.wakes("a new node", NODE_ADDED, new=node("n")),
+    _zoned.wakes("a label of a node", NODE_LABELLED, old=node("n"), new=node("n", labels={TOPOLOGY: "a"})),
+    _zoned.rests("a node that goes", NODE_DELETED, old=node("n")),
+    _zoned.wakes("its claim, once it is there", CLAIM_ADDED, new=claim("c")),
+    _zoned.wakes("a change of its claim", CLAIM_CHANGED, old=claim("c"), new=claim("c")),
+    _zoned.rests("another claim", CLAIM_ADDED, new=claim("d")),
+    _zoned.rests("a change of another claim", CLAIM_CHANGED, old=claim("d"), new=claim("d")),
+    _zoned.wakes("a new volume", VOLUME_ADDED, new=volume()),
+    _zoned.wakes("a volume that moves", VOLUME_CHANGED, old=volume(zone="a"), new=volume(zone="b")),
+    _zoned.rests("a volume that stays", VOLUME_CHANGED, old=volume(zone="a"), new=volume(zone="a")),
+    _zoned.rests("another label of a volume", VOLUME_CHANGED, old=volume(), new=volume(x="y")),
+    _zoned.rests("a pod that leaves a node", POD_DELETED, old=on(uses("c"))),
+)
+
+ROWS: Final = (*RESTRICTIONS, *LIMITS, *BINDING, *ZONES)
