@@ -137,7 +137,7 @@ def test_one_refusal_of_permit_ends_all_waiting(runtime: ProfileRuntime) -> None
 
 async def test_pre_bind_ends_at_the_first_failure_and_a_skip_is_none(runtime: ProfileRuntime) -> None:
     Recorder.answers |= {"One.pre_bind": SKIP, "Two.pre_bind": error("no volume")}
-    assert await runtime.run_pre_bind(*CALL) == error("no volume").by("Two")
+    assert await runtime.run_pre_bind(*CALL) == error('running PreBind plugin "Two": no volume').by("Two")
     assert Recorder.calls == ["One.pre_bind", "Two.pre_bind"]
 
 

@@ -10,6 +10,7 @@ from fake_api import FakeApi, answer, hang_up, refuse
 from pods import pod, pod_json
 
 from placewright.api.errors import BindError
+from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName
 from placewright.kube.binder import HttpBinder
 from placewright.kube.retry import Backoff
@@ -233,3 +234,46 @@ async def test_a_slow_server_is_given_up_on_and_the_pod_looked_at(bench: Bench) 
     async with bench.api.client(timeout=0.2) as impatient:
         await HttpBinder(impatient, lambda: True).bind(pod(), HERE, {})
     assert bench.posts == 1
+
+
+# --- bound by somebody else ---------------------------------------------------------------------------------------------------------
+
+
+async def bound() -> None:
+    """An extender that binds."""
+
+
+async def refused() -> None:
+    raise ExtenderError("failed bind with extender at URL http://extender/bind, code 500")
+
+
+async def test_what_an_extender_bound_is_not_bound_again(bench: Bench) -> None:
+    binder = bench.binder()
+    await binder.bind_by(pod(), HERE, bound)
+    assert bench.posts == 0 and binder.counts.bound == 1
+
+
+async def test_an_extender_that_answers_an_error_may_have_bound_the_pod_all_the_same(bench: Bench) -> None:
+    bench.api.on(POD, answer(pod_json(node="node-1")))
+    await bench.binder().bind_by(pod(), HERE, refused)
+    assert bench.posts == 0
+
+
+async def test_an_extender_that_did_not_bind_is_not_asked_twice_and_its_words_are_told(bench: Bench) -> None:
+    bench.api.on(POD, answer(pod_json()))
+    with pytest.raises(BindError, match="URL http://extender/bind, code 500") as caught:
+        await bench.binder().bind_by(pod(), HERE, refused)
+    assert not caught.value.conflict and not caught.value.unknown and bench.posts == 0
+
+
+async def test_an_extender_that_bound_the_pod_elsewhere_is_a_conflict(bench: Bench) -> None:
+    bench.api.on(POD, answer(pod_json(node="node-2")))
+    with pytest.raises(BindError, match="another node") as caught:
+        await bench.binder().bind_by(pod(), HERE, refused)
+    assert caught.value.conflict
+
+
+async def test_who_does_not_lead_has_nobody_bind_for_it_either(bench: Bench) -> None:
+    bench.allowed = False
+    with pytest.raises(BindError, match="not the active one"):
+        await bench.binder().bind_by(pod(), HERE, bound)

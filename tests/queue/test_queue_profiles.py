@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from queue_makers import FakePolicy, World, pod
 
 from placewright.framework.events import NODE_ADD, WILDCARD, Action, EventResource, interest
@@ -193,3 +195,26 @@ def test_sizes_are_told_by_scheduler_name() -> None:
     assert world.queue.sizes("gpu") == (1, 0, 0, 0, 1)
     assert world.queue.sizes() == (1, 0, 1, 0, 1)
     assert world.queue.sizes("unknown") == (0, 0, 0, 0, 0)
+
+
+def test_a_held_profile_hands_out_no_pod_until_it_is_released() -> None:
+    world = World()
+    world.policies["other"] = FakePolicy()
+    world.add(pod("urgent").priority(9), pod("foreign").scheduler("other"))
+    world.queue.hold(NAME)
+    assert world.popped_names() == ["foreign"]
+    assert world.place("urgent") is Place.ACTIVE
+    world.queue.release(NAME)
+    assert world.popped_names() == ["urgent"]
+
+
+async def test_who_waits_for_a_pod_hears_of_a_release() -> None:
+    world = World()
+    world.add(pod("web"))
+    world.queue.hold(NAME)
+    waiting = asyncio.create_task(world.queue.wait_for_pod())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    world.queue.release(NAME)
+    await asyncio.wait_for(waiting, 5)
+    assert world.pop().pod.name == "web"

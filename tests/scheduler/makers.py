@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Self
 
 from placewright.api.annotations import Decision, read_decision
 from placewright.api.decode import convert
 from placewright.api.errors import BindError
+from placewright.api.extenders import ExtenderError
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import build_evaluator
-from placewright.framework.interface import Plugin
+from placewright.framework.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.interface import Extender, Plugin
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
@@ -186,6 +187,13 @@ class RecordingPorts:
         if answer is not None:
             await answer
 
+    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        """As the real binder, but nobody looks at the pod afterwards."""
+        try:
+            await send()
+        except ExtenderError as problem:
+            raise BindError(str(problem)) from problem
+
     def reasons(self, name: str) -> list[str]:
         """The reasons of a pod's events, in order."""
         return [event[2] for event in self.events if event[0] == name]
@@ -218,14 +226,15 @@ class World:
         self.reconciler = Reconciler(self.cluster, self.queue, self.binding, self.intake)
         self.use_profile(**spec)
 
-    def use_profile(self, *, name: str = "default", generation: int = 1, **spec: Any) -> None:
-        """Swap a profile in, as the live set does."""
+    def use_profile(
+        self, *, name: str = "default", generation: int = 1, asking: Sequence[Extender] = (), **spec: Any
+    ) -> None:
+        """Swap a profile in, as the live set does; `asking` these extenders."""
         enabled = {"plugins": {"multiPoint": {"enabled": self._extra}}} if self._extra else {}
         body = {"metadata": {"name": name, "generation": generation}, "spec": {**enabled, **spec}}
         profile = resolve(convert(body, SchedulingProfile), self._registry)
-        self.profiles[profile.scheduler_name] = build_evaluator(
-            profile, self._registry, self.cluster, self.ports, self.queue.nominator, self.scheduler.waiting
-        )
+        handle = ProfileHandle(self.cluster, self.ports, self.queue.nominator, self.scheduler.waiting, NoVolumeWriter())
+        self.profiles[profile.scheduler_name] = handle.evaluator(profile, self._registry, asking)
         self.queue.reprioritise(profile.scheduler_name, retry_rejected=True)
 
     def _policy(self, scheduler_name: str) -> ProfilePolicy | None:

@@ -122,8 +122,9 @@ async def test_a_refused_binding_is_taken_back_and_the_pod_backs_off(answer: Exc
     assert await world.attempt() is False
     assert taken_back(world)
     assert world.place("web") is Place.BACKOFF
-    assert world.ports.statuses == [("web", "SchedulerError", str(answer), "")]
-    assert world.ports.events == [("web", EventType.WARNING, "FailedScheduling", "Scheduling", str(answer))]
+    told = f'running Bind plugin "DefaultBinder": {answer}'
+    assert world.ports.statuses == [("web", "SchedulerError", told, "")]
+    assert world.ports.events == [("web", EventType.WARNING, "FailedScheduling", "Scheduling", told)]
 
 
 async def test_everything_is_unreserved_in_reverse_order() -> None:
@@ -154,7 +155,7 @@ async def test_a_prebind_that_fails_is_an_error() -> None:
     world = one_pod(Script(pre_bind=lambda _pod: error("no volume")))
     await world.attempt()
     assert taken_back(world)
-    assert world.ports.statuses == [("web", "SchedulerError", "no volume", "")]
+    assert world.ports.statuses == [("web", "SchedulerError", 'running PreBind plugin "P0": no volume', "")]
 
 
 async def test_a_prebind_that_rejects_is_unschedulable_and_waits_for_that_plugin() -> None:

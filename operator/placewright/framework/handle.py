@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -10,6 +10,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import (
     Binder,
+    Extender,
     Plugin,
     RowChecks,
     Rows,
@@ -88,9 +89,12 @@ class ProfileHandle:
             raise RuntimeError("check_rows was called before the profile was built")
         return self._evaluator.checker.check_rows(pod, rows)
 
-    def evaluator(self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]]) -> Evaluator:
+    def evaluator(
+        self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender] = ()
+    ) -> Evaluator:
         """Build the profile's plugins around this handle; exceptions of their constructors pass through."""
-        self._evaluator = Evaluator(ProfileRuntime(profile, registry, self), self._cluster, self._nominations)
+        runtime = ProfileRuntime(profile, registry, self, extenders)
+        self._evaluator = Evaluator(runtime, self._cluster, self._nominations)
         return self._evaluator
 
 
@@ -103,5 +107,5 @@ def build_evaluator(
     waiting: Iterable[WaitingForPermit] = (),
     volumes: VolumeWriter = NoVolumeWriter(),  # noqa: B008 - it has no state
 ) -> Evaluator:
-    """One profile generation, ready to evaluate pods. `waiting` is read anew whenever a plugin asks."""
+    """One profile generation, ready to evaluate pods, without extenders. `waiting` is read anew whenever a plugin asks."""
     return ProfileHandle(cluster, binder, nominations, waiting, volumes).evaluator(profile, registry)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
@@ -25,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.api.errors import BindError, VolumeError
+from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import EventInterest
+from placewright.framework.ports import Binder, Extender, Seconds, VolumeWriter, WaitingForPermit
 from placewright.framework.status import SKIP, SUCCESS, Code, Status
 
 #: Node rows, shape (k,), intp.
@@ -37,8 +38,6 @@ Rows = NDArray[np.intp]
 #: One answer a row, shape (k,).
 BoolColumn = NDArray[np.bool_]
 IntColumn = NDArray[np.int64]
-#: Seconds on the scheduler's clock.
-Seconds = float
 
 MAX_NODE_SCORE: Final = 100
 
@@ -135,11 +134,31 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What PostFilter achieved: a nominated node ("" clears an earlier nomination, None leaves it), and the victims to evict."""
+    """What PostFilter achieved.
+
+    Attributes:
+        nominated_node: "" clears an earlier nomination, None leaves it.
+        victims: pods to evict from the nominated node.
+        alternatives: what the node was chosen among, if extenders may still have a say.
+    """
 
     status: Status
     nominated_node: NodeName | None = None
     victims: tuple[PodInfo, ...] = ()
+    alternatives: Alternatives | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Nodes where evicting would make room.
+
+    Attributes:
+        victims: by node, who would have to leave.
+        choose: the result if only these nodes and victims are left; none of them is a rejection.
+    """
+
+    victims: Mapping[NodeName, NodeVictims]
+    choose: Callable[[Mapping[NodeName, NodeVictims]], PostFilterResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,44 +196,6 @@ class Handle(Protocol):
 
     def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
         """`check_row` for many rows at once, as far as it can be told together."""
-
-
-class WaitingForPermit(Protocol):
-    """A placed pod that waits; it keeps its room and what was reserved for it."""
-
-    @property
-    def pod(self) -> PodInfo:
-        """The pod."""
-
-    @property
-    def pending_plugins(self) -> tuple[str, ...]:
-        """Plugins that have not allowed it yet."""
-
-    def allow(self, plugin: str) -> None:
-        """This plugin has no objection any more; when none has, the pod is bound."""
-
-    def reject(self, plugin: str, reason: str) -> None:
-        """This plugin refuses: everything is taken back, and the pod waits for the plugin's events."""
-
-
-class Binder(Protocol):
-    """The port through which a decision becomes a Binding."""
-
-    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """Write the Binding; raise `BindError` when it did not happen or was refused."""
-
-
-class VolumeWriter(Protocol):
-    """The port through which a claim gets its volume. All methods raise `VolumeError`."""
-
-    async def bind(self, volume: PersistentVolume) -> PersistentVolume:
-        """Write the volume's `claimRef` and annotations, if the volume still is at its resourceVersion; what it is now."""
-
-    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Write the claim's annotation with the node, if the claim still is at its resourceVersion; what it is now."""
-
-    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
-        """Look again and again; True once `done` says so, False when that did not happen in time. What `done` raises passes through."""
 
 
 class Plugin:
@@ -408,6 +389,7 @@ __all__ = [
     "MAX_NODE_SCORE",
     "SKIP",
     "SUCCESS",
+    "Alternatives",
     "BindError",
     "BindPlugin",
     "Binder",
@@ -415,6 +397,7 @@ __all__ = [
     "Code",
     "CycleState",
     "Diagnosis",
+    "Extender",
     "FilterPlugin",
     "Handle",
     "IntColumn",

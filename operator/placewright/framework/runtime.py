@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeVar
 
+from placewright.api.errors import BindError
+from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, EventInterest, EventResource, interest
@@ -12,6 +17,7 @@ from placewright.framework.interface import (
     BindPlugin,
     CycleState,
     Diagnosis,
+    Extender,
     FilterPlugin,
     Handle,
     PermitPlugin,
@@ -33,7 +39,12 @@ from placewright.framework.interface import (
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 
+_logger = logging.getLogger(__name__)
+
 P = TypeVar("P", bound=Plugin)
+
+#: Who rejected a pod, when extenders did: any event may help, for nobody knows what they look at.
+EXTENDER: Final = "Extender"
 
 #: A Permit plugin may delay a pod for at most this long, in seconds.
 MAX_PERMIT_TIMEOUT: Seconds = 15 * 60.0
@@ -45,11 +56,19 @@ class ProfileRuntime:
     Attributes:
         profile: what this was built from; immutable.
         pre_filter, filter, pre_score, score, ...: the plugins of each extension point, in run order.
-        interests: by plugin name, the events that could turn its rejection around (None: any event).
+        interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
     """
 
-    def __init__(self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], handle: Handle) -> None:
+    def __init__(
+        self,
+        profile: ResolvedProfile,
+        registry: Mapping[str, type[Plugin]],
+        handle: Handle,
+        extenders: Sequence[Extender] = (),
+    ) -> None:
         self.profile = profile
+        self._handle = handle
+        self._extenders = tuple(extenders)
         self._plugins = {name: registry[name](profile.args[name], handle) for name in profile.plugin_names}
         self.pre_enqueue_plugins = self._at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
         self.queue_sort = self._at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
@@ -64,6 +83,8 @@ class ProfileRuntime:
         self.bind = self._at(ExtensionPoint.BIND, BindPlugin)
         self.post_bind = self._at(ExtensionPoint.POST_BIND, PostBindPlugin)
         self.interests = {name: _interests(plugin) for name, plugin in self._plugins.items()}
+        if self._extenders:
+            self.interests[EXTENDER] = None
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
 
     def _at(self, point: ExtensionPoint, base: type[P]) -> tuple[P, ...]:
@@ -78,6 +99,10 @@ class ProfileRuntime:
         """What the profile's columns read of the pod; None when such a pod shares its columns with no other."""
         fragments = tuple([plugin.sign(pod) for plugin in self._signers])
         return None if None in fragments else fragments
+
+    def extenders_for(self, pod: PodInfo) -> tuple[Extender, ...]:
+        """The extenders that want to be asked about this pod, in the order in which they are."""
+        return tuple([extender for extender in self._extenders if extender.settings.interested_in(pod)])
 
     # --- the points that are not columns -------------------------------------------------------------------------------------
 
@@ -96,7 +121,7 @@ class ProfileRuntime:
         for plugin in self.post_filter:
             result = plugin.post_filter(state, pod, plugin.handle.cluster, diagnosis)
             if result.status.code is not Code.UNSCHEDULABLE:
-                return result
+                return _after(said, result)
             said.extend(result.status.reasons)
             nominated = nominated if result.nominated_node is None else result.nominated_node
         return PostFilterResult(unschedulable(*said), nominated)
@@ -107,7 +132,7 @@ class ProfileRuntime:
             status = plugin.reserve(state, pod, node)
             if not status.ok:
                 self.run_unreserve(state, pod, node)
-                return status.by(plugin.name)
+                return _told("Reserve", plugin, status)
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
@@ -123,7 +148,7 @@ class ProfileRuntime:
             if result.status.code is Code.WAIT:
                 waits[plugin.name] = min(result.timeout, MAX_PERMIT_TIMEOUT)
             elif not result.status.ok:
-                return result.status.by(plugin.name), {}
+                return _told("Permit", plugin, result.status), {}
         return SUCCESS, waits
 
     async def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
@@ -131,21 +156,59 @@ class ProfileRuntime:
         for plugin in self.pre_bind:
             status = await plugin.pre_bind(state, pod, node)
             if not status.ok and status.code is not Code.SKIP:
-                return status.by(plugin.name)
+                return _told("PreBind", plugin, status)
         return SUCCESS
 
     async def run_bind(self, state: CycleState, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> Status:
-        """The first Bind plugin that does not skip decides; all skipping is an error."""
+        """An extender that binds such pods does it; else the first Bind plugin that does not skip decides. All skipping is an error."""
+        if await self._bound_by_extender(pod, node):
+            return SUCCESS
         for plugin in self.bind:
             status = await plugin.bind(state, pod, node, annotations)
             if status.code is not Code.SKIP:
-                return status.by(plugin.name)
+                return _told("Bind", plugin, status)
         return error("every Bind plugin skipped the pod")
+
+    async def _bound_by_extender(self, pod: PodInfo, node: NodeName) -> bool:
+        """False when no extender wanted to, or an ignorable one could not and the pod is still to be bound."""
+        for extender in self.extenders_for(pod):
+            if extender.settings.bind_verb:
+                try:
+                    await self._handle.binder.bind_by(pod, node, partial(extender.bind, pod, node))
+                except BindError as problem:
+                    if not extender.settings.ignorable or problem.conflict or problem.unknown:
+                        raise
+                    _logger.warning("pod %s: extender %s is passed over: %s", pod.key, extender.settings.name, problem)
+                else:
+                    return True
+        return False
 
     def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Tell everybody who wants to know."""
         for plugin in self.post_bind:
             plugin.post_bind(state, pod, node)
+
+
+def _after(said: Sequence[str], result: PostFilterResult) -> PostFilterResult:
+    """The same result; if nothing is left of its alternatives, what other plugins said before is told with it."""
+    if not said or result.alternatives is None:
+        return result
+    choose = result.alternatives.choose
+
+    def choose_after(victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
+        chosen = choose(victims)
+        if chosen.status.ok:
+            return chosen
+        return replace(chosen, status=replace(chosen.status, reasons=(*said, *chosen.status.reasons)))
+
+    return replace(result, alternatives=replace(result.alternatives, choose=choose_after))
+
+
+def _told(point: str, plugin: Plugin, status: Status) -> Status:
+    """The plugin's verdict with its name on it; what broke is told as kube-scheduler tells it."""
+    if status.ok or status.rejected:
+        return status.by(plugin.name)
+    return error(f'running {point} plugin "{plugin.name}": {status.message}').by(plugin.name)
 
 
 def reads_of(plugin: Plugin) -> Reads:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.decode import DecodeError
 from placewright.api.errors import BindError
+from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
@@ -89,6 +90,20 @@ class HttpBinder:
             await self._bind(pod, node, binding(pod, node, annotations))
         self.counts.bound += 1
 
+    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        """Have the pod bound by an extender; raises `BindError` as `bind` does.
+
+        Who answers an error may have bound it, so the pod is read then. It is not asked twice.
+        """
+        if not self._may_bind():
+            raise BindError(f"binding {pod.key}: this replica is not the active one")
+        try:
+            await send()
+        except ExtenderError as error:
+            if not await self._became(pod, node, error):
+                raise BindError(str(error)) from error
+        self.counts.bound += 1
+
     async def _bind(self, pod: PodInfo, node: NodeName, body: dict[str, Any]) -> None:
         for attempt in range(self._attempts):
             error = await self._try(pod, body)
@@ -116,7 +131,7 @@ class HttpBinder:
             return error
         return None
 
-    async def _became(self, pod: PodInfo, node: NodeName, error: RequestError) -> bool:
+    async def _became(self, pod: PodInfo, node: NodeName, error: RequestError | ExtenderError) -> bool:
         """What became of a Binding without a clear answer: True bound, False not; raises `BindError` for the rest."""
         if not (isinstance(error, ApiError) and error.status == CONFLICT):
             self.counts.lost_answers += 1

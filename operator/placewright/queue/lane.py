@@ -32,9 +32,10 @@ class Lane:
         error_backoff: pods that came back because of an error; never tried early.
         unschedulable: pods waiting for an event, by rejecting plugin.
         gated: pods kept out by a PreEnqueue plugin, by that plugin.
+        held: True while no pod is handed out, because one of the lane is being decided and others would not know of it.
     """
 
-    __slots__ = ("_policy", "active", "backoff", "error_backoff", "gated", "hints", "name", "unschedulable")
+    __slots__ = ("_policy", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "unschedulable")
 
     def __init__(self, name: str, policy: QueuePolicy | None) -> None:
         self.name: Final = name
@@ -43,6 +44,7 @@ class Lane:
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.unschedulable = WaitingPods()
         self.gated = WaitingPods()
+        self.held = False
         self._policy = policy
         self.hints = Hints(policy.interests if policy else {})
 
@@ -53,8 +55,8 @@ class Lane:
 
     @property
     def open(self) -> bool:
-        """True while pods may be handed out: there is a profile, and it is not paused."""
-        return self._policy is not None and not self._policy.paused
+        """True while pods may be handed out: there is a profile, it is not paused, and nobody holds the lane."""
+        return self._policy is not None and not self._policy.paused and not self.held
 
     @property
     def policy(self) -> QueuePolicy:

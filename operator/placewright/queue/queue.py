@@ -164,6 +164,17 @@ class SchedulingQueue:
             self._ready.clear()
             await self._ready.wait()
 
+    def hold(self, scheduler_name: str) -> None:
+        """Hand out no pod of this scheduler name until `release`; the others go on."""
+        self._lane(scheduler_name).held = True
+
+    def release(self, scheduler_name: str) -> None:
+        """End `hold`; harmless where nobody holds."""
+        lane = self._lanes.get(scheduler_name)
+        if lane is not None and lane.held:
+            lane.held = False
+            self._ready.set()
+
     def done(self, uid: str) -> None:
         """End a pod's attempt for good: it has a node. Harmless for a pod that was returned."""
         flight = self._flights.end(uid)

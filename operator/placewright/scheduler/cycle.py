@@ -6,6 +6,7 @@ PreFilter · Filter · (nothing fits: PostFilter) · PreScore · Score · choose
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,15 +17,16 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.evaluation import Evaluation, Evaluator
-from placewright.framework.interface import CycleState
+from placewright.framework.interface import CycleState, Diagnosis, IntColumn, PostFilterResult, Rows
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Code
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.messages import NO_NODES, fit_error
-from placewright.scheduler.selection import Choice, Sampler, choose
+from placewright.scheduler.selection import Sampler, choose
 
 #: Withdraws an earlier nomination.
 NO_NOMINATION: Final = NodeName("")
+NOTHING_EXTRA: Final[Mapping[str, IntColumn]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +98,36 @@ class SchedulingCycle:
 
     def place(self, evaluator: Evaluator, pod: PodInfo) -> Placement:
         """Choose a node; raise `NoPlacement` when there is none."""
+        evaluation = self.evaluate(evaluator, pod)
+        if evaluation.count == 0:
+            diagnosis = evaluator.diagnose(evaluation)
+            raise no_placement(diagnosis, evaluator.runtime.run_post_filter(evaluation.state, pod, diagnosis))
+        row = self.nominated_row(evaluation)
+        if row is not None:
+            return self.settled(evaluator, evaluation, row)
+        if evaluation.count > 1:
+            self.sample(evaluator.runtime, evaluation)
+        return self.best(evaluator, evaluation)
+
+    # --- its steps, for whoever has something to ask in between -----------------------------------------------------------------
+
+    def evaluate(self, evaluator: Evaluator, pod: PodInfo) -> Evaluation:
+        """Which nodes can hold the pod; raise `NoPlacement` when there are no nodes at all, or something broke."""
         if self._cluster.node_count == 0:
             raise NoPlacement(NO_NODES, nominated_node=NO_NOMINATION)
         try:
-            evaluation = evaluator.evaluate(pod)
-            if evaluation.count == 0:
-                raise self._no_placement(evaluator, evaluation)
-            row = self._nominated_row(evaluation)
-            if row is None and evaluation.count == 1:
-                row = int(np.flatnonzero(evaluation.feasible)[0])
-            if row is not None:
-                return self._placement(evaluator, evaluation, Choice(row, 0, 1, None), scored=False)
-            self._sample(evaluator.runtime, evaluation)
-            totals = evaluator.score(evaluation)
-        except (CycleError, InvalidScoreError) as problem:
+            return evaluator.evaluate(pod)
+        except CycleError as problem:
             raise broken(str(problem)) from problem
-        return self._placement(evaluator, evaluation, choose(totals, self._rng), scored=True)
 
-    def _nominated_row(self, evaluation: Evaluation) -> int | None:
+    def nominated_row(self, evaluation: Evaluation) -> int | None:
         """The row that preemption made room on for this pod, when it fits there now."""
         node = self._nominator.node_of(evaluation.pod.uid)
         row = None if node is None else self._cluster.row(node)
         return row if row is not None and evaluation.feasible[row] else None
 
-    def _sample(self, runtime: ProfileRuntime, evaluation: Evaluation) -> None:
+    def sample(self, runtime: ProfileRuntime, evaluation: Evaluation) -> None:
+        """Narrow the feasible nodes to as many as the profile wants scored."""
         percentage = runtime.profile.percentage_of_nodes_to_score
         if percentage is not None:
             nodes = self._cluster.node_count
@@ -128,34 +136,65 @@ class SchedulingCycle:
             evaluation.feasible = self._sampler.narrow(evaluation.feasible, nodes, percentage)
             evaluation.count = int(np.count_nonzero(evaluation.feasible))
 
-    def _placement(self, evaluator: Evaluator, evaluation: Evaluation, choice: Choice, *, scored: bool) -> Placement:
-        name = self._cluster.names[choice.row]
-        if name is None:
-            raise RuntimeError(f"row {choice.row} was chosen for {evaluation.pod.key} but holds no node")
-        if not scored or evaluation.totals is None:
-            return Placement(evaluation.pod, name, evaluator.runtime, evaluation.state, evaluation.count)
-        parts = evaluator.breakdown(evaluation, np.array([choice.row], np.intp))
+    def best(self, evaluator: Evaluator, evaluation: Evaluation, extra: Mapping[str, IntColumn] = NOTHING_EXTRA) -> Placement:
+        """The feasible node with the highest total; a single one is not scored.
+
+        `extra`: by name, what others add to the scores, shape (size,). Raises `NoPlacement` when a plugin breaks.
+        """
+        if evaluation.count == 1:
+            return self.settled(evaluator, evaluation, int(np.flatnonzero(evaluation.feasible)[0]))
+        try:
+            totals = evaluator.score(evaluation)
+            lowest = _add(extra, totals, evaluation.rows)
+            choice = choose(totals, self._rng)
+            parts = evaluator.breakdown(evaluation, np.array([choice.row], np.intp))
+        except (CycleError, InvalidScoreError) as problem:
+            raise broken(str(problem)) from problem
+        products = {plugin: scores[0].product for plugin, scores in parts.items()}
         return Placement(
             evaluation.pod,
-            name,
+            self._name(choice.row, evaluation),
             evaluator.runtime,
             evaluation.state,
             evaluation.count,
-            score=choice.total,
-            runner_up=None if choice.runner_up is None else int(evaluation.totals[choice.runner_up]),
-            plugins={plugin: scores[0].product for plugin, scores in parts.items()},
+            score=choice.total + lowest,
+            runner_up=None if choice.runner_up is None else int(totals[choice.runner_up]) + lowest,
+            plugins=products | {name: int(scores[choice.row]) for name, scores in extra.items()},
             ties=choice.ties,
         )
 
-    def _no_placement(self, evaluator: Evaluator, evaluation: Evaluation) -> NoPlacement:
-        diagnosis = evaluator.diagnose(evaluation)
-        result = evaluator.runtime.run_post_filter(evaluation.state, evaluation.pod, diagnosis)
-        if result.status.code is not Code.SUCCESS:
-            diagnosis.postfilter_message = result.status.message
-        return NoPlacement(
-            fit_error(diagnosis),
-            unschedulable_plugins=frozenset(diagnosis.unschedulable_plugins),
-            pending_plugins=frozenset(diagnosis.pending_plugins),
-            nominated_node=result.nominated_node,
-            victims=result.victims,
+    def settled(self, evaluator: Evaluator, evaluation: Evaluation, row: int) -> Placement:
+        """The decision for a row that need not be compared with others."""
+        return Placement(
+            evaluation.pod, self._name(row, evaluation), evaluator.runtime, evaluation.state, evaluation.count
         )
+
+    def _name(self, row: int, evaluation: Evaluation) -> NodeName:
+        name = self._cluster.names[row]
+        if name is None:
+            raise RuntimeError(f"row {row} was chosen for {evaluation.pod.key} but holds no node")
+        return name
+
+
+def _add(extra: Mapping[str, IntColumn], totals: IntColumn, rows: Rows) -> int:
+    """Add to the totals, which stay above `NOT_FEASIBLE`: what was taken off all of them for that, 0 or less."""
+    if not extra:
+        return 0
+    for scores in extra.values():
+        totals[rows] += scores[rows]
+    lowest = min(int(totals[rows].min()), 0)
+    totals[rows] -= lowest
+    return lowest
+
+
+def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult) -> NoPlacement:
+    """No node fits, and this came of trying to make room."""
+    if made_room.status.code is not Code.SUCCESS:
+        diagnosis.postfilter_message = made_room.status.message
+    return NoPlacement(
+        fit_error(diagnosis),
+        unschedulable_plugins=frozenset(diagnosis.unschedulable_plugins),
+        pending_plugins=frozenset(diagnosis.pending_plugins),
+        nominated_node=made_room.nominated_node,
+        victims=made_room.victims,
+    )

@@ -5,11 +5,10 @@ None of these calls blocks a decision: recorders and writers take the message an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
-from placewright.api.extenders import ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 
@@ -46,41 +45,6 @@ class Evictor(Protocol):
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
         """Mark the victim as disrupted by the scheduler, then delete it; raise on failure."""
-
-
-class Extender(Protocol):
-    """A web server that has a say in a profile's decisions. Every call raises `ExtenderError`, and none lasts longer than its timeout.
-
-    A call is made only when the extender has the verb for it and is `settings.interested_in` the pod.
-    """
-
-    @property
-    def settings(self) -> ExtenderSettings:
-        """What the profile says of it."""
-
-    async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
-        """Which of the nodes can hold the pod; nodes that were not asked about are an error."""
-
-    async def prioritize(self, pod: PodInfo, nodes: Sequence[NodeName]) -> dict[NodeName, int]:
-        """Scores as answered, 0 to 10 by convention, for as many of the nodes as it likes; weight and scale are the caller's."""
-
-    async def preempt(
-        self,
-        pod: PodInfo,
-        victims: Mapping[NodeName, NodeVictims],
-        pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
-    ) -> dict[NodeName, NodeVictims]:
-        """The candidates that it agrees to, perhaps with other victims.
-
-        `pods_on` gives all pods of a node, and raises KeyError for an unknown one: as in kube-scheduler, an extender may then name nodes
-        and victims that it was not asked about. Without it only those that it was asked about may be named.
-        """
-
-    async def bind(self, pod: PodInfo, node: NodeName) -> None:
-        """Bind the pod in the scheduler's stead; on return it is bound."""
-
-    async def close(self) -> None:
-        """End its connections; calls under way fail."""
 
 
 class Lead(Protocol):

@@ -21,6 +21,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.binding import BindingCycle, rejected_late, unreserve
 from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle, broken
+from placewright.scheduler.extending import ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import skip_deleting
 from placewright.scheduler.ports import AlwaysLead, Clock, EventRecorder, Evictor, Lead, StatusWriter
@@ -82,6 +83,7 @@ class Scheduler:
         self.waiting = WaitingPods(clock)
         self._profiles = profiles
         self._cycle = cycle
+        self._extended = ExtendedCycle(cluster, cycle)
         self._clock = clock
         self._lead = lead
         self._preemption = Preemption(queue, self.waiting, ports.evictor, ports.events, ports.status)
@@ -92,7 +94,10 @@ class Scheduler:
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
     def schedule(self, queued: QueuedPod) -> Coroutine[Any, Any, bool] | None:
-        """Decide a pod that the queue handed out; returns its binding cycle, not yet started, or None when there is nothing to bind."""
+        """Decide a pod that the queue handed out; returns its binding cycle, not yet started, or None when there is nothing to bind.
+
+        Where extenders are to be asked, the decision is in what is returned, too.
+        """
         pod = queued.pod
         if self._skip(pod):
             self.queue.done(queued.uid)
@@ -101,18 +106,39 @@ class Scheduler:
         if evaluator is None:
             self.queue.return_unschedulable(queued)
             return None
+        if evaluator.runtime.extenders_for(pod):
+            # Extenders see one pod of a profile after the other, as kube-scheduler's do: they count what they agreed to.
+            self.queue.hold(pod.scheduler_name)
+            return self._schedule_with_extenders(queued, evaluator)
         try:
             placement = self._cycle.place(evaluator, pod)
             self._assume(placement)
-        except NoPlacement as failure:
-            self._fail(queued, failure)
-            return None
-        except Exception as problem:
-            _logger.exception("scheduling pod %s broke", pod.key)
-            self._fail(queued, broken(f"{type(problem).__name__}: {problem}"))
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            self._not_placed(queued, problem)
             return None
         self.counts.scheduled += 1
         return self._bind(queued, placement)
+
+    async def _schedule_with_extenders(self, queued: QueuedPod, evaluator: Evaluator) -> bool:
+        """Decide and bind a pod that extenders are asked about; its profile's other pods wait for the decision, not for the binding."""
+        try:
+            placement = await self._extended.place(evaluator, queued.pod)
+            if self._settled_elsewhere(queued.uid):
+                self.queue.done(queued.uid)
+                return False
+            self._assume(placement)
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            self._not_placed(queued, problem)
+            return False
+        finally:
+            self.queue.release(queued.pod.scheduler_name)
+        self.counts.scheduled += 1
+        return await self._bind(queued, placement)
+
+    def _settled_elsewhere(self, uid: str) -> bool:
+        """Whether the pod was deleted, or got a node from somebody else, while extenders were asked."""
+        flight = self.queue.flights.get(uid)
+        return flight is None or flight.gone or self.cluster.placement(uid) is not None
 
     def _skip(self, pod: PodInfo) -> bool:
         """Pods that need no node any more."""
@@ -147,6 +173,12 @@ class Scheduler:
         if status.ok:
             return
         raise rejected_late(status) if status.rejected else broken(status.message)
+
+    def _not_placed(self, queued: QueuedPod, problem: Exception) -> None:
+        if not isinstance(problem, NoPlacement):
+            _logger.error("scheduling pod %s broke", queued.pod.key, exc_info=problem)
+            problem = broken(f"{type(problem).__name__}: {problem}")
+        self._fail(queued, problem)
 
     def _fail(self, queued: QueuedPod, failure: NoPlacement) -> None:
         self.counts.errors += failure.internal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -92,6 +92,10 @@ class NoBinder:
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """There is nothing to bind to."""
         raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
+
+    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        """Nobody else can, either."""
+        await self.bind(pod, node, {})
 
 
 def offline_evaluator(profile: ResolvedProfile, registry: Registry, cluster: Cluster) -> Evaluator:

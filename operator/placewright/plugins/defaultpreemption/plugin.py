@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import (
+    Alternatives,
     CycleState,
     Diagnosis,
     Handle,
@@ -23,7 +26,8 @@ from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
 from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.eligibility import rows_where_it_may_help, why_not_eligible
-from placewright.plugins.defaultpreemption.pick import pick
+from placewright.plugins.defaultpreemption.importance import importance
+from placewright.plugins.defaultpreemption.pick import Candidate, pick
 from placewright.plugins.defaultpreemption.search import Search
 
 NAME: Final = "DefaultPreemption"
@@ -66,12 +70,28 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             return PostFilterResult(error(f"preemption: {search.problem}"))
         if not search.candidates:
             return PostFilterResult(unschedulable(f"preemption: {search.summary(diagnosis.node_count)}"), NOWHERE)
-        best = pick(search.candidates)
-        return PostFilterResult(SUCCESS, best.node, tuple(victim for victim in best.victims if not victim.terminating))
+        victims = {one.node: NodeVictims(one.victims, one.violations) for one in search.candidates}
+        return replace(_evicting(search.candidates), alternatives=Alternatives(victims, _among))
 
     def events(self) -> Sequence[EventInterest]:
         """Pods that leave, but none of them brings the pod back: the scheduler activates it itself when its victims are gone."""
         return (interest(EventResource.POD, Action.DELETE, _never),)
+
+
+def _among(victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
+    """The result when extenders left these nodes, perhaps with other victims."""
+    if not victims:
+        return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
+    return _evicting([Candidate(node, _most_important_first(who.pods), who.violations) for node, who in victims.items()])
+
+
+def _evicting(candidates: Iterable[Candidate]) -> PostFilterResult:
+    best = pick(candidates)
+    return PostFilterResult(SUCCESS, best.node, tuple(victim for victim in best.victims if not victim.terminating))
+
+
+def _most_important_first(pods: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
+    return tuple(sorted(pods, key=importance))
 
 
 def _never(_pod: PodInfo, _old: Any, _new: Any) -> Hint:

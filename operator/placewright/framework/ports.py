@@ -1,0 +1,90 @@
+"""What the framework and its plugins need of the world, as protocols; the scheduler and `placewright.kube` implement them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from placewright.api.extenders import ExtenderSettings, Filtered, NodeVictims
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
+
+#: Seconds on the scheduler's clock.
+Seconds = float
+
+
+class WaitingForPermit(Protocol):
+    """A placed pod that waits; it keeps its room and what was reserved for it."""
+
+    @property
+    def pod(self) -> PodInfo:
+        """The pod."""
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """Plugins that have not allowed it yet."""
+
+    def allow(self, plugin: str) -> None:
+        """This plugin has no objection any more; when none has, the pod is bound."""
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """This plugin refuses: everything is taken back, and the pod waits for the plugin's events."""
+
+
+class Binder(Protocol):
+    """The port through which a decision becomes a Binding."""
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        """Write the Binding; raise `BindError` when it did not happen or was refused."""
+
+    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        """Let somebody else write it, such as an extender; `send` raises `ExtenderError`, this the same `BindError` as `bind`."""
+
+
+class VolumeWriter(Protocol):
+    """The port through which a claim gets its volume. All methods raise `VolumeError`."""
+
+    async def bind(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write the volume's `claimRef` and annotations, if the volume still is at its resourceVersion; what it is now."""
+
+    async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Write the claim's annotation with the node, if the claim still is at its resourceVersion; what it is now."""
+
+    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
+        """Look again and again; True once `done` says so, False when that did not happen in time. What `done` raises passes through."""
+
+
+class Extender(Protocol):
+    """A web server that has a say in a profile's decisions. Every call raises `ExtenderError`, and none lasts longer than its timeout.
+
+    A call is made only when the extender has the verb for it and is `settings.interested_in` the pod.
+    """
+
+    @property
+    def settings(self) -> ExtenderSettings:
+        """What the profile says of it."""
+
+    async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
+        """Which of the nodes can hold the pod; nodes that were not asked about are an error."""
+
+    async def prioritize(self, pod: PodInfo, nodes: Sequence[NodeName]) -> dict[NodeName, int]:
+        """Scores as answered, 0 to 10 by convention, for as many of the nodes as it likes; weight and scale are the caller's."""
+
+    async def preempt(
+        self,
+        pod: PodInfo,
+        victims: Mapping[NodeName, NodeVictims],
+        pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
+    ) -> dict[NodeName, NodeVictims]:
+        """The candidates that it agrees to, perhaps with other victims.
+
+        `pods_on` gives all pods of a node, and raises KeyError for an unknown one: as in kube-scheduler, an extender may then name nodes
+        and victims that it was not asked about. Without it only those that it was asked about may be named.
+        """
+
+    async def bind(self, pod: PodInfo, node: NodeName) -> None:
+        """Bind the pod in the scheduler's stead; on return it is bound."""
+
+    async def close(self) -> None:
+        """End its connections; calls under way fail."""

@@ -1,0 +1,235 @@
+"""Deciding a pod that extenders want to be asked about: the same cycle, with questions over HTTP in between.
+
+While an extender thinks, the cluster changes, for pods of other profiles are decided meanwhile. So what it says is put to the columns as
+they stand when its answer is there; when nodes have come up meanwhile that would do, it is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from placewright.api.extenders import MAX_EXTENDER_SCORE, ExtenderError, NodeVictims
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluation, Evaluator
+from placewright.framework.interface import (
+    MAX_NODE_SCORE,
+    Alternatives,
+    Diagnosis,
+    Extender,
+    IntColumn,
+    PostFilterResult,
+    Rejection,
+)
+from placewright.framework.prefiltering import rows_named
+from placewright.framework.runtime import EXTENDER
+from placewright.framework.status import Status, error, unresolvable, unschedulable
+from placewright.scheduler.cycle import Placement, SchedulingCycle, broken, no_placement
+
+_logger = logging.getLogger(__name__)
+
+#: How often extenders are asked for one attempt, when nodes come up faster than they answer.
+ROUNDS: Final = 3
+#: An extender's scores are a tenth of a plugin's.
+_SCALE: Final = MAX_NODE_SCORE // MAX_EXTENDER_SCORE
+
+
+@dataclass(slots=True)
+class _Verdict:
+    """What the extenders made of some nodes."""
+
+    asked: frozenset[NodeName]
+    kept: frozenset[NodeName]
+    rejections: dict[NodeName, Status] = field(default_factory=dict)
+
+
+class ExtendedCycle:
+    """Decides pods with the help of extenders."""
+
+    def __init__(self, cluster: Cluster, cycle: SchedulingCycle) -> None:
+        self._cluster = cluster
+        self._cycle = cycle
+
+    async def place(self, evaluator: Evaluator, pod: PodInfo) -> Placement:
+        """Choose a node; raise `NoPlacement` when there is none. Nothing is awaited after the columns were looked at last."""
+        return await _Attempt(self._cluster, self._cycle, evaluator, pod).place()
+
+
+class _Attempt:
+    """One pod's."""
+
+    def __init__(self, cluster: Cluster, cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -> None:
+        self._cluster = cluster
+        self._cycle = cycle
+        self._evaluator = evaluator
+        self._pod = pod
+        self._extenders = evaluator.runtime.extenders_for(pod)
+
+    async def place(self) -> Placement:
+        """Choose a node; raise `NoPlacement`."""
+        evaluation = self._evaluate()
+        verdict = _Verdict(frozenset(), frozenset())
+        for _ in range(ROUNDS):
+            placement = await self._on_nominated_node(evaluation)
+            if placement is not None:
+                return placement
+            evaluation = self._evaluate()
+            known = set(self._names(evaluation))
+            self._cycle.sample(self._evaluator.runtime, evaluation)
+            verdict = await self._filter(self._names(evaluation))
+            placement = await self._on_best(verdict)
+            if placement is not None:
+                return placement
+            evaluation = self._evaluate()
+            if known.issuperset(self._names(evaluation)):
+                break
+        return await self._fail(evaluation, verdict)
+
+    # --- the columns as they stand --------------------------------------------------------------------------------------------
+
+    def _evaluate(self) -> Evaluation:
+        return self._cycle.evaluate(self._evaluator, self._pod)
+
+    def _evaluate_among(self, kept: Collection[NodeName]) -> Evaluation:
+        evaluation = self._evaluate()
+        evaluation.feasible = evaluation.feasible & rows_named(self._cluster, kept)
+        evaluation.count = int(np.count_nonzero(evaluation.feasible))
+        return evaluation
+
+    def _names(self, evaluation: Evaluation) -> list[NodeName]:
+        names = (self._cluster.names[row] for row in np.flatnonzero(evaluation.feasible).tolist())
+        return [name for name in names if name is not None]
+
+    # --- filter ---------------------------------------------------------------------------------------------------------------
+
+    async def _on_nominated_node(self, evaluation: Evaluation) -> Placement | None:
+        """The decision for the node that preemption made room on, if it still fits there and no extender minds."""
+        row = self._cycle.nominated_row(evaluation)
+        name = None if row is None else self._cluster.names[row]
+        if name is None:
+            return None
+        try:
+            verdict = await self._ask_filters([name])
+        except ExtenderError as problem:
+            _logger.warning("pod %s: its nominated node %s could not be looked at: %s", self._pod.key, name, problem)
+            return None
+        again = self._evaluate_among(verdict.kept)
+        return self._cycle.best(self._evaluator, again) if again.count else None
+
+    async def _filter(self, names: Sequence[NodeName]) -> _Verdict:
+        try:
+            return await self._ask_filters(names)
+        except ExtenderError as problem:
+            raise broken(str(problem)) from problem
+
+    async def _ask_filters(self, names: Sequence[NodeName]) -> _Verdict:
+        """One extender after another, each about what those before it left; raises `ExtenderError`."""
+        left, rejections = tuple(names), dict[NodeName, Status]()
+        for extender in self._with("filter_verb"):
+            if not left:
+                break
+            try:
+                answer = await extender.filter(self._pod, left)
+            except ExtenderError as problem:
+                self._pass_over(extender, problem)
+                continue
+            rejections |= {name: unschedulable(reason) for name, reason in answer.failed.items()}
+            rejections |= {name: unresolvable(reason) for name, reason in answer.unresolvable.items()}
+            left = answer.kept
+        return _Verdict(frozenset(names), frozenset(left), rejections)
+
+    # --- prioritize -----------------------------------------------------------------------------------------------------------
+
+    async def _on_best(self, verdict: _Verdict) -> Placement | None:
+        """The best node that the extenders kept and that still fits; None when there is none."""
+        evaluation = self._evaluate_among(verdict.kept)
+        scores: dict[str, IntColumn] = {}
+        if evaluation.count > 1:
+            scored = await self._prioritize(self._names(evaluation))
+            evaluation = self._evaluate_among(verdict.kept)
+            scores = {name: self._column(by_node) for name, by_node in scored.items()}
+        return self._cycle.best(self._evaluator, evaluation, scores) if evaluation.count else None
+
+    async def _prioritize(self, names: Sequence[NodeName]) -> dict[str, dict[NodeName, int]]:
+        """By extender and node, what is added to the total; all are asked at once, and who fails adds nothing."""
+        extenders = list(self._with("prioritize_verb"))
+        answers = await asyncio.gather(*(extender.prioritize(self._pod, names) for extender in extenders), return_exceptions=True)
+        scores: dict[str, dict[NodeName, int]] = {}
+        for extender, answer in zip(extenders, answers, strict=True):
+            if isinstance(answer, ExtenderError):
+                _logger.warning("pod %s: scores without extender %s: %s", self._pod.key, extender.settings.name, answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                factor = extender.settings.weight * _SCALE
+                scores[extender.settings.name] = {name: score * factor for name, score in answer.items()}
+        return scores
+
+    def _column(self, by_node: Mapping[NodeName, int]) -> IntColumn:
+        column = np.zeros(self._cluster.size, np.int64)
+        for name, score in by_node.items():
+            row = self._cluster.row(name)
+            if row is not None:
+                column[row] = score
+        return column
+
+    # --- no node --------------------------------------------------------------------------------------------------------------
+
+    async def _fail(self, evaluation: Evaluation, verdict: _Verdict) -> Placement:
+        """Say why, after trying to make room; raises `NoPlacement`."""
+        diagnosis = self._evaluator.diagnose(evaluation)
+        self._blame_extenders(diagnosis, evaluation, verdict)
+        made_room = self._evaluator.runtime.run_post_filter(evaluation.state, self._pod, diagnosis)
+        if made_room.alternatives is not None:
+            made_room = await self._agreed(made_room, made_room.alternatives)
+        raise no_placement(diagnosis, made_room)
+
+    def _blame_extenders(self, diagnosis: Diagnosis, evaluation: Evaluation, verdict: _Verdict) -> None:
+        """Nodes that plugins leave and extenders do not; those that were dropped without a word have no reason."""
+        for name in self._names(evaluation):
+            status, row = verdict.rejections.get(name), self._cluster.row(name)
+            if status is not None and row is not None:
+                diagnosis.rejections.append(Rejection(status, np.array([row], np.intp)))
+        if verdict.kept != verdict.asked:
+            diagnosis.unschedulable_plugins.add(EXTENDER)
+
+    async def _agreed(self, made_room: PostFilterResult, alternatives: Alternatives) -> PostFilterResult:
+        """Preemption where the extenders agree to it."""
+        victims: Mapping[NodeName, NodeVictims] = alternatives.victims
+        asked = False
+        for extender in self._with("preempt_verb"):
+            if not victims:
+                break
+            try:
+                victims = _valid(await extender.preempt(self._pod, victims, self._cluster.pods_on), extender)
+            except ExtenderError as problem:
+                if not extender.settings.ignorable:
+                    return PostFilterResult(error(f"preemption: {problem}"))
+                self._pass_over(extender, problem)
+            else:
+                asked = True
+        return alternatives.choose(victims) if asked else made_room
+
+    def _with(self, verb: str) -> Iterator[Extender]:
+        return (extender for extender in self._extenders if getattr(extender.settings, verb))
+
+    def _pass_over(self, extender: Extender, problem: ExtenderError) -> None:
+        """Go on without this extender if that may be; else raise the problem again."""
+        if not extender.settings.ignorable:
+            raise problem
+        _logger.warning("pod %s: extender %s is passed over: %s", self._pod.key, extender.settings.name, problem)
+
+
+def _valid(victims: Mapping[NodeName, NodeVictims], extender: Extender) -> dict[NodeName, NodeVictims]:
+    """Every node must have victims: those of an ignorable extender that have none are left out, others raise `ExtenderError`."""
+    for node, who in victims.items():
+        if not who.pods and not extender.settings.ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{node}"')
+    return {node: who for node, who in victims.items() if who.pods}

@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from placewright.api.extenders import ManagedResource
+from placewright.framework.events import Action, ClusterEvent, EventResource
+from placewright.queue.queued import Place
+
+from .extenders import ScriptedExtender, extender
+from .makers import World, node, pod
+from .scripted import scoring_plugin
+from .test_cycle import NO_SCORES
+
+
+def asking(*extenders: ScriptedExtender, names: str = "abc") -> World:
+    """A world of a few nodes whose profile has these extenders and scores by nothing else."""
+    world = World(**NO_SCORES).nodes(*map(node, names))
+    world.use_profile(asking=extenders, **NO_SCORES)
+    return world
+
+
+async def placed(world: World, name: str = "web") -> str | None:
+    world.pods(pod(name).requests(cpu="1"))
+    await world.attempt()
+    return world.node_of(name)
+
+
+def told(world: World, name: str = "web") -> tuple[str, str]:
+    """Reason and message of the pod's last condition."""
+    return next((reason, message) for who, reason, message, _ in reversed(world.ports.statuses) if who == name)
+
+
+# --- filter ------------------------------------------------------------------------------------------------------------------------
+
+
+async def test_only_nodes_that_the_extender_keeps_are_used() -> None:
+    picky = extender()
+    picky.failed, picky.unresolvable = {"a": "no licence"}, {"b": "no such device"}
+    assert await placed(asking(picky)) == "c"
+    assert picky.asked == [("filter", "web", ("a", "b", "c"))], "a single node left is not scored"
+
+
+async def test_each_extender_sees_what_those_before_it_left() -> None:
+    first, second = extender("http://one"), extender("http://two")
+    first.failed = {"b": "no"}
+    assert await placed(asking(first, second)) in {"a", "c"}
+    assert second.asked[0] == ("filter", "web", ("a", "c"))
+
+
+async def test_it_is_asked_only_about_nodes_that_the_plugins_left() -> None:
+    asked = extender()
+    world = asking(asked, names="ab").nodes(node("c").cordoned())
+    await placed(world)
+    assert asked.asked[0] == ("filter", "web", ("a", "b"))
+
+
+async def test_when_the_extender_refuses_every_node_its_reasons_are_told_and_any_event_brings_the_pod_back() -> None:
+    picky = extender()
+    picky.failed, picky.unresolvable = {"a": "no licence", "b": "no licence"}, {"c": "no such device"}
+    world = asking(picky)
+    assert await placed(world) is None
+    assert told(world)[0] == "Unschedulable"
+    assert told(world)[1].startswith("0/3 nodes are available: 1 no such device, 2 no licence. no new claims")
+    assert world.queue.rejections("default-scheduler") == {"Extender": 1}
+    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.queue.move(ClusterEvent(EventResource.SERVICE, Action.ADD)) == 1, "nobody knows what an extender looks at"
+
+
+async def test_a_node_dropped_without_a_word_has_no_reason() -> None:
+    silent = extender()
+    silent.dropped = {"a", "b", "c"}
+    world = asking(silent)
+    assert await placed(world) is None
+    assert told(world)[1].startswith("0/3 nodes are available: no new claims")
+    assert world.queue.rejections("default-scheduler") == {"Extender": 1}
+
+
+async def test_where_the_plugins_leave_nothing_no_extender_is_asked() -> None:
+    asked = extender()
+    world = asking(asked, names="").nodes(node("a").cordoned())
+    assert await placed(world) is None
+    assert asked.asked == []
+    assert world.queue.rejections("default-scheduler") == {"NodeUnschedulable": 1}
+
+
+async def test_an_extender_that_fails_is_an_error_of_the_scheduler_and_the_pod_backs_off() -> None:
+    dead = extender()
+    dead.broken = {"filter": "connection refused"}
+    world = asking(dead)
+    assert await placed(world) is None
+    assert told(world) == ("SchedulerError", "connection refused")
+    assert world.place("web") is Place.BACKOFF
+
+
+async def test_one_that_is_ignorable_is_passed_over_when_it_fails() -> None:
+    dead, second = extender("http://one", ignorable=True), extender("http://two")
+    dead.broken = {"filter": "connection refused", "prioritize": "connection refused"}
+    second.failed = {"a": "no"}
+    assert await placed(asking(dead, second)) in {"b", "c"}
+    assert second.asked[0] == ("filter", "web", ("a", "b", "c"))
+
+
+async def test_an_extender_without_a_filter_verb_is_not_asked_to_filter() -> None:
+    scores = extender(filter_verb="")
+    scores.scores = {"b": 1}
+    assert await placed(asking(scores)) == "b"
+    assert scores.verbs == ["prioritize"]
+
+
+async def test_it_is_not_asked_about_pods_that_want_nothing_it_manages() -> None:
+    gpus = extender(managed_resources=(ManagedResource("example.com/gpu"),))
+    world = asking(gpus, names="").nodes(node("a").offers(**{"example.com/gpu": "1"}))
+    assert await placed(world) == "a"
+    assert gpus.asked == []
+    world.pods(pod("wants").requests(**{"example.com/gpu": "1"}))
+    await world.attempt()
+    assert gpus.asked == [("filter", "wants", ("a",))]
+
+
+# --- prioritize ----------------------------------------------------------------------------------------------------------------------
+
+
+async def test_its_scores_count_ten_times_its_weight_and_add_to_the_plugins() -> None:
+    world = World(scoring_plugin({"a": 70, "b": 40}), **NO_SCORES).nodes(*map(node, "ab"))
+    likes_b = extender(weight=2)
+    likes_b.scores = {"a": 3, "b": 5}
+    world.use_profile(asking=[likes_b], **NO_SCORES)
+    assert await placed(world) == "b"
+    decision = world.ports.bound[0][3]
+    assert decision is not None
+    assert (decision.score, decision.runner_up) == (40 + 5 * 2 * 10, 70 + 3 * 2 * 10)
+    assert decision.plugins == {"Taste": 40, "http://extender": 100}
+
+
+async def test_extenders_are_asked_for_scores_together() -> None:
+    one, two = extender("http://one"), extender("http://two")
+    one.scores, two.scores = {"a": 3, "b": 1}, {"b": 3, "c": 3}
+    one.meanwhile = lambda verb: two.hold.set() if verb == "prioritize" else None
+    two.meanwhile = lambda verb: two.hold.clear() if verb == "filter" else None
+    assert await placed(asking(one, two)) == "b", "the second answered only after the first was asked, and 1 + 3 is most"
+
+
+async def test_who_fails_to_score_adds_nothing() -> None:
+    dead, alive = extender("http://one"), extender("http://two")
+    dead.scores, alive.scores = {"a": 10}, {"c": 1}
+    dead.broken = {"prioritize": "no"}
+    assert await placed(asking(dead, alive)) == "c"
+
+
+async def test_scores_below_zero_put_a_node_last_and_no_unfit_one_first() -> None:
+    gloomy = extender()
+    gloomy.scores = {"a": -3, "b": -1, "c": -2}
+    world = asking(gloomy).nodes(node("d").cordoned())
+    assert await placed(world) == "b"
+    decision = world.ports.bound[0][3]
+    assert decision is not None
+    assert (decision.score, decision.runner_up) == (-10, -20)
+
+
+# --- what happens meanwhile ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_node_that_filled_up_while_the_extender_thought_is_not_used() -> None:
+    slow = extender()
+    world = asking(slow, names="ab")
+    slow.scores = {"a": 10}
+    slow.meanwhile = lambda _verb: world.pods(pod("big").requests(cpu="4").on("a")) and None
+    assert await placed(world) == "b"
+
+
+async def test_a_node_that_came_meanwhile_is_asked_about_when_nothing_else_is_left() -> None:
+    slow = extender()
+    world = asking(slow, names="a")
+
+    def trade(_verb: str) -> None:
+        if len(slow.asked) == 1:
+            world.nodes(node("a").cordoned(), node("z"))
+
+    slow.meanwhile = trade
+    assert await placed(world) == "z"
+    assert [nodes for _, _, nodes in slow.asked] == [("a",), ("z",)]
+
+
+async def test_it_is_not_asked_for_ever_where_nodes_keep_coming() -> None:
+    never = extender()
+    world = asking(never, names="a")
+
+    def grow(_verb: str) -> None:
+        name = f"n{len(never.asked)}"
+        never.failed[name] = "no"
+        world.nodes(node(name))
+
+    never.failed = {"a": "no"}
+    never.meanwhile = grow
+    assert await placed(world) is None
+    assert len(never.asked) == 3
+
+
+async def test_a_pod_deleted_while_the_extender_thinks_is_forgotten() -> None:
+    slow = extender()
+    world = asking(slow, names="a")
+    web = pod("web").requests(cpu="1")
+    slow.meanwhile = lambda _verb: world.intake.unscheduled_pod_gone(web.info())
+    world.pods(web)
+    await world.attempt()
+    assert world.ports.bound == []
+    assert world.place("web") is None
+    assert world.requested_cpu("a") == 0
+
+
+async def test_a_pod_bound_by_somebody_else_meanwhile_is_left_there() -> None:
+    slow = extender()
+    world = asking(slow, names="ab")
+    slow.meanwhile = lambda _verb: world.pods(pod("web").requests(cpu="1").on("b")) and None
+    assert await placed(world) == "b"
+    assert world.ports.bound == []
+    assert not len(world.queue.flights)
+
+
+# --- one profile's affair --------------------------------------------------------------------------------------------------------------
+
+
+async def test_while_an_extender_thinks_other_profiles_go_on_and_its_own_profile_waits() -> None:
+    slow = extender()
+    slow.hold.clear()
+    world = asking(slow)
+    world.use_profile(name="other", schedulerName="other", **NO_SCORES)
+    world.pods(pod("one"), pod("two"), pod("three").scheduler("other"))
+    first = world.decide()
+    assert first is not None
+    deciding = asyncio.create_task(first)
+    await asyncio.sleep(0)
+    assert await world.attempt() is True
+    assert world.node_of("three") is not None, "the other profile's pod was next, though it came last"
+    assert world.queue.pop() is None, "the second pod waits for the first to be decided"
+    slow.hold.set()
+    assert await deciding is True
+    assert world.pop().pod.name == "two"
+
+
+async def test_the_profile_goes_on_after_an_extender_failed() -> None:
+    dead = extender()
+    dead.broken = {"filter": "no"}
+    world = asking(dead)
+    world.pods(pod("one"), pod("two"))
+    await world.attempt()
+    assert world.pop().pod.name == "two"
+
+
+# --- preempt --------------------------------------------------------------------------------------------------------------------------
+
+
+def crowded(*extenders: ScriptedExtender) -> World:
+    """Two full nodes; the pod on `a` is the one that preemption would choose by itself."""
+    world = asking(*extenders, names="ab")
+    return world.pods(pod("low").requests(cpu="4").on("a").priority(1), pod("high").requests(cpu="4").on("b").priority(5))
+
+
+async def preempting(world: World) -> tuple[str, str] | None:
+    """(victim, node) of the eviction, or None."""
+    world.pods(pod("vip").requests(cpu="4").priority(10))
+    await world.attempt()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    return next(((victim, where) for victim, _, where in world.ports.evicted), None)
+
+
+async def test_preemption_goes_where_the_extenders_agree() -> None:
+    protective = extender()
+    protective.spares = {"low"}
+    assert await preempting(crowded(protective)) == ("high", "b")
+    assert ("preempt", "vip", ["a", "b"]) in [(verb, who, sorted(nodes)) for verb, who, nodes in protective.asked]
+
+
+async def test_without_objection_it_goes_where_it_costs_least() -> None:
+    assert await preempting(crowded(extender())) == ("low", "a")
+
+
+async def test_where_the_extenders_agree_to_nothing_nobody_is_evicted() -> None:
+    protective = extender()
+    protective.spares = {"low", "high"}
+    world = crowded(protective)
+    assert await preempting(world) is None
+    assert told(world, "vip")[1].endswith(". no new claims to deallocate, preemption: no candidate node for preemption")
+
+
+async def test_an_extender_that_fails_ends_the_preemption() -> None:
+    dead = extender()
+    dead.broken = {"preempt": "connection refused"}
+    world = crowded(dead)
+    assert await preempting(world) is None
+    assert told(world, "vip")[1].endswith("preemption: connection refused")
+
+
+async def test_an_ignorable_one_that_fails_has_no_say() -> None:
+    dead = extender(ignorable=True)
+    dead.broken = {"preempt": "connection refused"}
+    assert await preempting(crowded(dead)) == ("low", "a")
+
+
+# --- bind ------------------------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_extender_that_binds_does_so_in_our_stead() -> None:
+    binder = extender(bind_verb="bind")
+    world = asking(binder, names="a")
+    assert await placed(world) == "a"
+    assert binder.asked[-1] == ("bind", "web", ("a",))
+    assert world.ports.bound == []
+    assert world.ports.reasons("web") == ["Scheduled"]
+
+
+async def test_where_it_fails_to_bind_everything_is_taken_back() -> None:
+    binder = extender(bind_verb="bind")
+    binder.broken = {"bind": "no"}
+    world = asking(binder, names="a")
+    assert await placed(world) is None
+    assert world.ports.bound == []
+    assert told(world) == ("SchedulerError", "no")
+
+
+async def test_where_an_ignorable_one_fails_to_bind_we_do() -> None:
+    binder = extender(bind_verb="bind", ignorable=True)
+    binder.broken = {"bind": "no"}
+    world = asking(binder, names="a")
+    assert await placed(world) == "a"
+    assert [(name, where) for name, _, where, _ in world.ports.bound] == [("web", "a")]
+
+
+@pytest.mark.parametrize("verdict", ["kept", "refused", "broken"])
+async def test_the_node_that_preemption_made_room_on_is_asked_about_first_and_alone(verdict: str) -> None:
+    asked = extender()
+    asked.failed = {"b": "no"} if verdict == "refused" else {}
+    world = asking(asked)
+    if verdict == "broken":
+        asked.meanwhile = lambda _verb: asked.broken.update({"filter": "no"} if len(asked.asked) == 1 else {}) or (
+            asked.broken.clear() if len(asked.asked) > 1 else None
+        )
+    world.pods(pod("web").requests(cpu="1").nominated("b"))
+    await world.attempt()
+    assert asked.asked[0] == ("filter", "web", ("b",))
+    assert (world.node_of("web") == "b") or verdict != "kept"
+    if verdict != "kept":
+        assert asked.asked[1] == ("filter", "web", ("a", "b", "c"))
+        assert world.node_of("web") is not None
