@@ -16,6 +16,7 @@ from placewright.api.selectors import Selector, SelectorError, compile_label_sel
 from placewright.api.storage import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
 from placewright.cluster.storage import StorageObjects, claim_class
 from placewright.framework.status import Status, error, unresolvable
+from placewright.plugins.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
 
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 STORAGE: Final = "storage"
@@ -77,7 +78,9 @@ def claims_of(pod: PodInfo, storage: StorageObjects) -> PodClaims | Status | Non
         waiting = [_waits_for_consumer(claim, storage) for claim in unbound]
         if not all(waiting):
             return unresolvable(UNBOUND_IMMEDIATE)
-        return PodClaims(tuple(claim for claim in found if fully_bound(claim)), tuple(_demand(claim) for claim in unbound))
+        bound = tuple(claim for claim in found if fully_bound(claim))
+        _require_known_to_drivers(bound, storage)
+        return PodClaims(bound, tuple(_demand(claim) for claim in unbound))
     except _Refused as refusal:
         return refusal.status
 
@@ -117,6 +120,21 @@ def _waits_for_consumer(claim: PersistentVolumeClaim, storage: StorageObjects) -
     if storage_class.volume_binding_mode is None:
         raise _Refused(error(f'VolumeBindingMode not set for StorageClass "{name}"'))
     return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and not claim.spec.volume_name
+
+
+def _require_known_to_drivers(bound: tuple[PersistentVolumeClaim, ...], storage: StorageObjects) -> None:
+    """A CSI driver that has taken over on some node must be able to know the volumes; upstream breaks off where it comes to such a node."""
+    for claim in bound:
+        volume = storage.volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return
+        try:
+            driver_affinity(volume)
+        except TranslationError as problem:
+            plugin = in_tree_plugin(volume.spec)
+            if any(plugin in migrated_plugins(csi_node) for csi_node in storage.csi_nodes.values()):
+                what = f'persistentvolume "{volume.metadata.name}": could not translate pv: {problem}'
+                raise _Refused(error(what)) from None
 
 
 def _demand(claim: PersistentVolumeClaim) -> Demand:

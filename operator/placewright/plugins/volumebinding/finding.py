@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.api.objects import NodeName
-from placewright.api.quantity import QuantityError, nano
+from placewright.api.quantity import ceil_units
 from placewright.api.storage import (
     NO_PROVISIONER,
     SELECTED_NODE,
-    CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
 )
@@ -101,7 +100,7 @@ def _bound_elsewhere(claims: PodClaims, cluster: Cluster, reach: Reach) -> NDArr
             wrong[wrong == 0] = Wrong.VOLUME_GONE
             break
         unreached = np.ones(cluster.size, np.bool_)
-        unreached[reach.volume(cluster, volume)] = False
+        unreached[reach.claimed_volume(cluster, volume)] = False
         wrong[unreached & (wrong == 0)] = Wrong.AFFINITY
     return wrong
 
@@ -140,14 +139,11 @@ def _provisionable(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn
 
 def _roomy(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn:
     """True where the driver has room for the volume, or does not say how much it has."""
-    storage = cluster.objects.storage
     if not demand.sized or not counting_driver(demand, cluster):
         return np.ones(cluster.size, np.bool_)
     roomy = np.zeros(cluster.size, np.bool_)
-    for capacity in storage.capacities.where(demand.storage_class):
-        limit = volume_limit(capacity)
-        if limit is not None and limit >= demand.size:
-            roomy[reach.selected(cluster, capacity.node_topology)] = True
+    room = reach.room(cluster, demand.storage_class)
+    roomy[room.rows[room.limits >= ceil_units(demand.size)]] = True
     return roomy
 
 
@@ -157,12 +153,3 @@ def counting_driver(demand: Demand, cluster: Cluster) -> bool:
     storage_class = storage.classes.get(demand.storage_class)
     driver = storage.csi_drivers.get(storage_class.provisioner) if storage_class is not None else None
     return driver is not None and bool(driver.spec.storage_capacity)
-
-
-def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """The largest volume that can be made there, in nano-bytes; None when it does not say, or nobody can read it."""
-    limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-    try:
-        return None if limit is None else nano(limit)
-    except QuantityError:
-        return None

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from placewright.api.pods import PodInfo
 from placewright.api.storage import (
-    MIGRATED_PLUGINS,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -15,8 +14,9 @@ from placewright.api.storage import (
     StorageClass,
 )
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.plugins.csimigration import migrated_plugins
+from placewright.plugins.volumebinding.capacities import volume_limit
 from placewright.plugins.volumebinding.claims import claim_names
-from placewright.plugins.volumebinding.finding import volume_limit
 
 
 def _class_changed(_pod: PodInfo, old: Any, new: Any) -> Hint:
@@ -37,11 +37,7 @@ def _csi_node_changed(_pod: PodInfo, old: Any, new: Any) -> Hint:
     """A new one; another set of in-tree plugins whose volumes a driver handles."""
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return Hint.QUEUE
-    return Hint.QUEUE if _migrated(old) != _migrated(new) else Hint.SKIP
-
-
-def _migrated(node: CSINode) -> str:
-    return (node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "")
+    return Hint.QUEUE if migrated_plugins(old) != migrated_plugins(new) else Hint.SKIP
 
 
 def _driver_changed(pod: PodInfo, old: Any, new: Any) -> Hint:

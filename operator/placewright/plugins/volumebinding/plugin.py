@@ -84,7 +84,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         claims, storage = state.read(NAME, PodClaims), cluster.objects.storage
         names = tuple((claim.metadata.namespace, claim.metadata.name) for claim in claims.bound)
         waiting = tuple((demand.claim.metadata.namespace, demand.claim.metadata.name) for demand in claims.to_bind)
-        tables = (storage.claims, storage.volumes, storage.classes, storage.csi_drivers, storage.capacities)
+        tables = (storage.claims, storage.volumes, storage.classes, storage.csi_nodes, storage.csi_drivers, storage.capacities)
         return (names, waiting, *(table.version for table in tables), cluster.node_journal.position)
 
     def _find(self, state: CycleState, cluster: Cluster) -> Findings:

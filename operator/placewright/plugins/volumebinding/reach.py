@@ -8,11 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.objects import LabelSelector, NodeSelector
-from placewright.api.selectors import Expression, SelectorError, compile_label_selector, compile_node_selector
+from placewright.api.objects import NodeName, NodeSelector
+from placewright.api.selectors import Expression, Selector, compile_node_selector
 from placewright.api.storage import PersistentVolume, TopologySelectorTerm
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, Rows
+from placewright.plugins.csimigration import driver_affinity, in_tree_plugin, migrated_plugins
+from placewright.plugins.volumebinding.capacities import Capacities, Room
 
 #: Selectors whose rows are kept; a cluster with local disks has one a node.
 _MAX_KEPT: Final = 100_000
@@ -29,6 +31,12 @@ class Reach:
         self._rows: dict[Hashable, Rows] = {}
         self._labels: dict[str, tuple[list[str | None], NDArray[np.int32]]] = {}
         self._everywhere: Rows = np.zeros(0, np.intp)
+        self._capacities = Capacities()
+        #: Grows when anything was forgotten.
+        self._epoch = 0
+        #: By in-tree plugin, where a CSI driver has taken over, as of the versions of nodes and CSINodes.
+        self._taken_over: dict[str, BoolColumn] = {}
+        self._taken_over_at: tuple[int, int] | None = None
 
     def look(self, cluster: Cluster) -> None:
         """Forget what does not hold any more; to be called before the rows of selectors are asked for."""
@@ -37,6 +45,7 @@ class Reach:
         if same and all(self._unchanged(cluster, key) for key in self._labels):
             return
         self._everywhere = everywhere
+        self._epoch += 1
         self._rows.clear()
         self._labels.clear()
 
@@ -51,7 +60,33 @@ class Reach:
         kube-scheduler gives this check a node's labels without its name, and so passes over `matchFields`.
         """
         affinity = volume.spec.node_affinity
-        selector = affinity.required if affinity is not None else None
+        return self._selected(cluster, affinity.required if affinity is not None else None)
+
+    def claimed_volume(self, cluster: Cluster, volume: PersistentVolume) -> Rows:
+        """The same for a volume that a claim has: where a CSI driver has taken over from its in-tree plugin, in the words of the driver.
+
+        Volumes that nobody has yet are not looked at in this way, neither here nor in kube-scheduler. Raises `TranslationError`.
+        """
+        plugin = in_tree_plugin(volume.spec)
+        taken_over = None if plugin is None else self._where_taken_over(cluster).get(plugin)
+        if taken_over is None:
+            return self.volume(cluster, volume)
+        reached = np.zeros(len(self._everywhere), np.bool_)
+        reached[self.volume(cluster, volume)] = True
+        reached[taken_over] = False
+        in_drivers_words = self._selected(cluster, driver_affinity(volume))
+        reached[in_drivers_words[taken_over[in_drivers_words]]] = True
+        return np.flatnonzero(reached)
+
+    def room(self, cluster: Cluster, storage_class: str) -> Room:
+        """What drivers say of the room for volumes of a class."""
+        table = cluster.objects.storage.capacities
+        return self._capacities.of(storage_class, table, lambda selector: self._matching(cluster, selector), self._epoch)
+
+    def _matching(self, cluster: Cluster, selector: Selector) -> Rows:
+        return np.flatnonzero(self._all_match(cluster, selector.expressions))
+
+    def _selected(self, cluster: Cluster, selector: NodeSelector | None) -> Rows:
         if selector is None:
             return self._everywhere
         rows = self._rows.get(selector)
@@ -59,18 +94,16 @@ class Reach:
             rows = self._rows[selector] = np.flatnonzero(self._any_term(cluster, selector))
         return rows
 
-    def selected(self, cluster: Cluster, selector: LabelSelector | None) -> Rows:
-        """Rows whose labels a label selector matches; none for no selector and for one that nobody can read."""
-        try:
-            compiled = None if selector is None else compile_label_selector(selector)
-        except SelectorError:
-            compiled = None
-        if compiled is None:
-            return self._everywhere[:0]
-        rows = self._rows.get(compiled)
-        if rows is None:
-            rows = self._rows[compiled] = np.flatnonzero(self._all_match(cluster, compiled.expressions))
-        return rows
+    def _where_taken_over(self, cluster: Cluster) -> dict[str, BoolColumn]:
+        csi_nodes = cluster.objects.storage.csi_nodes
+        now = (csi_nodes.version, cluster.node_journal.position)
+        if self._taken_over_at != now:
+            self._taken_over_at, self._taken_over = now, {}
+            for csi_node in csi_nodes.values():
+                row = cluster.row(NodeName(csi_node.metadata.name))
+                for plugin in migrated_plugins(csi_node) if row is not None else ():
+                    self._taken_over.setdefault(plugin, np.zeros(cluster.size, np.bool_))[row] = True
+        return self._taken_over
 
     def topologies(self, cluster: Cluster, terms: tuple[TopologySelectorTerm, ...] | None) -> BoolColumn:
         """True where a class allows volumes; shape (size,). No terms allow every node, an empty term none."""

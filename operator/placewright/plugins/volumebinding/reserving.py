@@ -15,10 +15,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from placewright.api.errors import VolumeError
-from placewright.api.objects import Node, ObjectMeta
+from placewright.api.objects import Node, NodeSelector, ObjectMeta
 from placewright.api.selectors import compile_node_selector
 from placewright.api.storage import SELECTED_NODE, ObjectReference, PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.storage import StorageObjects, Table
+from placewright.plugins.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
 from placewright.plugins.volumebinding.claims import fully_bound
 from placewright.plugins.volumebinding.matching import bound_to
 
@@ -113,7 +114,7 @@ def _binding_done(written: PersistentVolume, claim: PersistentVolumeClaim, node:
         raise VolumeError(f'failed to check binding: could not find v1.PersistentVolumeClaim "{meta.namespace}/{meta.name}"')
     if _older(volume.metadata, written.metadata):
         return False
-    _require_reach(volume, node)
+    _require_reach(volume, node, storage)
     if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
         raise VolumeError(f'ClaimRef got reset for pv "{volume.metadata.name}"')
     return fully_bound(shown)
@@ -134,12 +135,12 @@ def _provision_done(written: PersistentVolumeClaim, node: Node, storage: Storage
         volume = storage.volumes.shown(claim.spec.volume_name)
         if volume is None:
             return False  # it is on its way
-        _require_reach(volume, node)
+        _require_reach(volume, node, storage)
     return fully_bound(claim)
 
 
-def _require_reach(volume: PersistentVolume, node: Node) -> None:
-    required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+def _require_reach(volume: PersistentVolume, node: Node, storage: StorageObjects) -> None:
+    required = _affinity_on(volume, node, storage)
     if required is None:
         return
     labels = node.metadata.labels or {}
@@ -147,6 +148,16 @@ def _require_reach(volume: PersistentVolume, node: Node) -> None:
     if not any(all(each.matches(labels.get(each.key)) for each in term.labels) for term in terms):
         names = f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.metadata.name}"'
         raise VolumeError(f"{names}: no matching NodeSelectorTerms")
+
+
+def _affinity_on(volume: PersistentVolume, node: Node, storage: StorageObjects) -> NodeSelector | None:
+    """The volume's node affinity, in the words of its CSI driver where that has taken over on the node."""
+    if in_tree_plugin(volume.spec) not in migrated_plugins(storage.csi_nodes.get(node.metadata.name)):
+        return volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+    try:
+        return driver_affinity(volume)
+    except TranslationError as problem:
+        raise VolumeError(f"failed to translate pv to csi: could not translate pv: {problem}") from None
 
 
 def _older(shown: ObjectMeta, written: ObjectMeta) -> bool:

@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from placewright.api.quantity import QuantityError, ceil_units, nano
+from placewright.api.quantity import ceil_units
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, IntColumn
 from placewright.plugins.noderesources.args import ShapePoint
 from placewright.plugins.noderesources.strategies import broken_linear
 from placewright.plugins.volumebinding.claims import Demand
-from placewright.plugins.volumebinding.finding import Findings, counting_driver, volume_limit
+from placewright.plugins.volumebinding.finding import Findings, counting_driver
 from placewright.plugins.volumebinding.matching import NONE, capacity_of
 from placewright.plugins.volumebinding.reach import Reach
 
@@ -83,18 +83,9 @@ def _made(findings: Findings, cluster: Cluster, reach: Reach) -> Iterator[_Share
 
 def _room(demand: Demand, cluster: Cluster, reach: Reach) -> IntColumn:
     """Bytes in the first capacity object that could serve the claim; shape (size,)."""
-    room = np.full(cluster.size, _NOT_COUNTED, np.int64)
-    if not demand.sized or not counting_driver(demand, cluster):
-        return room
-    for capacity in reversed(list(cluster.objects.storage.capacities.where(demand.storage_class))):
-        limit = volume_limit(capacity)
-        if limit is not None and limit >= demand.size:
-            room[reach.selected(cluster, capacity.node_topology)] = _bytes(capacity.capacity)
-    return room
-
-
-def _bytes(quantity: str | float | None) -> int:
-    try:
-        return ceil_units(nano(quantity or 0))
-    except QuantityError:
-        return 0
+    column = np.full(cluster.size, _NOT_COUNTED, np.int64)
+    if demand.sized and counting_driver(demand, cluster):
+        room = reach.room(cluster, demand.storage_class)
+        enough = room.limits >= ceil_units(demand.size)
+        column[room.rows[enough][::-1]] = room.free[enough][::-1]  # backwards: of several writes to a row the last one stays
+    return column
