@@ -1,45 +1,191 @@
-"""The HTTP client of one extender."""
+"""The HTTP client of one extender: kube-scheduler's calls as they are on the wire, without its blocking.
+
+Each call has one deadline for all that it takes: the objects that are sent, the connection, the answer. What goes wrong is one
+`ExtenderError`, in kube-scheduler's words where it has any; what to make of it (the pod waits, or goes without an extender that is
+`ignorable`) is the scheduler's business.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
-from placewright.api.extenders import ExtenderError, ExtenderSettings, Filtered, NodeVictims
+import msgspec
+
+from placewright.api.extenders import MAX_EXTENDER_SCORE, ExtenderError, ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.kube.extenderhttp import ExtenderConnection
+from placewright.kube.extendertls import tls_context
+from placewright.kube.extenderwire import (
+    BadAnswer,
+    FilterAnswer,
+    MetaVictims,
+    VictimsOnNode,
+    bind_request,
+    node_request,
+    preempt_request,
+    read_error,
+    read_filter,
+    read_scores,
+    read_victims,
+)
 from placewright.kube.fullobjects import FullObjects
+
+T = TypeVar("T")
+PodsOn = Callable[[NodeName], Iterable[PodInfo]]
+
+#: A score beyond this, times the highest weight and the scale, could leave the 64 bits of a total.
+_LARGEST_SCORE: Final = 2**31
 
 
 class HttpExtender:
-    """Calls one extender; implements the scheduler's `Extender`. Made inside a running event loop, and closed.
+    """Calls one extender; implements the port `Extender`. Made inside a running event loop, and closed.
+
+    Attributes:
+        settings: what the profile says of it.
 
     Raises `InputError` when the TLS files that the profile names cannot be used; the message begins with the path of the field.
     """
 
-    def __init__(self, settings: ExtenderSettings, objects: FullObjects) -> None:
+    def __init__(self, settings: ExtenderSettings, objects: FullObjects, environ: Mapping[str, str] = os.environ) -> None:
+        """`environ`: names proxies, as for kube-scheduler."""
         self.settings = settings
         self._objects = objects
+        self._connection = ExtenderConnection(settings.url_prefix, tls_context(settings), settings.tls_config.server_name, environ)
+        self._follows_nodes = not settings.node_cache_capable and bool(settings.filter_verb or settings.prioritize_verb)
+        if self._follows_nodes:
+            objects.follow_nodes()
 
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
-        """Which of the nodes can hold the pod."""
-        raise ExtenderError(f"{self.settings.name}: not called yet")
+        """Which of the nodes can hold the pod; nodes that were not asked about are an error."""
+        answer = await self._call(self.settings.filter_verb, lambda: self._about_nodes(pod, nodes), read_filter)
+        if answer.error:
+            raise ExtenderError(answer.error)
+        return Filtered(self._kept(answer, set(nodes)), answer.failed, answer.unresolvable)
 
     async def prioritize(self, pod: PodInfo, nodes: Sequence[NodeName]) -> dict[NodeName, int]:
-        """Its scores."""
-        raise ExtenderError(f"{self.settings.name}: not called yet")
+        """Scores as answered. As in kube-scheduler, several for one node are added up, and those for nodes not asked about are dropped."""
+        answer = await self._call(self.settings.prioritize_verb, lambda: self._about_nodes(pod, nodes), read_scores)
+        scores: dict[NodeName, int] = {}
+        asked: set[str] = set(nodes)
+        for host, score in answer:
+            if host in asked:
+                node = NodeName(host)
+                scores[node] = scores.get(node, 0) + score
+        for node, score in scores.items():
+            if abs(score) > _LARGEST_SCORE:
+                raise self._nonsense(f"score of node {_quoted(node)}: found {score}; allowed 0 to {MAX_EXTENDER_SCORE}")
+        return scores
 
     async def preempt(
-        self,
-        pod: PodInfo,
-        victims: Mapping[NodeName, NodeVictims],
-        pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
+        self, pod: PodInfo, victims: Mapping[NodeName, NodeVictims], pods_on: PodsOn | None = None
     ) -> dict[NodeName, NodeVictims]:
-        """The candidates that it agrees to."""
-        raise ExtenderError(f"{self.settings.name}: not called yet")
+        """The candidates that it agrees to, perhaps with other victims; see the port."""
+        answer = await self._call(self.settings.preempt_verb, lambda: self._about_victims(pod, victims), read_victims)
+        agreed: dict[NodeName, NodeVictims] = {}
+        for name, meta in answer.items():
+            node = NodeName(name)
+            found = self._victims_on(node, meta, victims, pods_on)
+            if found.pods:
+                agreed[node] = found
+            elif not self.settings.ignorable:
+                raise ExtenderError(f"expected at least one victim pod on node {_quoted(node)}")
+        return agreed
 
     async def bind(self, pod: PodInfo, node: NodeName) -> None:
-        """Bind the pod."""
-        raise ExtenderError(f"{self.settings.name}: not called yet")
+        """Bind the pod; on return it is bound."""
+
+        async def question() -> bytes:
+            return bind_request(pod.name, pod.namespace, pod.uid, node)
+
+        error = await self._call(self.settings.bind_verb, question, read_error, again=False)
+        if error:
+            raise ExtenderError(error)
 
     async def close(self) -> None:
-        """End its connections."""
+        """End its connections; calls under way fail."""
+        follows, self._follows_nodes = self._follows_nodes, False
+        await self._connection.close()
+        if follows:
+            await self._objects.leave_nodes()
+
+    # --- one call ------------------------------------------------------------------------------------------------------------
+
+    async def _call(
+        self, verb: str, question: Callable[[], Awaitable[bytes]], read: Callable[[bytes], T], *, again: bool = True
+    ) -> T:
+        limit, sent = self.settings.http_timeout, False
+        try:
+            async with asyncio.timeout(limit):
+                body = await question()
+                sent = True
+                answer = await self._connection.post(verb, body, again=again)
+        except TimeoutError:
+            missing = "no answer" if sent else "what is to be sent could not be read"
+            raise ExtenderError(f'Post "{self._connection.url(verb)}": {missing} within {limit:g}s') from None
+        try:
+            return read(answer)
+        except BadAnswer as problem:
+            raise ExtenderError(f"failed {verb} with extender at URL {self._connection.url(verb)}: {problem}") from None
+
+    async def _about_nodes(self, pod: PodInfo, nodes: Sequence[NodeName]) -> bytes:
+        whole = await self._objects.pod(pod)
+        if self.settings.node_cache_capable:
+            return node_request(whole, None, nodes)
+        return node_request(whole, await self._objects.nodes(nodes), None)
+
+    async def _about_victims(self, pod: PodInfo, victims: Mapping[NodeName, NodeVictims]) -> bytes:
+        whole = await self._objects.pod(pod)
+        if self.settings.node_cache_capable:
+            return preempt_request(whole, {node: _by_uid(on) for node, on in victims.items()}, whole=False)
+        texts = iter(await self._objects.pods(one for on in victims.values() for one in on.pods))
+        return preempt_request(whole, {node: _in_full(on, [next(texts) for _ in on.pods]) for node, on in victims.items()}, whole=True)
+
+    # --- what an answer means ------------------------------------------------------------------------------------------------
+
+    def _kept(self, answer: FilterAnswer, asked: set[NodeName]) -> tuple[NodeName, ...]:
+        """Only an extender that was sent names may answer with names; one that says nothing keeps nothing."""
+        by_name = answer.node_names if self.settings.node_cache_capable else None
+        names = by_name if by_name is not None else answer.nodes or ()
+        kept = tuple(dict.fromkeys(NodeName(name) for name in names))
+        for node in kept:
+            if node not in asked:
+                who = _quoted(self.settings.name)
+                raise ExtenderError(f"extender {who} claims a filtered node {_quoted(node)} which is not found in the input node list")
+        return kept
+
+    def _victims_on(
+        self, node: NodeName, meta: MetaVictims, asked: Mapping[NodeName, NodeVictims], pods_on: PodsOn | None
+    ) -> NodeVictims:
+        try:
+            there = pods_on(node) if pods_on is not None else asked[node].pods
+        except KeyError:
+            raise ExtenderError(f"nodeinfo not found for node name {_quoted(node)}") from None
+        by_uid = {pod.uid: pod for pod in there}
+        for uid in meta.uids:
+            if uid not in by_uid:
+                raise ExtenderError(
+                    f"extender: {self.settings.name} claims to preempt pod (UID: {uid}) on node: {node}, "
+                    "but the pod is not found on that node"
+                )
+        return NodeVictims(tuple(by_uid[uid] for uid in dict.fromkeys(meta.uids)), meta.violations)
+
+    def _nonsense(self, what: str) -> ExtenderError:
+        return ExtenderError(f"extender {_quoted(self.settings.name)}: {what}")
+
+
+def _by_uid(on: NodeVictims) -> VictimsOnNode:
+    return VictimsOnNode(None, [pod.uid for pod in on.pods], on.violations)
+
+
+def _in_full(on: NodeVictims, texts: list[msgspec.Raw]) -> VictimsOnNode:
+    return VictimsOnNode(texts, (), on.violations)
+
+
+def _quoted(text: str) -> str:
+    """As Go's %q writes a name."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,149 @@
+"""POST to an extender: connections, redirects, proxies, and an answer that ends.
+
+What Go's HTTP client does for kube-scheduler, done here: connections are kept, redirects that keep the method are followed, proxies of the
+environment are used but not for this machine, and a kept connection that the server closed meanwhile is no failure.
+"""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+import aiohttp
+from yarl import URL
+
+from placewright.api.extenders import ExtenderError
+from placewright.kube.client import JSON, USER_AGENT
+
+_OK: Final = 200
+_SAME_METHOD: Final = frozenset({307, 308})
+_MOST_REDIRECTS: Final = 10
+#: An answer may repeat all that was sent, written a little longer, and say this many bytes besides.
+_ANSWER_BESIDES: Final = 16 * 2**20
+_READ_BYTES: Final = 2**18
+_NO_LIMITS: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
+
+
+class ExtenderConnection:
+    """Posts to one extender. Made inside a running event loop, and closed.
+
+    It has no deadline of its own: whoever calls has one for more than the request.
+    """
+
+    def __init__(self, url_prefix: str, tls: ssl.SSLContext, server_name: str, environ: Mapping[str, str]) -> None:
+        """`server_name`: expected in the server's certificate, empty for the URL's host; `environ`: names proxies."""
+        self._prefix = url_prefix.rstrip("/")
+        self._server_name = server_name or None
+        self._proxy = proxy_for(URL(url_prefix), environ)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls),
+            headers={"User-Agent": USER_AGENT, "Content-Type": JSON},
+            timeout=_NO_LIMITS,
+        )
+
+    def url(self, verb: str) -> str:
+        """Where calls of this verb go."""
+        return f"{self._prefix}/{verb}"
+
+    async def close(self) -> None:
+        """Close all connections; requests under way fail."""
+        await self._session.close()
+
+    async def post(self, verb: str, body: bytes, *, again: bool) -> bytes:
+        """The answer; raises `ExtenderError`.
+
+        `again`: send it once more when a kept connection breaks before anything is answered; only for what may be done twice.
+        """
+        url = self.url(verb)
+        try:
+            try:
+                return await self._post(verb, URL(url, encoded=True), body)
+            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+                if not again or self._session.closed:
+                    raise
+                return await self._post(verb, URL(url, encoded=True), body)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ExtenderError(f'Post "{url}": {_in_words(error)}') from error
+
+    async def _post(self, verb: str, url: URL, body: bytes) -> bytes:
+        if self._session.closed:
+            raise aiohttp.ClientConnectionError("the connection to the extender has been closed")
+        for _ in range(_MOST_REDIRECTS + 1):
+            name = self._server_name if url.scheme == "https" else None
+            # Given as a file, a large body is sent in pieces, and others have their turn.
+            async with self._session.post(
+                url, data=io.BytesIO(body), proxy=self._proxy, server_hostname=name, allow_redirects=False
+            ) as answer:
+                location = answer.headers.get("Location")
+                if answer.status not in _SAME_METHOD or not location:
+                    return await _read(answer, verb, self.url(verb), 2 * len(body) + _ANSWER_BESIDES)
+                url = _redirected(url, location)
+        raise ExtenderError(f'Post "{self.url(verb)}": stopped after {_MOST_REDIRECTS} redirects')
+
+
+async def _read(answer: aiohttp.ClientResponse, verb: str, url: str, limit: int) -> bytes:
+    if answer.status != _OK:
+        raise ExtenderError(f"failed {verb} with extender at URL {url}, code {answer.status}")
+    parts, length = list[bytes](), 0
+    async for part in answer.content.iter_chunked(_READ_BYTES):
+        parts.append(part)
+        length += len(part)
+        if length > limit:
+            raise ExtenderError(f"failed {verb} with extender at URL {url}: an answer of more than {limit} bytes")
+    return b"".join(parts)
+
+
+def _redirected(url: URL, location: str) -> URL:
+    target = url.join(URL(location))
+    if target.scheme not in ("http", "https") or (url.scheme == "https" and target.scheme == "http"):
+        raise aiohttp.InvalidURL(location, "a redirect to something that is less safe")
+    return target
+
+
+def proxy_for(url: URL, environ: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for this URL, or None. `NO_PROXY` may name hosts, domains and networks."""
+    proxy = _named(environ, f"{url.scheme}_proxy")
+    exceptions = [text.strip().lower() for text in (_named(environ, "no_proxy") or "").split(",")]
+    host = (url.host or "").lower()
+    if not proxy or _is_local(host) or any(_covers(exception, host) for exception in exceptions if exception):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _named(environ: Mapping[str, str], name: str) -> str | None:
+    return environ.get(name.upper()) or environ.get(name)
+
+
+def _is_local(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _covers(exception: str, host: str) -> bool:
+    """True when an entry of `NO_PROXY` is for this host: `*`, an address, a network, a name, or a domain with all that is in it."""
+    address = _address(host)
+    if address is not None:
+        return exception == "*" or _is_in(address, exception)
+    name = exception.partition(":")[0].lstrip(".")
+    return exception == "*" or host == name or host.endswith(f".{name}")
+
+
+def _is_in(address: ipaddress.IPv4Address | ipaddress.IPv6Address, network: str) -> bool:
+    try:
+        return address in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _in_words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

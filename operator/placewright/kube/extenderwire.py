@@ -1,0 +1,254 @@
+"""What goes to extenders and what comes back, as text.
+
+The envelopes are Go structs without names for JSON, so their fields are capitalised and empty ones are null; the Kubernetes objects in them
+are what they are everywhere. Answers are read as Go's encoding/json reads them, because that is what extenders are tried with: field names
+in any case, the last of several counts, unknown ones are passed over, null is nothing, and what follows the first value is not looked at.
+Types are not forgiven: a score of 5.0 or "5" is no integer there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from placewright.api.bad_input import shown
+from placewright.api.objects import NodeName
+from placewright.kube.fullobjects import WholeNode
+
+T = TypeVar("T")
+Raw = msgspec.Raw
+_NULL: Final = b"null"
+#: A null with white space around it; a longer text is not looked at as a whole.
+_LONGEST_NULL: Final = 16
+_INTEGER: Final = re.compile(rb"-?[0-9]{1,19}")
+_INT64: Final = range(-(2**63), 2**63)
+_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class BadAnswer(ValueError):
+    """An answer that is no JSON, or has another shape than is agreed; the message names the field."""
+
+
+# --- what is sent ------------------------------------------------------------------------------------------------------------
+
+
+def node_request(pod: Raw, nodes: Sequence[WholeNode] | None, names: Sequence[NodeName] | None) -> bytes:
+    """The question of filter and prioritize: about whole nodes, or about names."""
+    listed = None if nodes is None else {"metadata": {}, "items": nodes}
+    return msgspec.json.encode({"Pod": pod, "Nodes": listed, "NodeNames": names})
+
+
+@dataclass(frozen=True, slots=True)
+class VictimsOnNode:
+    """Victims on one node: whole pods, or None and their uids alone."""
+
+    pods: Sequence[Raw] | None
+    uids: Sequence[str]
+    violations: int
+
+
+def preempt_request(pod: Raw, victims: Mapping[NodeName, VictimsOnNode], *, whole: bool) -> bytes:
+    """The question of preempt: about whole pods, or about uids."""
+    full = {name: {"Pods": on.pods, "NumPDBViolations": on.violations} for name, on in victims.items()} if whole else None
+    meta = None if whole else {name: _meta_victims(on) for name, on in victims.items()}
+    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": full, "NodeNameToMetaVictims": meta})
+
+
+def _meta_victims(on: VictimsOnNode) -> dict[str, object]:
+    return {"Pods": [{"UID": uid} for uid in on.uids], "NumPDBViolations": on.violations}
+
+
+def bind_request(name: str, namespace: str, uid: str, node: NodeName) -> bytes:
+    """The question of bind."""
+    return msgspec.json.encode({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
+
+
+# --- what comes back ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FilterAnswer:
+    """`nodes` are the names of the items of `Nodes`; None where the answer has no such field."""
+
+    nodes: tuple[str, ...] | None
+    node_names: tuple[str, ...] | None
+    failed: dict[NodeName, str]
+    unresolvable: dict[NodeName, str]
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetaVictims:
+    """Victims on one node as an extender names them."""
+
+    uids: tuple[str, ...]
+    violations: int
+
+
+def read_filter(body: bytes) -> FilterAnswer:
+    """The answer of filter; raises `BadAnswer`."""
+    fields = _fields(_first_value(body), "the answer")
+    return FilterAnswer(
+        nodes=_maybe(fields, "Nodes", _node_list),
+        node_names=_maybe(fields, "NodeNames", lambda raw, where: tuple(_list(raw, where, _text))),
+        failed=_maybe(fields, "FailedNodes", _messages) or {},
+        unresolvable=_maybe(fields, "FailedAndUnresolvableNodes", _messages) or {},
+        error=_maybe(fields, "Error", _text) or "",
+    )
+
+
+def read_scores(body: bytes) -> list[tuple[str, int]]:
+    """The answer of prioritize: hosts and scores; raises `BadAnswer`."""
+    return _list(_first_value(body), "the answer", _host_priority)
+
+
+def read_victims(body: bytes) -> dict[str, MetaVictims]:
+    """The answer of preempt: victims by node; raises `BadAnswer`."""
+    fields = _fields(_first_value(body), "the answer")
+    return _maybe(fields, "NodeNameToMetaVictims", lambda raw, where: _map(raw, where, _victims)) or {}
+
+
+def read_error(body: bytes) -> str:
+    """The answer of bind: what went wrong, empty for nothing; raises `BadAnswer`."""
+    return _maybe(_fields(_first_value(body), "the answer"), "Error", _text) or ""
+
+
+def _host_priority(raw: Raw, where: str) -> tuple[str, int]:
+    fields = _fields(raw, where)
+    return _maybe(fields, "Host", _text, where) or "", _maybe(fields, "Score", _integer, where) or 0
+
+
+def _victims(raw: Raw, where: str) -> MetaVictims:
+    if _is_null(raw):
+        raise BadAnswer(f"{where}: found nothing; allowed an object")
+    fields = _fields(raw, where)
+    uids = _maybe(fields, "Pods", lambda pods, inner: tuple(_list(pods, inner, _uid)), where) or ()
+    return MetaVictims(uids, _maybe(fields, "NumPDBViolations", _integer, where) or 0)
+
+
+def _uid(raw: Raw, where: str) -> str:
+    return _maybe(_fields(raw, where), "UID", _text, where) or ""
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Metadata = _Metadata()
+
+
+class _NamedItems(msgspec.Struct):
+    items: list[_Named] | None = None
+
+
+def _node_list(raw: Raw, where: str) -> tuple[str, ...]:
+    """The names of a NodeList's items: read in one go where all names are spelled as Kubernetes spells them, else field by field."""
+    try:
+        found = msgspec.json.decode(raw, type=_NamedItems).items
+    except _ERRORS:
+        found = None
+    if found and all(item.metadata.name for item in found):
+        return tuple(item.metadata.name for item in found)
+    return _maybe(_fields(raw, where), "items", lambda items, inner: tuple(_list(items, inner, _node_name)), where) or ()
+
+
+def _node_name(raw: Raw, where: str) -> str:
+    metadata = _maybe(_fields(raw, where), "metadata", _fields, where) or {}
+    return _maybe(metadata, "name", _text, f"{where}.metadata") or ""
+
+
+def _messages(raw: Raw, where: str) -> dict[NodeName, str]:
+    return {NodeName(name): text for name, text in _map(raw, where, _text).items()}
+
+
+# --- as Go reads JSON ----------------------------------------------------------------------------------------------------------
+
+
+def _first_value(body: bytes) -> Raw:
+    """The first JSON value of a text; raises `BadAnswer`."""
+    text = body if _is_utf8(body) else body.decode("utf-8", "replace").encode()
+    try:
+        return msgspec.json.decode(text, type=Raw)
+    except _ERRORS:
+        return _first_of_several(text.decode().lstrip(" \t\r\n"))
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _first_of_several(text: str) -> Raw:
+    if not text:
+        raise BadAnswer("an empty answer")
+    try:
+        _, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text)
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer(f"no JSON: {error}") from None
+    return Raw(text[:end].encode())
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"found {name}")
+
+
+def _is_null(raw: Raw) -> bool:
+    view = memoryview(raw)
+    return view.nbytes <= _LONGEST_NULL and bytes(view).strip() == _NULL
+
+
+def _fields(raw: Raw, where: str) -> dict[str, Raw]:
+    """The fields of an object by name in lower case, nothing for null."""
+    return {name.casefold(): value for name, value in _map(raw, where, lambda value, _: value).items()}
+
+
+def _maybe(fields: Mapping[str, Raw], name: str, read: Callable[[Raw, str], T], inside: str = "") -> T | None:
+    """One field read, None when it is absent or null."""
+    raw = fields.get(name.casefold())
+    return None if raw is None or _is_null(raw) else read(raw, f"{inside}.{name}" if inside else name)
+
+
+def _map(raw: Raw, where: str, read: Callable[[Raw, str], T]) -> dict[str, T]:
+    if _is_null(raw):
+        return {}
+    return {name: read(value, f"{where}[{shown(name)}]") for name, value in _decoded(raw, where, dict[str, Raw], "an object").items()}
+
+
+def _list(raw: Raw, where: str, read: Callable[[Raw, str], T]) -> list[T]:
+    if _is_null(raw):
+        return []
+    items: Iterable[Raw] = _decoded(raw, where, list[Raw], "a list")
+    return [read(item, f"{where}[{index}]") for index, item in enumerate(items)]
+
+
+def _text(raw: Raw, where: str) -> str:
+    return "" if _is_null(raw) else _decoded(raw, where, str, "text")
+
+
+def _integer(raw: Raw, where: str) -> int:
+    if _is_null(raw):
+        return 0
+    text = bytes(raw).strip()
+    if not _INTEGER.fullmatch(text) or int(text) not in _INT64:
+        raise BadAnswer(f"{where}: found {_cut(raw)}; allowed a whole number")
+    return int(text)
+
+
+def _decoded(raw: Raw, where: str, kind: Any, allowed: str) -> Any:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except _ERRORS:
+        raise BadAnswer(f"{where}: found {_cut(raw)}; allowed {allowed}") from None
+
+
+def _cut(raw: Raw) -> str:
+    return shown(bytes(memoryview(raw)[:200]).decode("utf-8", "replace"))
