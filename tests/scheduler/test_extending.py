@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,9 @@ from placewright.queue.queued import Place
 from .extenders import ScriptedExtender, extender
 from .makers import World, node, pod
 from .scripted import scoring_plugin
-from .test_cycle import NO_SCORES
+from .test_cycle import NO_SCORES as NO_WEIGHTS
+
+NO_SCORES: dict[str, Any] = {**NO_WEIGHTS}
 
 
 def asking(*extenders: ScriptedExtender, names: str = "abc") -> World:
@@ -329,19 +332,26 @@ async def test_where_an_ignorable_one_fails_to_bind_we_do() -> None:
     assert [(name, where) for name, _, where, _ in world.ports.bound] == [("web", "a")]
 
 
-@pytest.mark.parametrize("verdict", ["kept", "refused", "broken"])
-async def test_the_node_that_preemption_made_room_on_is_asked_about_first_and_alone(verdict: str) -> None:
-    asked = extender()
-    asked.failed = {"b": "no"} if verdict == "refused" else {}
-    world = asking(asked)
-    if verdict == "broken":
-        asked.meanwhile = lambda _verb: asked.broken.update({"filter": "no"} if len(asked.asked) == 1 else {}) or (
-            asked.broken.clear() if len(asked.asked) > 1 else None
-        )
+async def test_the_node_that_preemption_made_room_on_is_asked_about_first_and_alone() -> None:
+    agreeable = extender()
+    world = asking(agreeable)
     world.pods(pod("web").requests(cpu="1").nominated("b"))
     await world.attempt()
-    assert asked.asked[0] == ("filter", "web", ("b",))
-    assert (world.node_of("web") == "b") or verdict != "kept"
-    if verdict != "kept":
-        assert asked.asked[1] == ("filter", "web", ("a", "b", "c"))
-        assert world.node_of("web") is not None
+    assert agreeable.asked == [("filter", "web", ("b",))]
+    assert world.node_of("web") == "b"
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_where_the_extender_does_not_want_that_node_or_fails_all_are_asked_about(fails: bool) -> None:
+    picky = extender()
+
+    def first_time_only(_verb: str) -> None:
+        picky.broken = {"filter": "no"} if fails and len(picky.asked) == 1 else {}
+
+    picky.failed = {} if fails else {"b": "no"}
+    picky.meanwhile = first_time_only
+    world = asking(picky)
+    world.pods(pod("web").requests(cpu="1").nominated("b"))
+    await world.attempt()
+    assert [nodes for verb, _, nodes in picky.asked if verb == "filter"] == [("b",), ("a", "b", "c")]
+    assert world.node_of("web") is not None

@@ -8,6 +8,8 @@ from typing import Any
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.framework.interface import CycleState, PreBindPlugin
+from placewright.framework.status import SUCCESS, Status
 from placewright.queue.queued import Place
 from placewright.scheduler.ports import EventType
 
@@ -130,3 +132,37 @@ async def test_after_a_refusal_the_pod_is_not_gated_and_comes_back_by_itself() -
     assert world.place("vip") is Place.BACKOFF
     assert not world.queue.nominator.making_room_for
     assert not [event for event in world.ports.events if event[2] == "Preempted"]
+
+
+class Slow(PreBindPlugin):
+    """Prepares a pod for ever, as a volume does that nobody makes."""
+
+    name = "Slow"
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        if pod.name == "victim":
+            await asyncio.Event().wait()
+        return SUCCESS
+
+
+async def test_a_victim_that_is_still_being_prepared_for_the_node_is_taken_back_and_not_deleted() -> None:
+    world = World(Slow).nodes(node("a").offers(cpu="1")).pods(pod("victim").requests(cpu="1"))
+    preparing = world.decide()
+    assert preparing is not None
+    binding = asyncio.create_task(preparing)
+    await asyncio.sleep(0)
+    world.pods(pod("vip").requests(cpu="1").priority(100))
+    world.decide()
+    assert await binding is False
+    await world.scheduler.drain()
+    assert world.ports.evicted == []
+    assert ("victim", EventType.NORMAL, "Preempted", "Preempting", "Preempted by pod uid-vip on node a (in kube-scheduler memory).") in (
+        world.ports.events
+    )
+    assert world.node_of("victim") is None
+    assert world.place("victim") is Place.BACKOFF
+    assert ("victim", "SchedulerError", "preempted while it was prepared for its node", "") in world.ports.statuses
+    world.now += 10
+    world.queue.flush_backoff()
+    assert await world.attempt()
+    assert world.node_of("vip") == "a"

@@ -29,6 +29,7 @@ from placewright.scheduler.waiting import WaitingPods
 _logger = logging.getLogger(__name__)
 
 SCHEDULED: Final = "Scheduled"
+PREEMPTED_IN_PREBIND: Final = "preempted while it was prepared for its node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,9 @@ class BindingCycle:
     unresolved: dict[str, tuple[QueuedPod, Placement]] = field(default_factory=dict)
     #: Uids on their way to a node whose name belongs to another pod by now: what their Binding is answered is not about them.
     given_up: set[str] = field(default_factory=set)
-    #: Uids of pods in PreBind: they may wait for minutes, for a volume that is being made, and ask nothing of the API server meanwhile.
-    preparing: set[str] = field(default_factory=set)
+    #: Pods in PreBind, by uid, and what ends it early: they may wait for minutes, for a volume that is being made, and ask nothing of the
+    #: API server meanwhile.
+    preparing: dict[str, asyncio.Timeout] = field(default_factory=dict)
     #: Set whenever a pod ends its binding, or begins to prepare it: others may have room to begin theirs.
     room: asyncio.Event = field(default_factory=asyncio.Event)
     #: Placements whose binding runs, by uid.
@@ -109,6 +111,14 @@ class BindingCycle:
         if placement is not None:
             placement.state.abandoned = True
 
+    def preempt(self, uid: str) -> bool:
+        """End the PreBind of a pod that has to make room: it is rolled back and tried again. False for a pod that is not in PreBind."""
+        preparation = self.preparing.get(uid)
+        if preparation is None:
+            return False
+        preparation.reschedule(asyncio.get_running_loop().time())
+        return True
+
     def _confirmed_on(self, uid: str) -> NodeName | None:
         known = self.cluster.placement(uid)
         return None if known is None or known.assumed else known.node
@@ -144,12 +154,17 @@ class BindingCycle:
 
     async def _prepare(self, placement: Placement) -> Status:
         pod = placement.pod
-        self.preparing.add(pod.uid)
         self.room.set()
         try:
-            return await placement.runtime.run_pre_bind(placement.state, pod, placement.node)
+            async with asyncio.timeout(None) as preparation:
+                self.preparing[pod.uid] = preparation
+                return await placement.runtime.run_pre_bind(placement.state, pod, placement.node)
+        except TimeoutError:
+            if not preparation.expired():
+                raise
+            return error(PREEMPTED_IN_PREBIND)
         finally:
-            self.preparing.discard(pod.uid)
+            self.preparing.pop(pod.uid, None)
 
     def roll_back(self, queued: QueuedPod, placement: Placement, status: Status) -> None:
         """Take everything back and requeue the pod."""

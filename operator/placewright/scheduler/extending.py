@@ -208,7 +208,7 @@ class _Attempt:
             if not victims:
                 break
             try:
-                victims = _valid(await extender.preempt(self._pod, victims, self._cluster.pods_on), extender)
+                victims = await extender.preempt(self._pod, victims, self._cluster.pods_on)
             except ExtenderError as problem:
                 if not extender.settings.ignorable:
                     return PostFilterResult(error(f"preemption: {problem}"))
@@ -225,11 +225,3 @@ class _Attempt:
         if not extender.settings.ignorable:
             raise problem
         _logger.warning("pod %s: extender %s is passed over: %s", self._pod.key, extender.settings.name, problem)
-
-
-def _valid(victims: Mapping[NodeName, NodeVictims], extender: Extender) -> dict[NodeName, NodeVictims]:
-    """Every node must have victims: those of an ignorable extender that have none are left out, others raise `ExtenderError`."""
-    for node, who in victims.items():
-        if not who.pods and not extender.settings.ignorable:
-            raise ExtenderError(f'expected at least one victim pod on node "{node}"')
-    return {node: who for node, who in victims.items() if who.pods}

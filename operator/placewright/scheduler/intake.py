@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from placewright.api.objects import Condition, Node, NodeName
+from placewright.api.objects import Condition, Node, NodeName, Service
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.cluster import Cluster, Placement
@@ -44,8 +44,8 @@ _CONDITION: Final = _node_update(Action.UPDATE_NODE_CONDITION, "NodeUpdateCondit
 _ANNOTATION: Final = _node_update(Action.UPDATE_NODE_ANNOTATION, "NodeUpdateAnnotation")
 _FEATURE: Final = _node_update(Action.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateDeclaredFeature")
 
-#: Kinds whose changes may help rejected pods, by name. Nobody hears of namespaces, services, workloads and budgets.
-_EVENT_RESOURCES: Final = {kind.__name__: EventResource(kind.__name__) for kind in STORAGE_KINDS}
+#: Kinds whose changes may help rejected pods, by name. Nobody hears of namespaces, workloads and budgets.
+_EVENT_RESOURCES: Final = {kind.__name__: EventResource(kind.__name__) for kind in (Service, *STORAGE_KINDS)}
 
 
 class Intake:

@@ -17,6 +17,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import Place
+from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.ports import EventRecorder, EventType, Evictor, StatusWriter
 from placewright.scheduler.waiting import WaitingPods
 
@@ -25,6 +26,7 @@ _logger = logging.getLogger(__name__)
 PREEMPTED: Final = "Preempted"
 _PREEMPTING: Final = "Preempting"
 _PLUGIN: Final = "DefaultPreemption"
+_IN_MEMORY: Final = " (in kube-scheduler memory)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Preemption:
 
     queue: SchedulingQueue
     waiting: WaitingPods
+    binding: BindingCycle
     evictor: Evictor
     events: EventRecorder
     status: StatusWriter
@@ -66,7 +69,9 @@ class Preemption:
             if waiting is not None:
                 # It is not bound yet: giving its room back is enough.
                 waiting.reject(_PLUGIN, "preempted")
-                note += " (in kube-scheduler memory)."
+                note += _IN_MEMORY
+            elif self.binding.preempt(victim.uid):
+                note += _IN_MEMORY
             else:
                 await self.evictor.evict(victim, preemptor, node)
         except Exception:

@@ -86,9 +86,9 @@ class Scheduler:
         self._extended = ExtendedCycle(cluster, cycle)
         self._clock = clock
         self._lead = lead
-        self._preemption = Preemption(queue, self.waiting, ports.evictor, ports.events, ports.status)
         self._failures = FailureHandler(queue, ports.events, ports.status, lead)
         self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events)
+        self._preemption = Preemption(queue, self.waiting, self.binding, ports.evictor, ports.events, ports.status)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
