@@ -24,6 +24,7 @@ WITH_ARGUMENTS: Final = sorted(name for name in REGISTRY if has_arguments(REGIST
 #: What no schema of one field can say: by plugin, the paths that such rules name.
 ACROSS_FIELDS: Final = {
     "NodeAffinity": r"addedAffinity\.(required\w+\.nodeSelectorTerms\[\d+\]|preferred\w+\[\d+\]\.preference)",
+    "NodeLabel": r"presentLabels(Preference)?\[\d+\]",
     "NodeResourcesFit": r"scoringStrategy\.requestedToCapacityRatio(\.shape(\[\d+\]\.utilization)?)?",
     "NodeResourcesBalancedAllocation": r"resources\[\d+\]\.name",
     "PodTopologySpread": r"defaultConstraints(\[\d+\](\.minDomains)?)?",

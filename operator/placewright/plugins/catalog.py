@@ -11,8 +11,10 @@ from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.legacyvolumelimits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from placewright.plugins.nodeaffinity import NodeAffinity
 from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
+from placewright.plugins.nodelabel import NodeLabel
 from placewright.plugins.nodename import NodeName
 from placewright.plugins.nodeports import NodePorts
+from placewright.plugins.nodepreferavoidpods import NodePreferAvoidPods
 from placewright.plugins.noderesources.balanced import NodeResourcesBalancedAllocation
 from placewright.plugins.noderesources.fit import NodeResourcesFit
 from placewright.plugins.nodeunschedulable import NodeUnschedulable
@@ -20,6 +22,8 @@ from placewright.plugins.nodevolumelimits import NodeVolumeLimits
 from placewright.plugins.podtopologyspread import PodTopologySpread
 from placewright.plugins.prioritysort import PrioritySort
 from placewright.plugins.schedulinggates import SchedulingGates
+from placewright.plugins.selectorspread import SelectorSpread
+from placewright.plugins.serviceaffinity import ServiceAffinity
 from placewright.plugins.tainttoleration import TaintToleration
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumerestrictions import VolumeRestrictions
@@ -51,6 +55,10 @@ def in_tree() -> Registry:
             DefaultBinder,
             NodeDeclaredFeatures,
             # Of earlier kube-schedulers; in no profile that does not name them.
+            NodePreferAvoidPods,
+            SelectorSpread,
+            NodeLabel,
+            ServiceAffinity,
             EBSLimits,
             GCEPDLimits,
             AzureDiskLimits,

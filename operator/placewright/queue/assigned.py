@@ -1,8 +1,8 @@
 """Which waiting pods a pod on a node could help at all.
 
 Every successful binding is an event, so with thousands of waiting pods their hints cannot all be asked each time. A pod that appears
-or changes on a node frees nothing; it can only help pods that count other pods: those rejected by PodTopologySpread in its namespace,
-those that want to be near a pod like it and, when its labels changed, those that keep away from others (which kube-scheduler
+or changes on a node frees nothing; it can only help pods that count other pods: those rejected by PodTopologySpread or ServiceAffinity in
+its namespace, those that want to be near a pod like it and, when its labels changed, those that keep away from others (which kube-scheduler
 lets wait for its timeout). Deletions and scale-downs free resources and are not narrowed.
 """
 
@@ -18,7 +18,8 @@ from placewright.api.selectors import Selector, SelectorError, compile_label_sel
 from placewright.framework.events import Action, ClusterEvent, EventResource
 
 INTER_POD_AFFINITY: Final = "InterPodAffinity"
-POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
+#: Plugins that may reject a pod because of other pods in its namespace.
+COUNTING_PLUGINS: Final = frozenset({"PodTopologySpread", "ServiceAffinity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def may_help(
     """True when a pod that appeared or changed (`relabelled`: its labels) on a node is worth asking the rejected pod's hints about."""
     if relabelled and INTER_POD_AFFINITY in rejected_by and _keeps_away(rejected):
         return True
-    if POD_TOPOLOGY_SPREAD in rejected_by and rejected.namespace == assigned.namespace:
+    if not COUNTING_PLUGINS.isdisjoint(rejected_by) and rejected.namespace == assigned.namespace:
         return True
     return any(term.may_match(assigned) for term in terms)
 

@@ -1,0 +1,176 @@
+"""ServiceAffinity: the pods of a Service on nodes with the same values of some labels. Implements PreFilter, Filter, Score.
+
+kube-scheduler shipped it up to 1.22. Which values, the pod's node selector says or, where it says nothing, the node of the first pod like
+it: the first in the order in which kube-scheduler lists nodes. Pods like it are those of its namespace that have all of its labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.objects import Node, Service
+from placewright.api.pods import NO_LABELS, PodInfo
+from placewright.api.selectors import selector_from_pairs
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.groups import PodSelection
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import (
+    MAX_NODE_SCORE,
+    BoolColumn,
+    CycleState,
+    Handle,
+    IntColumn,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.status import SKIP, unschedulable
+from placewright.plugins.constantreason import ConstantReasonFilter
+from placewright.plugins.memory import NodeMemory
+from placewright.plugins.serviceaffinity.args import ServiceAffinityArgs
+from placewright.plugins.serviceaffinity.services import PodServices, selects
+from placewright.plugins.topology import MISSING, counts_by_row, domains
+from placewright.plugins.zones import walk
+
+NAME: Final = "ServiceAffinity"
+REASON: Final = "node(s) didn't match service affinity"
+#: Stands for a value that no node has.
+_NO_CODE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The labels, with their values, that a node must have."""
+
+    labels: Mapping[str, str]
+
+
+class ServiceAffinity(PreFilterPlugin, ConstantReasonFilter, ScorePlugin):
+    """Keeps the pods of a Service together by some labels, and apart by others."""
+
+    name = NAME
+    Args = ServiceAffinityArgs
+    reads = Reads.CLUSTER
+    rejection = unschedulable(REASON)
+
+    def __init__(self, args: ServiceAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._together = args.affinity_labels
+        self._apart = args.anti_affinity_labels_preference
+        self._services = PodServices()
+        self._memory = NodeMemory()
+
+    # --- together ------------------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """Work out which values the labels must have; skip pods for which that is open."""
+        labels = self._own(pod)
+        if len(labels) < len(self._together) and self._services.of(pod, cluster.objects):
+            labels = self._of_the_first(pod, cluster) | labels
+        if not labels:
+            return PreFilterResult(SKIP)
+        state.write(NAME, _Wanted(labels))
+        return PreFilterResult()
+
+    def _own(self, pod: PodInfo) -> dict[str, str]:
+        """What the pod's node selector says of the labels."""
+        selector = pod.pod.spec.node_selector or NO_LABELS
+        return {key: selector[key] for key in self._together if key in selector}
+
+    def _of_the_first(self, pod: PodInfo, cluster: Cluster) -> dict[str, str]:
+        """The labels of the node of the first pod like this one; nothing where there is no such pod."""
+        like_it = PodSelection(frozenset((pod.namespace,)), selector_from_pairs(pod.labels))
+        rows = np.flatnonzero(counts_by_row(cluster, like_it))
+        if len(rows) == 0:
+            return {}
+        first = int(rows[np.argmin(walk(self._memory, cluster)[rows])])
+        labels = cluster.node(first).metadata.labels or NO_LABELS
+        return {key: labels[key] for key in self._together if key in labels}
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where the node has these labels with these values."""
+        passes = np.ones(len(rows), np.bool_)
+        for key, value in state.read(NAME, _Wanted).labels.items():
+            column = cluster.label(key)
+            code = column.code(value)
+            passes &= column.codes(rows) == (_NO_CODE if code is None else code)
+        return passes
+
+    # --- apart ---------------------------------------------------------------------------------------------------------------
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """How few of the Service's pods share the node's value of each label, 0 without the label; the average over the labels.
+
+        The rows are the feasible ones: for lack of a fingerprint this is asked for no others. Raw scores are normalised already, for that
+        takes the labels of all feasible nodes.
+        """
+        points = np.zeros(len(rows), np.float64)
+        if not self._apart:
+            return points.astype(np.int64)
+        counts = self._counts(pod, cluster, rows)
+        total = int(counts.sum())
+        for key in self._apart:
+            place = domains(self._memory, cluster, key)
+            codes = place.codes[rows]
+            shared = np.bincount(codes, weights=counts, minlength=place.distinct)
+            by_code = MAX_NODE_SCORE * ((total - shared) / total) if total else np.full(place.distinct, float(MAX_NODE_SCORE))
+            by_code[MISSING] = 0
+            points += by_code[codes] / len(self._apart)
+        return points.astype(np.int64)
+
+    def _counts(self, pod: PodInfo, cluster: Cluster, rows: Rows) -> NDArray[np.int32]:
+        """Pods of the pod's Service that are not on their way out. Of several Services the first by name counts."""
+        services = self._services.of(pod, cluster.objects)
+        if not services:
+            return np.zeros(len(rows), np.int32)
+        selector = selector_from_pairs(services[0].spec.selector or {})
+        return counts_by_row(cluster, PodSelection(frozenset((pod.namespace,)), selector, terminating=False))[rows]
+
+    # --- events --------------------------------------------------------------------------------------------------------------
+
+    def events(self) -> Sequence[EventInterest]:
+        """Nodes that change in the labels, pods like the rejected one, its Services; nothing when no label holds pods together."""
+        if not self._together:
+            return ()
+        changes = Action.ADD | Action.DELETE
+        return (
+            interest(EventResource.NODE, changes | Action.UPDATE_NODE_LABEL, self._node_changed),
+            interest(EventResource.POD, changes | Action.UPDATE_POD_LABEL, _pod_changed),
+            interest(EventResource.SERVICE, Action.ALL, _service_changed),
+        )
+
+    def _node_changed(self, _pod: PodInfo, old: Any, new: Any) -> Hint:
+        """One that came or went may be the first pod's, so what it is labelled with does not matter."""
+        if isinstance(old, Node) and isinstance(new, Node):
+            before, after = (node.metadata.labels or NO_LABELS for node in (old, new))
+            return _hint(any(before.get(key) != after.get(key) for key in self._together))
+        return Hint.QUEUE
+
+
+def _pod_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+    """The pod itself, or a pod on a node that begins or ceases to be like it."""
+    if isinstance(new, PodInfo) and new.uid == pod.uid:
+        return Hint.QUEUE
+    return _hint(_counts(old, pod) != _counts(new, pod))
+
+
+def _counts(other: Any, pod: PodInfo) -> bool:
+    """True for a pod on a node that is like this one."""
+    on_a_node = isinstance(other, PodInfo) and bool(other.node_name)
+    return on_a_node and other.namespace == pod.namespace and pod.labels.items() <= other.labels.items()
+
+
+def _service_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+    """A Service that selected the pod, or does now."""
+    return _hint(any(isinstance(each, Service) and selects(each, pod) for each in (old, new)))
+
+
+def _hint(worth_it: bool) -> Hint:
+    return Hint.QUEUE if worth_it else Hint.SKIP

@@ -1,0 +1,65 @@
+"""Random worlds for the plugins of earlier kube-schedulers, and plain readings of what their rules have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pairwise_worlds import ZONE, Body, Dice, World
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import CycleState, PreScorePlugin
+
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+OLD_REGION = "failure-domain.beta.kubernetes.io/region"
+
+
+class OldDice(Dice):
+    """Nodes with labels of today and of before 1.17."""
+
+    def node(self, name: str) -> Body:
+        node = super().node(name)
+        also = {OLD_ZONE: ["z1", "z9", ""], REGION: ["r1", "r2"], OLD_REGION: ["r1", ""], "hall": ["north", "south"]}
+        node["metadata"]["labels"] |= {key: self.choice(values) for key, values in also.items() if self.maybe(0.4)}
+        return node
+
+
+def labels_of(world: World, name: str) -> Body:
+    labels: Body = world.nodes[name]["metadata"]["labels"]
+    return labels
+
+
+def zone_of(world: World, name: str) -> tuple[str, str] | None:
+    """Region and zone of a node; None when it has neither."""
+    labels = labels_of(world, name)
+    region = labels[OLD_REGION] if OLD_REGION in labels else labels.get(REGION, "")
+    zone = labels[OLD_ZONE] if OLD_ZONE in labels else labels.get(ZONE, "")
+    return (region, zone) if region or zone else None
+
+
+def service_selectors(world: World, pod: Body) -> list[Body]:
+    """Selectors of the Services of the pod, by name."""
+    meta = pod["metadata"]
+    found = []
+    for _, body in sorted(world.services.items()):
+        wanted = body["spec"]["selector"]
+        if body["metadata"]["namespace"] == meta["namespace"] and wanted and wanted.items() <= meta["labels"].items():
+            found.append(wanted)
+    return found
+
+
+def rows_of(cluster: Cluster, names: list[str]) -> Any:
+    return np.array([row for row in cluster.rows() if cluster.names[row] in names], np.intp)
+
+
+def final_scores(plugin: Any, cluster: Cluster, pod: PodInfo, feasible: list[str]) -> dict[str, int]:
+    """What the plugin gives each feasible node; nothing when it skips."""
+    state, rows = CycleState(), rows_of(cluster, feasible)
+    if isinstance(plugin, PreScorePlugin) and not plugin.pre_score(state, pod, cluster, rows).ok:
+        return {}
+    raw = plugin.score(state, pod, cluster, rows)
+    summary = plugin.summarise(state, raw)
+    final = raw if summary is None else plugin.normalise(state, raw, summary)
+    return {str(cluster.names[row]): int(score) for row, score in zip(rows, final, strict=True)}

@@ -1,0 +1,256 @@
+"""ServiceAffinity against a plain scalar reading of its rule, and case by case; `make e2e` compares it with kube-scheduler 1.20 itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from legacy_worlds import OldDice, final_scores, labels_of, service_selectors, zone_of
+from pairwise import build, load, verdicts
+from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, populate
+
+from framework.makers import Scene
+from placewright.api.objects import Node, Service
+from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.status import Code
+from placewright.plugins.serviceaffinity import ServiceAffinity
+from placewright.profiles.arguments import read_args
+from placewright.profiles.problem import ProfileError
+
+REASON = "node(s) didn't match service affinity"
+
+# --- the scalar reading -------------------------------------------------------------------------------------------------------
+
+
+def listed(world: World) -> list[str]:
+    """The nodes, one zone after the other in turn."""
+    zones: dict[Any, list[str]] = {}
+    for node in world.cluster.nodes():
+        zones.setdefault(zone_of(world, node.metadata.name), []).append(node.metadata.name)
+    longest = max((len(names) for names in zones.values()), default=0)
+    return [names[i] for i in range(longest) for names in zones.values() if i < len(names)]
+
+
+def allowed(world: World, pod: Body, keys: list[str]) -> set[str]:
+    wanted = {key: value for key, value in (pod["spec"].get("nodeSelector") or {}).items() if key in keys}
+    pods = world.pods_by_node()
+    like_it = [name for name in listed(world) for other in pods[name] if alike(pod, other)]
+    if service_selectors(world, pod) and like_it:
+        first = labels_of(world, like_it[0])
+        wanted = {key: first[key] for key in keys if key in first} | wanted
+    return {name for name in world.nodes if wanted.items() <= labels_of(world, name).items()}
+
+
+def alike(pod: Body, other: Body) -> bool:
+    mine, theirs = pod["metadata"], other["metadata"]
+    return mine["namespace"] == theirs["namespace"] and mine["labels"].items() <= theirs["labels"].items()
+
+
+def spread(world: World, pod: Body, keys: list[str], feasible: list[str]) -> dict[str, int]:
+    selectors = service_selectors(world, pod)
+    counts = dict.fromkeys(feasible, 0)
+    for name in feasible if selectors else []:
+        counts[name] = sum(
+            other["metadata"]["namespace"] == pod["metadata"]["namespace"]
+            and not other["metadata"]["deletionTimestamp"]
+            and matches({"matchLabels": selectors[0]}, other["metadata"]["labels"])
+            for other in world.pods_by_node()[name]
+        )
+    total = sum(counts.values())
+    found = dict.fromkeys(feasible, 0.0)
+    for key in keys:
+        for name in feasible:
+            if key in labels_of(world, name):
+                value = labels_of(world, name)[key]
+                shared = sum(counts[other] for other in feasible if labels_of(world, other).get(key) == value)
+                found[name] += (100.0 * ((total - shared) / total) if total else 100.0) / len(keys)
+    return {name: int(score) for name, score in found.items()}
+
+
+def newcomer(dice: Dice) -> Body:
+    selector = {"hall": dice.choice(["north", "south"])} if dice.maybe(0.3) else None
+    pod = dice.pod("new", {"nodeSelector": selector})
+    pod["metadata"]["deletionTimestamp"] = None
+    return pod
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32))
+def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
+    dice, world = OldDice(seed), World()
+    together = dice.sample(["hall", "rack", "disk"], dice.randint(0, 2))
+    apart = dice.sample(["hall", "rack", "disk"], dice.randint(0, 3))
+    plugin = build(ServiceAffinity, world.cluster, {"affinityLabels": together, "antiAffinityLabelsPreference": apart})
+    populate(world, dice, lambda _: {})
+    world.set_service("home", "s", {"app": "a"})
+    incoming = [newcomer(dice) for _ in range(3)]
+    for _ in range(6):
+        for pod in incoming:
+            _compare(world, plugin, pod, together)
+            feasible = [name for name in world.nodes if dice.maybe(0.8)]
+            assert final_scores(plugin, world.cluster, info(pod), feasible) == spread(world, pod, apart, feasible)
+        name = dice.choice(NODES)
+        if name in world.nodes:
+            with world.without_pods_of(name):
+                _compare(world, plugin, incoming[0], together)
+        happen(world, dice, lambda _: {})
+
+
+def _compare(world: World, plugin: Any, pod: Body, together: list[str]) -> None:
+    said = verdicts(plugin, world.cluster, info(pod))
+    assert set(said) == set(world.nodes) - allowed(world, pod, together)
+    assert {(status.code, status.message) for status in said.values()} <= {(Code.UNSCHEDULABLE, REASON)}
+
+
+# --- case by case -------------------------------------------------------------------------------------------------------------
+
+WEB = {"kind": "Service", "metadata": {"name": "web", "namespace": "home"}, "spec": {"selector": {"app": "web"}}}
+HALLS = {"affinityLabels": ["hall"]}
+
+
+def node(name: str, **labels: str) -> Body:
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def pod(name: str, on: str = "", app: str = "web", home: str = "home", **spec: Any) -> Body:
+    meta = {"name": name, "uid": name, "namespace": home, "labels": {"app": app}}
+    return {"kind": "Pod", "metadata": meta, "spec": {"nodeName": on, **spec}}
+
+
+def rejected(*objects: Body, new: Body | None = None, **args: Any) -> set[str]:
+    cluster = load([node("n1", hall="north"), node("n2", hall="north"), node("s", hall="south"), node("none"), *objects])
+    return set(verdicts(build(ServiceAffinity, cluster, HALLS | args), cluster, info(new or pod("new"))))
+
+
+def test_the_first_pod_of_a_service_goes_anywhere_and_the_next_where_its_label_is_the_same() -> None:
+    assert rejected(WEB) == set()
+    assert rejected(WEB, pod("p", "n1")) == {"s", "none"}
+
+
+def test_pods_that_no_service_selects_go_anywhere() -> None:
+    assert rejected(pod("p", "n1")) == set()
+
+
+def test_a_pod_on_a_node_without_the_label_leaves_it_open() -> None:
+    assert rejected(WEB, pod("p", "none")) == set()
+
+
+def test_what_the_pod_asks_of_the_label_goes_before_what_others_have() -> None:
+    assert rejected(WEB, pod("p", "n1"), new=pod("new", nodeSelector={"hall": "south"})) == {"n1", "n2", "none"}
+
+
+def test_other_labels_of_its_node_selector_are_not_this_plugins_business() -> None:
+    assert rejected(new=pod("new", nodeSelector={"disk": "ssd"})) == set()
+
+
+def test_pods_of_other_labels_or_namespaces_do_not_count() -> None:
+    assert rejected(WEB, pod("p", "n1", app="db"), pod("q", "n1", home="away")) == set()
+
+
+def test_labels_that_the_node_selector_leaves_out_are_filled_in_one_by_one() -> None:
+    there = (node("a", hall="north", floor="1"), node("b", hall="south", floor="1"), node("c", hall="south", floor="2"))
+    new = pod("new", nodeSelector={"hall": "south"})
+    cluster = load([*there, WEB, pod("p", "a")])
+    plugin = build(ServiceAffinity, cluster, {"affinityLabels": ["hall", "floor"]})
+    assert set(verdicts(plugin, cluster, info(new))) == {"a", "c"}
+
+
+def test_spreading_counts_only_the_first_of_several_services_by_name() -> None:
+    other = {"kind": "Service", "metadata": {"name": "all", "namespace": "home"}, "spec": {"selector": {"tier": "x"}}}
+    both = pod("p", "n1")
+    both["metadata"]["labels"]["tier"] = "x"
+    new = pod("new")
+    new["metadata"]["labels"]["tier"] = "x"
+    cluster = load([node("n1", hall="north"), node("s", hall="south"), WEB, other, both, pod("q", "s")])
+    plugin = build(ServiceAffinity, cluster, {"antiAffinityLabelsPreference": ["hall"]})
+    assert final_scores(plugin, cluster, info(new), ["n1", "s"]) == {"n1": 0, "s": 100}
+
+
+def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() -> None:
+    spec = {
+        "plugins": {"score": {"enabled": [{"name": "ServiceAffinity"}]}},
+        "pluginConfig": [{"name": "ServiceAffinity", "args": {"antiAffinityLabelsPreference": ["hall"]}}],
+    }
+    cordoned = node("n2", hall="north") | {"spec": {"unschedulable": True}}
+    objects = [node("n1", hall="north"), cordoned, node("s", hall="south"), WEB, pod("p", "n2"), pod("q", "s")]
+    scene = Scene(spec=spec, cluster=load([body | {"status": {"allocatable": {"pods": "10"}}} for body in objects]))
+    evaluator = scene.evaluator()
+    for _ in range(2):  # the second time with kept columns
+        evaluation = evaluator.evaluate(info(pod("new")))
+        evaluator.score(evaluation)
+        found = {name: parts["ServiceAffinity"].normalised for name, parts in scene.parts(evaluator, evaluation).items()}
+        assert found == {"n1": 100, "s": 0}
+
+
+# --- events -------------------------------------------------------------------------------------------------------------------
+
+
+def a_node(**labels: str) -> Node:
+    return msgspec.convert(node("n", **labels), Node)
+
+
+def service(app: str | None, home: str = "home") -> Service:
+    spec = {"selector": {"app": app} if app else None}
+    return msgspec.convert({"metadata": {"name": "s", "namespace": home}, "spec": spec}, Service)
+
+
+ADDED = Action.ADD
+GONE = Action.DELETE
+LABELLED = Action.UPDATE_POD_LABEL
+ON_NODES = EventResource.ASSIGNED_POD
+PEER = info(pod("peer", "n1"))
+OTHER = info(pod("peer", "n1", app="db"))
+WAITING = info(pod("new"))
+
+
+@pytest.mark.parametrize(
+    ("resource", "action", "old", "new", "woken"),
+    [
+        pytest.param(EventResource.NODE, ADDED, None, a_node(), True, id="a node came"),
+        pytest.param(EventResource.NODE, GONE, a_node(), None, True, id="a node went, maybe the first pod's"),
+        pytest.param(EventResource.NODE, Action.UPDATE_NODE_LABEL, a_node(), a_node(hall="x"), True, id="a node got the label"),
+        pytest.param(EventResource.NODE, Action.UPDATE_NODE_LABEL, a_node(), a_node(disk="x"), False, id="a node got another label"),
+        pytest.param(EventResource.NODE, Action.UPDATE_NODE_ALLOCATABLE, a_node(), a_node(), False, id="a node grew"),
+        pytest.param(ON_NODES, ADDED, None, PEER, True, id="a pod like it came"),
+        pytest.param(ON_NODES, ADDED, None, OTHER, False, id="another pod came"),
+        pytest.param(ON_NODES, GONE, PEER, None, True, id="a pod like it went"),
+        pytest.param(ON_NODES, GONE, OTHER, None, False, id="another pod went"),
+        pytest.param(ON_NODES, LABELLED, PEER, OTHER, True, id="a pod is like it no more"),
+        pytest.param(ON_NODES, LABELLED, PEER, PEER, False, id="a pod like it still is"),
+        pytest.param(ON_NODES, Action.UPDATE_POD_SCALE_DOWN, PEER, PEER, False, id="a pod shrank"),
+        pytest.param(EventResource.UNSCHEDULED_POD, LABELLED, WAITING, WAITING, True, id="its own labels changed"),
+        pytest.param(EventResource.UNSCHEDULED_POD, LABELLED, info(pod("x")), info(pod("x")), False, id="those of a waiting pod"),
+        pytest.param(EventResource.SERVICE, GONE, service("web"), None, True, id="its Service went"),
+        pytest.param(EventResource.SERVICE, Action.UPDATE, service("web"), service("db"), True, id="its Service left it"),
+        pytest.param(EventResource.SERVICE, Action.UPDATE, service("db"), service("cache"), False, id="another Service changed"),
+        pytest.param(EventResource.SERVICE, ADDED, None, service("web", "away"), False, id="a Service of another namespace"),
+        pytest.param(EventResource.SERVICE, ADDED, None, service(None), False, id="a Service that selects nothing"),
+    ],
+)
+def test_what_could_move_the_labels_of_its_service_wakes_a_pod_and_nothing_else(
+    resource: EventResource, action: Action, old: Any, new: Any, woken: bool
+) -> None:
+    happened = ClusterEvent(resource, action)
+    interests = build(ServiceAffinity, load([]), HALLS).events()
+    assert any(i.hint(WAITING, old, new) is Hint.QUEUE for i in interests if happened.concerns(i.event)) is woken
+
+
+def test_without_labels_to_share_it_rejects_no_pod_and_waits_for_no_event() -> None:
+    assert build(ServiceAffinity, load([]), {"antiAffinityLabelsPreference": ["hall"]}).events() == ()
+    assert rejected(WEB, pod("p", "n1"), affinityLabels=[]) == set()
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ({"affinityLabels": ["a", ""]}, "affinityLabels[1]: found ''; allowed the key of a node label"),
+        ({"labels": ["a"]}, "labels: found an unknown field"),
+    ],
+)
+def test_wrong_arguments_are_refused_by_their_path(args: Any, told: str) -> None:
+    with pytest.raises(ProfileError) as refused:
+        read_args(ServiceAffinity, args)
+    assert told in str(refused.value)
