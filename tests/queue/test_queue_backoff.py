@@ -33,11 +33,11 @@ def test_a_backoff_that_is_no_time_is_refused_with_the_field_it_was_found_in(sec
 
 
 def test_a_maximum_of_zero_switches_backoff_off() -> None:
-    assert not failed(5, "Fit").backing_off(BackoffPolicy(1, 0), 100.0)
+    assert failed(5, "Fit").backing_off_until(BackoffPolicy(1, 0), 100.0) is None
 
 
 def test_a_pod_that_never_failed_does_not_back_off() -> None:
-    assert not failed(0).backing_off(BackoffPolicy(), 100.0)
+    assert failed(0).backing_off_until(BackoffPolicy(), 100.0) is None
 
 
 def test_errors_in_a_row_count_before_rejections() -> None:
@@ -64,9 +64,9 @@ def test_a_pending_plugin_counts_as_a_rejection() -> None:
 def test_backoff_ends_with_the_whole_second_it_falls_into() -> None:
     queued = failed(1, "Fit", at=10.3)
     policy = BackoffPolicy()
-    assert queued.backing_off(policy, 11.0)
-    assert queued.backing_off(policy, 11.99)
-    assert not queued.backing_off(policy, 12.0)
+    assert queued.backing_off_until(policy, 11.0) == 11
+    assert queued.backing_off_until(policy, 11.99) == 11
+    assert queued.backing_off_until(policy, 12.0) is None
 
 
 def test_completed_backoffs_of_both_kinds_become_active_with_the_flush() -> None:

@@ -25,72 +25,93 @@ class Requeue(enum.Enum):
     IMMEDIATELY = "try it again now"
 
 
+class EventHints:
+    """The hints of one profile for one kind of event: looked up once, asked about thousands of pods."""
+
+    __slots__ = ("_by_plugin", "_event", "_interests")
+
+    def __init__(self, interests: Mapping[str, Sequence[EventInterest] | None], event: ClusterEvent) -> None:
+        self._interests = interests
+        self._event = event
+        self._by_plugin: dict[str, Asked] = {}
+
+    def asked(self, plugin: str) -> Asked:
+        """The hint functions of this plugin; empty when it does not care."""
+        found = self._by_plugin.get(plugin)
+        if found is None:
+            found = self._by_plugin[plugin] = self._look_up(plugin)
+        return found
+
+    def wanted(self) -> bool:
+        """False when no plugin of this profile could be helped."""
+        return self._event.wildcard or any(self.asked(plugin) for plugin in self._interests)
+
+    def worth(self, queued: QueuedPod, old: Any, new: Any) -> Requeue:
+        """What such an event does to this pod; `old` and `new` are the object before and after. A hint that raises counts as QUEUE."""
+        if self._event.wildcard:
+            return self._worth_of_anything(queued, new)
+        if queued.gated:
+            return Requeue.AFTER_BACKOFF if self._helps(queued.gating_plugin, queued, old, new) else Requeue.SKIP
+        for plugin in queued.pending_plugins:
+            if self._helps(plugin, queued, old, new):
+                return Requeue.IMMEDIATELY
+        for plugin in queued.unschedulable_plugins:
+            if self._helps(plugin, queued, old, new):
+                return Requeue.AFTER_BACKOFF
+        return Requeue.SKIP if queued.rejected else Requeue.AFTER_BACKOFF
+
+    def _worth_of_anything(self, queued: QueuedPod, new: Any) -> Requeue:
+        """The wildcard event helps everybody, or only the pod that it is about."""
+        about_another = isinstance(new, PodInfo) and new.uid != queued.uid
+        return Requeue.SKIP if about_another else Requeue.AFTER_BACKOFF
+
+    def _helps(self, plugin: str, queued: QueuedPod, old: Any, new: Any) -> bool:
+        for hint in self._by_plugin.get(plugin) or self.asked(plugin):
+            try:
+                if hint(queued.pod, old, new) is Hint.QUEUE:
+                    return True
+            except Exception:  # noqa: BLE001 - out-of-tree code: one bad hint must not keep other pods from being moved
+                _log.warning("Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True)
+                return True
+        return False
+
+    def _look_up(self, plugin: str) -> Asked:
+        interests = self._interests.get(plugin)
+        if interests is None:
+            return _ANY
+        return tuple(interest.hint for interest in interests if self._event.concerns(interest.event))
+
+
 class Hints:
-    """The hints of one profile, looked up by event and plugin.
+    """The hints of one profile, by kind of event.
 
     A plugin without a table, or one that the profile does not know, is taken to be helped by any event: a pod must not be stuck because
     nobody speaks for it.
     """
 
-    __slots__ = ("_asked", "_interests", "_wanted")
+    __slots__ = ("_by_event", "_interests", "_wanted")
 
     def __init__(self, interests: Mapping[str, Sequence[EventInterest] | None]) -> None:
         self._interests = interests
-        self._asked: dict[tuple[str, EventResource, Action], Asked] = {}
+        self._by_event: dict[tuple[EventResource, Action], EventHints] = {}
         self._wanted: dict[tuple[EventResource, Action], bool] = {}
 
     def knows(self, plugin: str) -> bool:
         """True for an enabled plugin."""
         return plugin in self._interests
 
-    def asked(self, plugin: str, event: ClusterEvent) -> Asked:
-        """The hint functions of this plugin for this event; empty when it does not care."""
-        cached = self._asked.get((plugin, event.resource, event.action))
-        if cached is None:
-            cached = self._asked[plugin, event.resource, event.action] = self._look_up(plugin, event)
-        return cached
+    def about(self, event: ClusterEvent) -> EventHints:
+        """The hints for this kind of event."""
+        kind = (event.resource, event.action)
+        found = self._by_event.get(kind)
+        if found is None:
+            found = self._by_event[kind] = EventHints(self._interests, event)
+        return found
 
     def wanted(self, event: ClusterEvent) -> bool:
         """False when no plugin of this profile could be helped by this event."""
-        known = self._wanted.get((event.resource, event.action))
+        kind = (event.resource, event.action)
+        known = self._wanted.get(kind)
         if known is None:
-            known = event.wildcard or any(self.asked(plugin, event) for plugin in self._interests)
-            self._wanted[event.resource, event.action] = known
+            known = self._wanted[kind] = self.about(event).wanted()
         return known
-
-    def worth(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
-        """What this event does to this pod. A hint that raises counts as QUEUE."""
-        if event.wildcard and isinstance(new, PodInfo) and new.uid != queued.uid:
-            return Requeue.SKIP
-        if queued.gated:
-            helped = event.wildcard or self._helps(queued.gating_plugin, queued, event, old, new)
-            return Requeue.AFTER_BACKOFF if helped else Requeue.SKIP
-        if event.wildcard or not queued.rejecting_plugins:
-            return Requeue.AFTER_BACKOFF
-        return self._ask_rejecting(queued, event, old, new)
-
-    def _ask_rejecting(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Requeue:
-        if any(self._helps(plugin, queued, event, old, new) for plugin in queued.pending_plugins):
-            return Requeue.IMMEDIATELY
-        if any(self._helps(plugin, queued, event, old, new) for plugin in queued.unschedulable_plugins):
-            return Requeue.AFTER_BACKOFF
-        return Requeue.SKIP
-
-    def _helps(self, plugin: str, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
-        return any(_answer(plugin, hint, queued, old, new) for hint in self.asked(plugin, event))
-
-    def _look_up(self, plugin: str, event: ClusterEvent) -> Asked:
-        interests = self._interests.get(plugin)
-        if interests is None:
-            return _ANY
-        return tuple(interest.hint for interest in interests if event.concerns(interest.event))
-
-
-def _answer(plugin: str, hint: HintFunction, queued: QueuedPod, old: Any, new: Any) -> bool:
-    try:
-        return hint(queued.pod, old, new) is Hint.QUEUE
-    except Exception:  # noqa: BLE001 - out-of-tree code: one bad hint must not keep other pods from being moved
-        _log.warning(
-            "Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True
-        )
-        return True

@@ -101,12 +101,12 @@ class Lane:
 
     def take(self, uid: str) -> QueuedPod | None:
         """Take a pod out of wherever it is."""
-        return (
-            self.active.remove(uid)
+        return (  # thousands leave at once where pods wait for events, so those places come first
+            self.unschedulable.remove(uid)
+            or self.gated.remove(uid)
+            or self.active.remove(uid)
             or self.backoff.remove(uid)
             or self.error_backoff.remove(uid)
-            or self.unschedulable.remove(uid)
-            or self.gated.remove(uid)
         )
 
     def enter(self, queued: QueuedPod, how: Requeue, now: float) -> Place:
@@ -121,8 +121,9 @@ class Lane:
         if not status.ok:
             self._gate(queued, status.plugin)
             return Place.GATED
-        if how is Requeue.AFTER_BACKOFF and queued.backing_off(self._policy.backoff, now):
-            self._back_off(queued, self._policy)
+        window = queued.backing_off_until(self._policy.backoff, now) if how is Requeue.AFTER_BACKOFF else None
+        if window is not None:
+            self._back_off(queued, (window, self._policy.sort_key(queued.pod, queued.timestamp)))
             return Place.BACKOFF
         self._make_active(queued, self._policy, now)
         return Place.ACTIVE
@@ -136,11 +137,11 @@ class Lane:
 
         A rejection by a plugin that the same profile does not list is waited out like any other: to retry it at once could go on forever.
         """
-        if not queued.rejecting_plugins or (self.hints is not began_under and not self.speaks_for(queued)):
+        if not queued.rejected or (self.hints is not began_under and not self.speaks_for(queued)):
             return Requeue.AFTER_BACKOFF
         how = Requeue.SKIP
-        for happening in missed:
-            answer = self.hints.worth(queued, *happening)
+        for event, old, new in missed:
+            answer = self.hints.about(event).worth(queued, old, new)
             if answer is Requeue.IMMEDIATELY:
                 return answer
             if answer is Requeue.AFTER_BACKOFF:
@@ -174,12 +175,12 @@ class Lane:
 
     def candidates(self, event: ClusterEvent) -> list[QueuedPod]:
         """Waiting pods whose rejecting or gating plugin cares about this event, each once."""
-        found: dict[str, QueuedPod] = {}
+        hints, found = self.hints.about(event), dict[str, QueuedPod]()
         if event.wildcard:
             found.update((queued.uid, queued) for queued in self.unschedulable)
         for waiting in (self.unschedulable, self.gated):
             for plugin in waiting.plugins():
-                if self.hints.asked(plugin, event):
+                if hints.asked(plugin):
                     found.update(waiting.held_by(plugin))
         return list(found.values())
 
@@ -191,11 +192,10 @@ class Lane:
             queued.initial_attempt_timestamp = now
         self.active.push(queued.uid, key, queued)
 
-    def _back_off(self, queued: QueuedPod, policy: QueuePolicy) -> None:
-        key = _backoff_key(queued, policy)
+    def _back_off(self, queued: QueuedPod, key: SortKey) -> None:
         self.take(queued.uid)
         queued.gated = False
-        heap = self.backoff if queued.rejecting_plugins else self.error_backoff
+        heap = self.backoff if queued.rejected else self.error_backoff
         heap.push(queued.uid, key, queued)
 
     def _park(self, queued: QueuedPod) -> None:

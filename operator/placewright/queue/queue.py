@@ -20,7 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent
 from placewright.queue.assigned import may_help, narrows
 from placewright.queue.heap import KeyedHeap
-from placewright.queue.hints import Requeue
+from placewright.queue.hints import EventHints, Requeue
 from placewright.queue.inflight import Flight, Flights
 from placewright.queue.lane import Lane
 from placewright.queue.nominator import Nominator
@@ -221,17 +221,13 @@ class SchedulingQueue:
         lanes = [lane for lane in self._lanes.values() if lane.served]
         if self._flights and any(lane.hints.wanted(event) for lane in lanes):
             self._flights.record(event, old, new)
-        assigned = new if narrows(event) and isinstance(new, PodInfo) else None
-        relabelled = bool(event.action & Action.UPDATE_POD_LABEL)
-        return sum(
-            self._move(lane, queued, event, old, new)
-            for lane in lanes
-            for queued in lane.candidates(event)
-            if queued.uid != except_uid
-            if assigned is None or may_help(
-                queued.pod, queued.rejecting_plugins, queued.affinity_terms, assigned, relabelled=relabelled
-            )
-        )
+        moved = 0
+        for lane in lanes:
+            hints = lane.hints.about(event)
+            for queued in self._within_reach(lane, event, new):
+                if queued.uid != except_uid:
+                    moved += self._move(lane, queued, hints, event.label, old, new)
+        return moved
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Try these pods now, whatever they are waiting for; those in flight are tried again, those unknown are ignored."""
@@ -370,10 +366,18 @@ class SchedulingQueue:
             self._ready.set()
         return place
 
-    def _move(self, lane: Lane, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
+    def _within_reach(self, lane: Lane, event: ClusterEvent, new: Any) -> list[QueuedPod]:
+        """The pods of a lane whose hints are to be asked."""
+        candidates = lane.candidates(event)
+        if not (narrows(event) and isinstance(new, PodInfo)):
+            return candidates
+        relabelled = bool(event.action & Action.UPDATE_POD_LABEL)
+        return [q for q in candidates if may_help(q.pod, q.rejecting_plugins, q.affinity_terms, new, relabelled=relabelled)]
+
+    def _move(self, lane: Lane, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
         """True when the event took the pod out of where it was waiting."""
-        how = lane.hints.worth(queued, event, old, new)
-        return how is not Requeue.SKIP and self._requeue(lane, queued, how, event.label) is not Place.GATED
+        how = hints.worth(queued, old, new)
+        return how is not Requeue.SKIP and self._requeue(lane, queued, how, label) is not Place.GATED
 
     def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
         queued.replace(new)
@@ -384,7 +388,7 @@ class SchedulingQueue:
             lane.resort(queued)
             return
         for event in pod_update_events(old, new):
-            if self._move(lane, queued, event, old, new):
+            if self._move(lane, queued, lane.hints.about(event), event.label, old, new):
                 return
 
     def _change_in_flight(self, flight: Flight, new: PodInfo) -> None:

@@ -80,6 +80,11 @@ class QueuedPod:
         return self.unschedulable_plugins | self.pending_plugins
 
     @property
+    def rejected(self) -> bool:
+        """True when plugins rejected the pod, False after an error."""
+        return bool(self.unschedulable_plugins or self.pending_plugins)
+
+    @property
     def affinity_terms(self) -> tuple[AffinityTerm, ...]:
         """The pod's required pod-affinity terms, compiled on first use."""
         if self._affinity_terms is None:
@@ -107,10 +112,10 @@ class QueuedPod:
         duration = policy.duration(self.consecutive_errors or self.unschedulable_count)
         return window_of(self.timestamp + duration) if duration else None
 
-    def backing_off(self, policy: BackoffPolicy, now: float) -> bool:
-        """True until the window in which backoff ends is over."""
+    def backing_off_until(self, policy: BackoffPolicy, now: float) -> int | None:
+        """The window in which backoff ends; None once that is over, or when there is nothing to wait for."""
         window = self.backoff_window(policy)
-        return window is not None and window >= window_of(now)
+        return window if window is not None and window >= window_of(now) else None
 
 
 def window_of(seconds: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from placewright.api.objects import Node
@@ -11,11 +11,16 @@ from placewright.cluster.groups import PodSelection
 from placewright.cluster.objects import ClusterObjects
 from placewright.framework.events import Hint
 from placewright.plugins.interpodaffinity.matching import FacingTerms, OwnTerms
-from placewright.plugins.interpodaffinity.terms import compile_leniently
+from placewright.plugins.interpodaffinity.terms import Term
 
 
-def after_pod_change(own: OwnTerms, pod: PodInfo, old: Any, new: Any, objects: ClusterObjects) -> Hint:
-    """A wanted pod came, an unwanted one went, or the rejected pod itself got other labels."""
+def after_pod_change(
+    own: OwnTerms, aversions: Callable[[PodInfo], Iterable[Term]], pod: PodInfo, old: Any, new: Any, objects: ClusterObjects
+) -> Hint:
+    """A wanted pod came, an unwanted one went, or the rejected pod itself got other labels.
+
+    `aversions` knows another pod's required anti-affinity.
+    """
     if isinstance(new, PodInfo) and new.uid == pod.uid:
         return _hint(True)
     if any(isinstance(other, PodInfo) and not (other.node_name or other.nominated_node) for other in (old, new)):
@@ -24,7 +29,7 @@ def after_pod_change(own: OwnTerms, pod: PodInfo, old: Any, new: Any, objects: C
         return _hint((_wanted(own, new) and not _wanted(own, old)) or _unwanted(own, old, new))
     if isinstance(new, PodInfo):
         return _hint(_wanted(own, new))
-    return _hint(_unwanted(own, old, None) or _bans(old, pod, objects))
+    return _hint(_unwanted(own, old, None) or _bans(aversions(old), pod, objects))
 
 
 def after_node_change(own: OwnTerms, facing: FacingTerms, old: Any, new: Any) -> Hint:
@@ -57,14 +62,9 @@ def _unwanted(own: OwnTerms, before: PodInfo, after: PodInfo | None) -> bool:
     return any(_picks(ban.pods, before) and not (after is not None and _picks(ban.pods, after)) for ban in own.bans)
 
 
-def _bans(other: PodInfo, pod: PodInfo, objects: ClusterObjects) -> bool:
-    """True when the other pod's own required anti-affinity means this pod."""
-    affinity = other.pod.spec.affinity
-    if affinity is None or not other.group.affinity:
-        return False
-    namespace_labels = objects.namespace_labels(pod.namespace)
-    terms = compile_leniently(affinity, other.namespace).anti_affinity
-    return any(term.matches(pod.namespace, pod.labels, namespace_labels) for term in terms)
+def _bans(aversions: Iterable[Term], pod: PodInfo, objects: ClusterObjects) -> bool:
+    """True when another pod's own required anti-affinity means this pod."""
+    return any(term.matches(pod.namespace, pod.labels, objects.namespace_labels(pod.namespace)) for term in aversions)
 
 
 def _labels(node: Node) -> Mapping[str, str]:

@@ -36,8 +36,8 @@ from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolva
 from placewright.plugins.interpodaffinity import hints
 from placewright.plugins.interpodaffinity.args import InterPodAffinityArgs
 from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
-from placewright.plugins.interpodaffinity.terms import TermsError
-from placewright.plugins.memory import NodeMemory
+from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_leniently
+from placewright.plugins.memory import Memory, NodeMemory
 from placewright.plugins.topology import (
     MISSING,
     Codes,
@@ -54,6 +54,7 @@ REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 
+_MAX_AVERSE: Final = 16
 _UNMATCHED: Final = unresolvable(REASON_AFFINITY)
 _UNWANTED: Final = unschedulable(REASON_ANTI_AFFINITY)
 _BANNED: Final = unschedulable(REASON_EXISTING)
@@ -88,6 +89,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._ignore_preferences = args.ignore_preferred_terms_of_existing_pods
         self._matcher = Matcher(args.hard_pod_affinity_weight)
         self._memory = NodeMemory()
+        self._averse = Memory(_MAX_AVERSE)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Nothing: the fingerprint holds everything a kept column depends on, so pods of all labels may share the other columns."""
@@ -219,11 +221,19 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
 
     def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
-        return hints.after_pod_change(self._own_or_none(pod), pod, old, new, self.handle.cluster.objects)
+        return hints.after_pod_change(self._own_or_none(pod), self._aversions, pod, old, new, self.handle.cluster.objects)
 
     def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         facing = self._matcher.facing(pod, self.handle.cluster)
         return hints.after_node_change(self._own_or_none(pod), facing, old, new)
+
+    def _aversions(self, other: PodInfo) -> tuple[Term, ...]:
+        """Its required anti-affinity; kept, because each pod that waits asks about the same other pod."""
+        affinity = other.pod.spec.affinity
+        if affinity is None or not other.group.affinity:
+            return ()
+        key = (other.namespace, other.group.affinity)
+        return self._averse.recall(key, lambda: compile_leniently(affinity, other.namespace).anti_affinity)
 
     def _own_or_none(self, pod: PodInfo) -> OwnTerms:
         try:

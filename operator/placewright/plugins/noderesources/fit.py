@@ -28,6 +28,7 @@ from placewright.framework.interface import (
     BoolColumn,
     CycleState,
     FilterPlugin,
+    Handle,
     IntColumn,
     PreFilterPlugin,
     PreFilterResult,
@@ -38,11 +39,13 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from placewright.plugins.memory import Memory
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec
 from placewright.plugins.noderesources.strategies import Load, strategy_score
 
 NAME: Final = "NodeResourcesFit"
 TOO_MANY_PODS: Final = "Too many pods"
+_BEFORE_AND_AFTER: Final = 2
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
@@ -52,6 +55,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     name = NAME
     Args = NodeResourcesFitArgs
     reads = Reads.NODE_AND_ITS_PODS
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._offers = Memory(_BEFORE_AND_AFTER)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod requests."""
@@ -127,11 +134,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _node_grew(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         if not isinstance(new, Node):
             return Hint.SKIP
-        offer = canonical(new.status.allocatable or {})
+        offer = self._offer(new)
         demands = dict(self._demanded(pod))
         if offer.get(PODS, 0) < 1 or any(offer.get(name, 0) < amount for name, amount in demands.items()):
             return Hint.SKIP
-        return Hint.QUEUE if old is None or _grew(canonical(old.status.allocatable or {}), offer, demands) else Hint.SKIP
+        return Hint.QUEUE if old is None or _grew(self._offer(old), offer, demands) else Hint.SKIP
+
+    def _offer(self, node: Node) -> Mapping[str, int]:
+        """What the node offers; kept, because each pod that waits asks about the same node. With it the node, or its id may come back."""
+        return self._offers.recall(id(node), lambda: (node, canonical(node.status.allocatable or {})))[1]
 
 
 def _grew(before: Mapping[str, int], after: Mapping[str, int], demands: Mapping[str, int]) -> bool:

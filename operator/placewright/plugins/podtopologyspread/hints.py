@@ -13,12 +13,7 @@ from placewright.plugins.podtopologyspread.constraints import Constraint
 
 def involved(pod: PodInfo, old: Any, new: Any) -> bool:
     """True when the changed pod is the rejected pod itself, or stands (or is nominated to stand) among its peers."""
-    return all(
-        changed.uid == pod.uid
-        or (changed.namespace == pod.namespace and bool(changed.node_name or changed.nominated_node))
-        for changed in (old, new)
-        if isinstance(changed, PodInfo)
-    )
+    return _among_peers(pod, old) and _among_peers(pod, new)
 
 
 def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: Any, new: Any) -> Hint:
@@ -36,6 +31,13 @@ def after_node_change(constraints: Sequence[Constraint], old: Any, new: Any) -> 
     if isinstance(old, Node) and isinstance(new, Node):
         return _hint(before != after or (after and _differ(constraints, old, new)))
     return _hint(before or after)
+
+
+def _among_peers(pod: PodInfo, changed: Any) -> bool:
+    """True for no pod at all, too."""
+    if not isinstance(changed, PodInfo) or changed.uid == pod.uid:
+        return True
+    return changed.namespace == pod.namespace and bool(changed.node_name or changed.nominated_node)
 
 
 def _hint(worth_it: bool) -> Hint:
