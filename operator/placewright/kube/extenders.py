@@ -43,7 +43,7 @@ _LARGEST_SCORE: Final = 2**31
 
 
 class HttpExtender:
-    """Calls one extender; implements the port `Extender`. Made inside a running event loop, and closed.
+    """Calls one extender; implements the port `Extender`. It can be opened again after it was closed.
 
     Attributes:
         settings: what the profile says of it.
@@ -55,10 +55,28 @@ class HttpExtender:
         """`environ`: names proxies, as for kube-scheduler."""
         self.settings = settings
         self._objects = objects
-        self._connection = ExtenderConnection(settings.url_prefix, tls_context(settings), settings.tls_config.server_name, environ)
-        self._follows_nodes = not settings.node_cache_capable and bool(settings.filter_verb or settings.prioritize_verb)
-        if self._follows_nodes:
-            objects.follow_nodes()
+        self._environ = environ
+        self._tls = tls_context(settings)
+        self._sends_nodes = not settings.node_cache_capable and bool(settings.filter_verb or settings.prioritize_verb)
+        self._connection: ExtenderConnection | None = None
+
+    def open(self) -> None:
+        """Get ready to be called; needs a running event loop. An extender that is sent whole nodes makes us keep a copy of them."""
+        if self._connection is not None:
+            return
+        settings = self.settings
+        self._connection = ExtenderConnection(settings.url_prefix, self._tls, settings.tls_config.server_name, self._environ)
+        if self._sends_nodes:
+            self._objects.follow_nodes()
+
+    async def close(self) -> None:
+        """End its connections; calls under way fail."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        await connection.close()
+        if self._sends_nodes:
+            await self._objects.leave_nodes()
 
     async def filter(self, pod: PodInfo, nodes: Sequence[NodeName]) -> Filtered:
         """Which of the nodes can hold the pod; nodes that were not asked about are an error."""
@@ -78,7 +96,7 @@ class HttpExtender:
                 scores[node] = scores.get(node, 0) + score
         for node, score in scores.items():
             if abs(score) > _LARGEST_SCORE:
-                raise self._nonsense(f"score of node {_quoted(node)}: found {score}; allowed 0 to {MAX_EXTENDER_SCORE}")
+                raise self._complaint(f"score of node {_quoted(node)}: found {score}; allowed 0 to {MAX_EXTENDER_SCORE}")
         return scores
 
     async def preempt(
@@ -106,31 +124,26 @@ class HttpExtender:
         if error:
             raise ExtenderError(error)
 
-    async def close(self) -> None:
-        """End its connections; calls under way fail."""
-        follows, self._follows_nodes = self._follows_nodes, False
-        await self._connection.close()
-        if follows:
-            await self._objects.leave_nodes()
-
     # --- one call ------------------------------------------------------------------------------------------------------------
 
     async def _call(
         self, verb: str, question: Callable[[], Awaitable[bytes]], read: Callable[[bytes], T], *, again: bool = True
     ) -> T:
-        limit, sent = self.settings.http_timeout, False
+        connection, limit, sent = self._connection, self.settings.http_timeout, False
+        if connection is None:
+            raise self._complaint("not called: its profile is not in effect any more")
         try:
             async with asyncio.timeout(limit):
                 body = await question()
                 sent = True
-                answer = await self._connection.post(verb, body, again=again)
+                answer = await connection.post(verb, body, again=again)
         except TimeoutError:
             missing = "no answer" if sent else "what is to be sent could not be read"
-            raise ExtenderError(f'Post "{self._connection.url(verb)}": {missing} within {limit:g}s') from None
+            raise ExtenderError(f'Post "{connection.url(verb)}": {missing} within {limit:g}s') from None
         try:
             return read(answer)
         except BadAnswer as problem:
-            raise ExtenderError(f"failed {verb} with extender at URL {self._connection.url(verb)}: {problem}") from None
+            raise ExtenderError(f"failed {verb} with extender at URL {connection.url(verb)}: {problem}") from None
 
     async def _about_nodes(self, pod: PodInfo, nodes: Sequence[NodeName]) -> bytes:
         whole = await self._objects.pod(pod)
@@ -174,7 +187,7 @@ class HttpExtender:
                 )
         return NodeVictims(tuple(by_uid[uid] for uid in dict.fromkeys(meta.uids)), meta.violations)
 
-    def _nonsense(self, what: str) -> ExtenderError:
+    def _complaint(self, what: str) -> ExtenderError:
         return ExtenderError(f"extender {_quoted(self.settings.name)}: {what}")
 
 

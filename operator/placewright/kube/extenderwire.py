@@ -135,11 +135,11 @@ def _uid(raw: Raw, where: str) -> str:
     return _maybe(_fields(raw, where), "UID", _text, where) or ""
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 

@@ -11,7 +11,6 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -24,6 +23,11 @@ from placewright.profiles.problem import Problem
 
 _PATH: Final = "spec.extenders"
 _FIT: Final = "NodeResourcesFit"
+_URL: Final = re.compile(
+    r"https?://(?P<user>[^/@]*@)?(?:[A-Za-z0-9](?:[-._A-Za-z0-9]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+    r"(?:/[!$-;=@-~]*)?"
+)
+_HIGHEST_PORT: Final = 65535
 _VERBS: Final = ("filterVerb", "preemptVerb", "prioritizeVerb", "bindVerb")
 _VERB: Final = re.compile(r"[!$-;=?-~]+", re.ASCII)  # what a URL's path and query may have: no space, no control character, no #
 _PEM: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]+-----")
@@ -95,25 +99,11 @@ def _check_one(extender: ExtenderSpec) -> Iterator[Problem]:
 
 def _check_url(url: str) -> Iterator[Problem]:
     allowed = "an http or https URL with a host, such as https://extender.example:8443/scheduler"
-    parts = _split(url)
-    if not url or parts is None or parts.scheme not in ("http", "https") or not parts.hostname or len(url) > MAX_URL_LENGTH:
+    found = _URL.fullmatch(url)
+    if found is None or len(url) > MAX_URL_LENGTH or int(found["port"] or 0) > _HIGHEST_PORT:
         yield Problem("urlPrefix", shown(url), allowed)
-    elif parts.username is not None:
+    elif found["user"]:
         yield Problem("urlPrefix", "a user name in the URL", f"{allowed}; it is shown in messages and events")
-    elif parts.query or parts.fragment or "?" in url or "#" in url:
-        yield Problem("urlPrefix", shown(url), f"{allowed}; a slash and the verb are put after it")
-
-
-def _split(url: str) -> SplitResult | None:
-    """The parts of a URL, or None for what is none: `port` is a number only when it is looked at."""
-    if not (url.isascii() and url.isprintable()) or " " in url:
-        return None
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return None
-    return parts
 
 
 def _check_verbs(extender: ExtenderSpec) -> Iterator[Problem]:
