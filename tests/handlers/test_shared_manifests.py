@@ -1,0 +1,244 @@
+"""Real manifests, and crowds of made-up pods, are placed as their constraints demand: an independent checker looks at each placement."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from placewright.cli.feed import Feed
+from placewright.kube.client import ApiClient
+from placewright.kube.login import load_config
+from placewright.simulate.manifests import SourceText, read_manifests
+
+from .crowd import Crowd, cluster
+from .placement_checker import Obstacle, World, obstacles, wrong_placements, wrong_refusals
+from .stage import Running, Stage, new_stage, operator
+
+Object = dict[str, Any]
+MANIFESTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "manifests"
+needs_manifests = pytest.mark.skipif(not MANIFESTS.is_dir(), reason="the real manifests (../shared/data/manifests) are not here")
+#: Files that belong together, by the names of files and folders.
+APPLICATIONS = {
+    "cockroachdb": ["cockroachdb-statefulset.yaml"],
+    "coredns": ["coredns.yaml"],
+    "kube-prometheus": ["kube-prometheus"],
+    "kwok-scheduling": ["kwok-scheduling"],
+    "metrics-server": ["metrics-server-deployment.yaml", "metrics-server-ha-patch.yaml"],
+    "online-boutique": ["online-boutique.yaml"],
+    "volcano": ["volcano"],
+    "zookeeper": ["zookeeper.yaml"],
+}
+#: What kube-up and kustomize put into these files before anybody applies them.
+RENDERED = {
+    "__DNS__MEMORY__LIMIT__": "170Mi",
+    "__DNS__SERVER__": "10.0.0.10",
+    "__DNS__DOMAIN__": "cluster.local",
+}
+
+SEEDS = range(4)
+#: By plugins, what is wrong with placements that were made without it.
+NOTICED: dict[str, tuple[str, ...]] = {
+    "NodeAffinity": (Obstacle.LABELS.name,),
+    # A cordoned node is tainted as well: one of the two is enough to keep pods away.
+    "TaintToleration, NodeUnschedulable": (Obstacle.TAINTS.name, Obstacle.CORDONED.name),
+    "NodeResourcesFit": (Obstacle.RESOURCES.name,),
+    "NodePorts": (Obstacle.PORTS.name,),
+    "InterPodAffinity": (Obstacle.ANTI_AFFINITY.name, Obstacle.AFFINITY.name),
+    "PodTopologySpread": (Obstacle.SPREAD.name,),
+    "VolumeBinding": (Obstacle.VOLUME_REACH.name, Obstacle.NO_VOLUME.name, "has no volume"),
+    "NodeVolumeLimits": (Obstacle.VOLUME_LIMIT.name,),
+    "VolumeRestrictions": (Obstacle.DISK.name, Obstacle.CLAIM_TAKEN.name),
+}
+
+
+def world(stage: Stage) -> World:
+    """Everything that the checker looks at, as the API server has it."""
+
+    def listed(plural: str, group: str = "") -> list[Object]:
+        return [stored.object for stored in stage.sandbox.store.listed(stage.sandbox.resource(group, "v1", plural).key)]
+
+    def by_name(plural: str, group: str = "") -> dict[str, Object]:
+        return {each["metadata"]["name"]: each for each in listed(plural, group)}
+
+    return World(
+        nodes=by_name("nodes"),
+        pods=listed("pods"),
+        claims={(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in listed("persistentvolumeclaims")},
+        volumes=by_name("persistentvolumes"),
+        classes=by_name("storageclasses", "storage.k8s.io"),
+        namespaces=by_name("namespaces"),
+        csi_nodes=by_name("csinodes", "storage.k8s.io"),
+        bound=[uid for uid, _ in stage.bindings],
+    )
+
+
+async def apply(stage: Stage, objects: Sequence[Object], pods: Sequence[Object]) -> None:
+    """Over HTTP, as kubectl would."""
+    refused: list[str] = []
+    async with ApiClient(load_config(str(stage.sandbox.kubeconfig))) as client:
+        feed = Feed(client)
+        refused += await feed.create_objects(objects)
+        await feed.create_pods(pods, lambda _: None, lambda key, why: refused.append(f"{key}: {why}"))
+    assert refused == []
+
+
+async def at_rest(stage: Stage, running: Running) -> World:
+    """Wait until nothing is going to happen any more; the world as it is then."""
+
+    def settled() -> bool:
+        sizes = running.engine.queue.sizes()
+        told = all(pod["spec"].get("nodeName") or (pod.get("status") or {}).get("conditions") for pod in world(stage).pods)
+        return told and not sizes.active and not sizes.backoff and not sizes.in_flight and running.agrees_with(stage)
+
+    await stage.until(settled)
+    return world(stage)
+
+
+async def placed_by(scheduler_names: Sequence[str], objects: Sequence[Object], pods: Sequence[Object], *without: str) -> World:
+    """A cluster with something of everything, and what became of these pods on it; `without` names plugins to leave out."""
+    plugins = {"multiPoint": {"disabled": [{"name": name} for name in without]}}
+    async with new_stage(volumes=True) as stage:
+        for name in scheduler_names:
+            stage.profile(name, schedulerName=name, backoff={"initialSeconds": 1, "maxSeconds": 0}, plugins=plugins)
+        await apply(stage, cluster(), [])
+        async with operator(stage) as running:
+            await apply(stage, objects, pods)
+            seen = await at_rest(stage, running)
+            if not without:
+                # The last word on a pod may still be on its way to the API server.
+                with contextlib.suppress(AssertionError):
+                    await stage.until(lambda: not wrong_refusals(world(stage)))
+                seen = world(stage)
+            return seen
+
+
+def manifests(application: str) -> tuple[list[Object], list[Object]]:
+    """The application's objects and pods. Where two files use a name for two pods, the second is called after its file as well."""
+    objects: list[Object] = []
+    pods: dict[tuple[str, str], Object] = {}
+    nodes = [each for each in cluster() if each["kind"] == "Node"]
+    for source in _sources(application):
+        reading = read_manifests([source], nodes)
+        assert reading.problems == []
+        objects += reading.objects
+        for pod in reading.pods:
+            meta = pod["metadata"]
+            if (meta["namespace"], meta["name"]) in pods:
+                meta["name"] = f"{meta['name']}-{source.name}"
+            pods[meta["namespace"], meta["name"]] = pod
+    return objects, list(pods.values())
+
+
+def _sources(application: str) -> list[SourceText]:
+    """The application's files, completed where they are templates."""
+    found = []
+    for name in APPLICATIONS[application]:
+        path = MANIFESTS / name
+        for file in sorted(path.rglob("*.yaml")) if path.is_dir() else [path]:
+            text = file.read_text()
+            for placeholder, value in RENDERED.items():
+                text = text.replace(placeholder, value)
+            found.append(SourceText(file.stem, text))
+    return [SourceText("metrics-server", _kustomized(found))] if application == "metrics-server" else found
+
+
+def _kustomized(sources: Sequence[SourceText]) -> str:
+    """A base, patched, and with the label that the kustomization gives to everything."""
+    merged: Object = {}
+    for source in sources:
+        merged = _merged(merged, yaml.safe_load(source.text))
+    label = {"k8s-app": "metrics-server"}
+    spec = {"selector": {"matchLabels": label}, "template": {"metadata": {"labels": label}}}
+    return yaml.safe_dump(_merged(merged, {"spec": spec}))
+
+
+def _merged(base: Object, patch: Object) -> Object:
+    both = {key: _merged(base[key], patch[key]) for key in base.keys() & patch.keys() if isinstance(base[key], dict)}
+    return {**base, **patch, **both}
+
+
+def schedulers(pods: Sequence[Object]) -> list[str]:
+    return sorted({pod["spec"].get("schedulerName") or "default-scheduler" for pod in pods})
+
+
+# --- the manifests --------------------------------------------------------------------------------------------------------------------
+
+
+@needs_manifests
+def test_no_manifest_is_left_out_here() -> None:
+    assert {file.name for file in MANIFESTS.iterdir()} == {name for names in APPLICATIONS.values() for name in names}
+
+
+@needs_manifests
+@pytest.mark.parametrize("application", APPLICATIONS)
+async def test_a_real_application_is_placed_as_its_constraints_demand(application: str) -> None:
+    objects, pods = manifests(application)
+    seen = await placed_by(schedulers(pods), objects, pods)
+    assert wrong_placements(seen) == []
+    assert [pod["metadata"]["name"] for pod in seen.pods if not pod["spec"].get("nodeName")] == []
+    assert len(seen.pods) == len(pods) > 0
+
+
+@needs_manifests
+async def test_all_real_applications_find_room_beside_one_another() -> None:
+    objects: list[Object] = []
+    pods: list[Object] = []
+    for application in APPLICATIONS:
+        more = manifests(application)
+        objects += more[0]
+        pods += more[1]
+    seen = await placed_by(schedulers(pods), objects, pods)
+    assert wrong_placements(seen) == []
+    assert wrong_refusals(seen) == []
+
+
+# --- what the manifests do not ask for ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def worlds() -> dict[int, World]:
+    """What became of the crowds, by seed, as far as anybody has looked."""
+    return {}
+
+
+async def crowd_placed(seed: int, worlds: dict[int, World]) -> World:
+    if seed not in worlds:
+        crowd = Crowd(seed)
+        worlds[seed] = await placed_by(["default-scheduler"], crowd.objects, crowd.pods)
+    return worlds[seed]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_crowd_is_placed_as_its_constraints_demand_and_who_is_left_has_no_node(seed: int, worlds: dict[int, World]) -> None:
+    seen = await crowd_placed(seed, worlds)
+    assert wrong_placements(seen) == []
+    assert wrong_refusals(seen) == []
+    with_node = sum(bool(pod["spec"].get("nodeName")) for pod in seen.pods)
+    assert 0 < with_node < len(seen.pods) == len(Crowd(seed).pods)
+
+
+async def test_every_kind_of_obstacle_was_in_somebodys_way(worlds: dict[int, World]) -> None:
+    """Else the crowds prove less than they seem to."""
+    met: set[Obstacle] = set()
+    for seed in SEEDS:
+        seen = await crowd_placed(seed, worlds)
+        met.update(obstacle for pod in seen.pods for node in seen.nodes.values() for obstacle in obstacles(seen, pod, node))
+    assert met == set(Obstacle)
+
+
+@pytest.mark.parametrize(("plugins", "noticed"), NOTICED.items())
+async def test_a_scheduler_without_one_of_its_plugins_is_found_out(plugins: str, noticed: Sequence[str]) -> None:
+    """The checker can see: what would have been kept apart is not, and a line says so."""
+    missing = set(noticed)
+    for seed in SEEDS:
+        crowd = Crowd(seed)
+        wrong = wrong_placements(await placed_by(["default-scheduler"], crowd.objects, crowd.pods, *plugins.split(", ")))
+        missing = {what for what in missing if not any(line.endswith(what) for line in wrong)}
+        if not missing:
+            return
+    pytest.fail(f"without {plugins} nothing was found to be wrong with {missing}")
