@@ -27,3 +27,10 @@ def test_versions_that_must_serve_plain_http_do_so_on_a_loopback_port_of_their_o
 @pytest.mark.parametrize("minor", [22, 23, 36])
 def test_later_versions_are_not_asked_for_plain_http(tmp_path: Path, minor: int) -> None:
     assert not {field for field in configuration(tmp_path, minor) if field.endswith("BindAddress")}
+
+
+def test_a_profile_is_passed_on_under_the_name_that_pods_use(tmp_path: Path) -> None:
+    plugins = {"score": {"enabled": [{"name": "SelectorSpread"}]}}
+    KubeScheduler(tmp_path / "kube-scheduler", 20, tmp_path / "kubeconfig", tmp_path, name="mine", profile={"plugins": plugins})
+    written = yaml.safe_load((tmp_path / "kube-scheduler.yaml").read_text())
+    assert written["profiles"] == [{"plugins": plugins, "schedulerName": "mine"}]

@@ -9,6 +9,7 @@ import os
 
 import pytest
 
+from e2e.answers.legacy import REJECTING
 from e2e.answers.recording import NODES, PODS, record
 from e2e.answers.scene import ByNode, Scene
 from e2e.answers.spreading import IN_1_20, IN_1_36, allowed
@@ -138,3 +139,6 @@ def test_the_pods_were_worth_comparing(scenes: list[Scene], scored: list[Scene])
             assert telling >= 10, f"{line.logged} told nodes apart for {telling} pods only"
         if line.change:
             assert any(line.change.before(scene) != line.change.after(scene) for scene in scored), line.change.name
+    for plugin in REJECTING:
+        telling = sum(any(verdict.plugin == plugin for verdict in scene.verdict.nodes) for scene in scenes)
+        assert telling >= 10, f"{plugin} rejected nodes for {telling} pods only"

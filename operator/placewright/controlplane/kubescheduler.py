@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -21,7 +22,7 @@ _CONFIG_VERSIONS: Final = ((25, "v1"), (23, "v1beta3"), (22, "v1beta2"), (0, "v1
 
 
 class KubeScheduler:
-    """Runs while its context is open, with its default plugins, under a scheduler name.
+    """Runs while its context is open, with its default plugins or another profile, under a scheduler name.
 
     Attributes:
         log: where its output goes.
@@ -37,17 +38,19 @@ class KubeScheduler:
         name: str = "default-scheduler",
         percentage: int = 0,
         verbosity: int = 0,
+        profile: Mapping[str, Any] | None = None,
     ) -> None:
         """`folder` gets its configuration, keys and log; `minor` is its version, `verbosity` klog's.
 
-        `percentage` of nodes to score: 0 is its default, which looks at a share of a large cluster only.
+        `percentage` of nodes to score: 0 is its default, which looks at a share of a large cluster only. `profile`: what its configuration
+        says of it beside the name, in the version that it reads.
         """
         self._program = program
         self._minor = minor
         self._folder = folder
         self._verbosity = verbosity
         self._config = folder / "kube-scheduler.yaml"
-        self._config.write_text(yaml.safe_dump(_configuration(minor, kubeconfig, name, percentage)))
+        self._config.write_text(yaml.safe_dump(_configuration(minor, kubeconfig, percentage, {**(profile or {}), "schedulerName": name})))
         self._child: Child | None = None
         self.log = folder / "kube-scheduler.log"
 
@@ -86,7 +89,7 @@ class KubeScheduler:
         return self._child.last_words() if self._child else "it was not started"
 
 
-def _configuration(minor: int, kubeconfig: Path, name: str, percentage: int) -> dict[str, Any]:
+def _configuration(minor: int, kubeconfig: Path, percentage: int, profile: Mapping[str, Any]) -> dict[str, Any]:
     version = next(version for oldest, version in _CONFIG_VERSIONS if minor >= oldest)
     # On a free loopback port instead of all addresses' 10251, so that two can run at once.
     plain_http = f"127.0.0.1:{free_ports().api_server}"
@@ -98,5 +101,5 @@ def _configuration(minor: int, kubeconfig: Path, name: str, percentage: int) -> 
         "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},
         "leaderElection": {"leaderElect": False},
         "percentageOfNodesToScore": percentage,
-        "profiles": [{"schedulerName": name}],
+        "profiles": [dict(profile)],
     }

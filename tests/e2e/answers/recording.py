@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Final
 
 from contract.client import MERGE, Client, Watch
 from contract.cluster import client_from
+from e2e.answers.legacy import PROFILE, RETIRING, marks
 from e2e.answers.randomcluster import NAMESPACES, PRIORITIES, Dice, Object, owned, replica_sets, services
 from e2e.answers.scorelog import Scores, known_in, scores_in
 from placewright.controlplane.kubescheduler import KubeScheduler
@@ -58,10 +59,12 @@ async def _record(plane: ControlPlane, program: Path, dice: Dice) -> list[Decisi
     async with client_from(plane.kubeconfig) as client:
         setting = _Setting(client, dice)
         assigned = await setting.furnish()
-        scheduler = KubeScheduler(program, plane.assets.minor, plane.kubeconfig, plane.folder, percentage=100, verbosity=10)
+        scheduler = KubeScheduler(
+            program, plane.assets.minor, plane.kubeconfig, plane.folder, percentage=100, verbosity=10, profile=PROFILE
+        )
         with scheduler:
             await _heard_of(setting.node_names | {_key(pod) for pod in assigned}, scheduler)
-            await setting.touch_nodes()
+            await setting.touch_nodes(known_in(scheduler.log))
             placed = [*assigned, await _placed_on_the_last_node(client, dice)]
             decisions = await _place_all(client, setting, dice, placed)
         logged = scores_in(scheduler.log)
@@ -88,6 +91,9 @@ class _Setting:
         self.fixed += await self._create_namespaced("/api/v1", "services", services())
         self.replica_sets = await self._create_namespaced("/apis/apps/v1", "replicasets", replica_sets())
         self.fixed += self.replica_sets
+        for name in sorted(self.node_names):
+            body = {"metadata": marks(self._dice, self.replica_sets)}
+            (await self._client.patch(f"/api/v1/nodes/{name}", body, MERGE)).expect(200)
         return await self._assign()
 
     async def _assign(self) -> list[Object]:
@@ -100,18 +106,23 @@ class _Setting:
             (await self._client.delete(_path(pod))).expect(200)
         return [(await self._client.get(_path(pod))).expect(200) for pod in created]
 
-    async def touch_nodes(self) -> None:
-        """As kubelets do every few minutes, once all nodes are there.
+    async def touch_nodes(self, order: Sequence[str]) -> None:
+        """As kubelets do every few minutes, once all nodes are there; which kube-scheduler got to know in this order.
 
         1.20 takes note of how many nodes have an image when a node comes or changes, and only for that node; later versions always know.
         The last touch, of a node with room, is one that a pod can wait for: see `_placed_on_the_last_node`.
         """
         nodes = (await self._client.get("/api/v1/nodes")).expect(200)["items"]
         nodes.sort(key=lambda node: int(node["status"]["allocatable"]["pods"]))
+        touched: dict[str, Object] = {}
         for node in nodes:
-            body = {"metadata": {"labels": {_TOUCHED: "last"} if node is nodes[-1] else {}, "annotations": {_TOUCHED: "yes"}}}
-            answer = await self._client.patch(f"/api/v1/nodes/{node['metadata']['name']}", body, MERGE)
-            self.fixed.append({"kind": "Node", **answer.expect(200)})
+            name = node["metadata"]["name"]
+            labels = {_TOUCHED: "last", RETIRING: None} if node is nodes[-1] else {}
+            body = {"metadata": {"labels": labels, "annotations": {_TOUCHED: "yes"}}}
+            answer = await self._client.patch(f"/api/v1/nodes/{name}", body, MERGE)
+            touched[name] = {"kind": "Node", **answer.expect(200)}
+        # Which pod of a Service is the first depends on the order.
+        self.fixed += [touched[name] for name in order if name in touched]
 
     def perhaps_owned(self, pod: Object) -> Object:
         """One pod in eight belongs to its namespace's ReplicaSet."""
@@ -132,14 +143,15 @@ class _Setting:
 async def _heard_of(names: set[str], scheduler: KubeScheduler) -> None:
     """Waits until kube-scheduler has started and knows of these nodes and pods."""
     async with asyncio.timeout(_START_SECONDS):
-        while not names <= known_in(scheduler.log):
+        while not names.issubset(known_in(scheduler.log)):
             assert not scheduler.ended, f"kube-scheduler ended: {scheduler.log.read_text()[-_LAST_WORDS:]}"
             await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _placed_on_the_last_node(client: Client, dice: Dice) -> Object:
-    """A pod that can be placed once kube-scheduler has seen the last node's last change."""
+    """A pod that can be placed once kube-scheduler has seen the last node's last change; no Service draws it elsewhere."""
     pod = small(dice.pod("first"))
+    pod["metadata"]["labels"] = {}
     anywhere = [{"operator": "Exists"}]
     pod["spec"] = {"containers": pod["spec"]["containers"], "nodeSelector": {_TOUCHED: "last"}, "tolerations": anywhere}
     async with _watching(client) as watch:

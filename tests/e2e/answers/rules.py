@@ -109,16 +109,3 @@ def affinity_from_lowest(scene: Scene) -> ByNode:
 
 def _between(raw: ByNode, low: int, high: int) -> ByNode:
     return {node: 0 if high == low else int(100 * ((score - low) / (high - low))) for node, score in raw.items()}
-
-
-# --- NodePreferAvoidPods ---------------------------------------------------------------------------------------------------------
-
-
-def nothing_to_avoid(scene: Scene) -> ByNode:
-    """1.20: 100 for nodes whose annotation does not name the pod's controller; no node here has that annotation."""
-    return dict.fromkeys(sorted(scene.our_feasible), 100)
-
-
-def no_score(scene: Scene) -> ByNode:
-    """1.36: there is no such plugin."""
-    return dict.fromkeys(sorted(scene.our_feasible), 0)

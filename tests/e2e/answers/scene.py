@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from e2e.answers.legacy import our_profile
 from e2e.answers.randomcluster import Object
 from e2e.answers.recording import Decision
 from placewright.api.decode import convert
@@ -95,7 +96,7 @@ class Scene:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What `placewright evaluate` says, with the default profile."""
+        """What `placewright evaluate` says, with the default profile and the plugins of earlier versions."""
         return self._evaluate(self.world)
 
     @cached_property
@@ -133,5 +134,5 @@ class Scene:
 
     def _evaluate(self, world: World) -> Verdict:
         registry = in_tree()
-        evaluator = offline_evaluator(resolve(SchedulingProfile(), registry), registry, world.cluster)
+        evaluator = offline_evaluator(resolve(convert({"spec": our_profile()}, SchedulingProfile), registry), registry, world.cluster)
         return evaluate_pod(evaluator, world.cluster, world.pending[self.decision.key])

@@ -28,9 +28,9 @@ def scores_in(log: Path) -> dict[str, Scores]:
     return found
 
 
-def known_in(log: Path) -> set[str]:
-    """The nodes (name) and assigned pods (namespace/name) that it has heard of."""
-    return {match[1] for line in _lines(log) if (match := _ADDED.search(line))}
+def known_in(log: Path) -> list[str]:
+    """The nodes (name) and assigned pods (namespace/name) that it has heard of, in that order."""
+    return [match[1] for line in _lines(log) if (match := _ADDED.search(line))]
 
 
 def _lines(log: Path) -> list[str]:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from e2e.answers import rules
+from e2e.answers.legacy import AVOID_WEIGHT
 from e2e.answers.scene import ByNode, Scene
 from e2e.answers.spreading import IN_1_20, IN_1_36, soft_scores
 
@@ -57,7 +58,6 @@ LOWEST: Final = Change(
     rules.affinity_from_zero,
     rules.affinity_from_lowest,
 )
-AVOID: Final = Change("1.23 has no NodePreferAvoidPods", rules.nothing_to_avoid, rules.no_score)
 SPREAD: Final = Change(
     "later versions leave the score out for pods without constraints, round where 1.20 cuts off, and score nodes without a zone by default",
     partial(soft_scores, version=IN_1_20),
@@ -70,7 +70,10 @@ TABLE: Final = (
     Line("ImageLocality", 1, "ImageLocality", IMAGES),
     Line("InterPodAffinity", 1, "InterPodAffinity", LOWEST),
     Line("NodeAffinity", 1, "NodeAffinity"),
-    Line("NodePreferAvoidPods", 10_000, "", AVOID),
+    Line("NodePreferAvoidPods", AVOID_WEIGHT, "NodePreferAvoidPods"),
     Line("PodTopologySpread", 2, "PodTopologySpread", SPREAD),
     Line("TaintToleration", 1, "TaintToleration"),
+    Line("SelectorSpread", 1, "SelectorSpread"),
+    Line("NodeLabel", 1, "NodeLabel"),
+    Line("ServiceAffinity", 1, "ServiceAffinity"),
 )
