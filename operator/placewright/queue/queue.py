@@ -213,10 +213,19 @@ class SchedulingQueue:
 
     # --- what brings pods back ---------------------------------------------------------------------------------------------------
 
-    def move(self, event: ClusterEvent, old: Any = None, new: Any = None, *, except_uid: str = "") -> int:
+    def move(
+        self,
+        event: ClusterEvent,
+        old: Any = None,
+        new: Any = None,
+        *,
+        except_uid: str = "",
+        up_to_priority: int | None = None,
+    ) -> int:
         """Something happened in the cluster: try the pods again that it could help; the number of pods moved.
 
-        `old` and `new` are the object before and after; pods as `PodInfo`. The pod of `except_uid` is left where it waits.
+        `old` and `new` are the object before and after; pods as `PodInfo`. The pod of `except_uid` is left where it waits, and so are
+        those of a priority above `up_to_priority`.
         """
         lanes = [lane for lane in self._lanes.values() if lane.served]
         if self._flights and any(lane.hints.wanted(event) for lane in lanes):
@@ -225,7 +234,7 @@ class SchedulingQueue:
         for lane in lanes:
             hints = lane.hints.about(event)
             for queued in self._within_reach(lane, event, new):
-                if queued.uid != except_uid:
+                if queued.uid != except_uid and (up_to_priority is None or queued.pod.priority <= up_to_priority):
                     moved += self._move(lane, queued, hints, event.label, old, new)
         return moved
 
@@ -302,6 +311,10 @@ class SchedulingQueue:
     def get(self, uid: str) -> QueuedPod | None:
         """The pod of this uid, wherever it is; None when unknown."""
         return self._pods.get(uid)
+
+    def latest(self, uid: str) -> PodInfo | None:
+        """The newest version of a pod, also while an older one is being tried; None when unknown."""
+        return self._latest(uid) if uid in self._pods else None
 
     def uid_of(self, key: PodKey) -> str | None:
         """The uid of the pod of this `namespace/name`, or None."""

@@ -67,7 +67,10 @@ class Intake:
         if pod.node_name or pod.finished:
             self.unscheduled_pod_gone(pod)
         elif self._cluster.placement(pod.uid) is None or self._queue.get(pod.uid) is not None:
+            known = self._queue.latest(pod.uid)
             self._queue.update(pod)
+            if known is not None and known.nominated_node != pod.nominated_node:
+                self._nomination_ends(known)
         # Otherwise it is bound already and this is old news: the watch of assigned pods was faster.
 
     def unscheduled_pod_gone(self, pod: PodInfo) -> None:
@@ -76,11 +79,14 @@ class Intake:
         The API server may show it as it was before, without a node, whatever happened. So a Binding of unknown outcome keeps its room on
         the node until the watch of assigned pods, or the reconciler, tells.
         """
+        known = self._queue.latest(pod.uid)
         self._leaves(pod.uid)
         if pod.node_name:
             self._binding.resolve(pod.uid, pod.node_name)
-        else:
-            self._stop_waiting(pod.uid)
+            return
+        self._stop_waiting(pod.uid)
+        if known is not None:
+            self._nomination_ends(known)
 
     def pod_gone(self, uid: str) -> None:
         """There is no such pod any more, wherever it was."""
@@ -88,6 +94,11 @@ class Intake:
         self._stop_waiting(uid)
         self._binding.resolve(uid, None)
         self.assigned_pod_gone(uid)
+
+    def _nomination_ends(self, pod: PodInfo) -> None:
+        """Pods that are no more important took the room it was nominated to for taken; for them it is as if it had left the node."""
+        if pod.nominated_node:
+            self._queue.move(ASSIGNED_POD_DELETE, pod, None, except_uid=pod.uid, up_to_priority=pod.priority)
 
     def _leaves(self, uid: str) -> None:
         self._queue.delete(uid)
