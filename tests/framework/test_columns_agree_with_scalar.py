@@ -80,8 +80,8 @@ def said_of_rows(evaluator: Evaluator, world: TwinWorld, pod: dict[str, Any], on
     row = world.cluster.row(NodeName(one))
     assert row is not None
     status = evaluator.checker.check_row(asked, row)
-    checks = evaluator.checker.check_rows(asked, world.cluster.rows())
-    together: dict[str, Said | None] = {str(names[row]): None for row in world.cluster.rows()} if checks.complete else {}
+    checks = evaluator.checker.trials(asked).check(world.cluster.rows())
+    together: dict[str, Said | None] = {str(names[row]): None for row in np.setdiff1d(world.cluster.rows(), checks.unsettled)}
     for rejection, rows in checks.rejections:
         together |= {str(names[row]): said(rejection) for row in rows}
     return said(status), together

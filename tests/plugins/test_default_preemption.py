@@ -11,9 +11,10 @@ import pytest
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.errors import CycleError
 from placewright.framework.events import Hint
-from placewright.framework.interface import CycleState, Diagnosis, PreFilterPlugin, PreFilterResult, Rejection
-from placewright.framework.status import SUCCESS, Code, error, unresolvable, unschedulable
+from placewright.framework.interface import BoolColumn, CycleState, Diagnosis, FilterPlugin, Reads, Rejection, Rows
+from placewright.framework.status import SUCCESS, Code, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
 from placewright.profiles.arguments import read_args
@@ -289,25 +290,30 @@ def test_a_pods_own_earlier_nomination_does_not_stand_in_its_way() -> None:
     assert scene.attempt(preemptor).nominated_node == "n"
 
 
-class Fragile(PreFilterPlugin):
-    """Breaks when it is asked while some node is without pods."""
+class Fragile(FilterPlugin):
+    """Breaks when it is asked about a node without pods."""
 
     name = "Fragile"
+    reads = Reads.NODE_AND_ITS_PODS
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        broken = bool((cluster.pod_count[cluster.rows()] == 0).any())
-        return PreFilterResult(error("broken")) if broken else PreFilterResult()
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        if (cluster.pod_count[rows] == 0).any():
+            raise CycleError("broken")
+        return np.ones(len(rows), np.bool_)
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        return []
 
 
 def test_an_error_during_the_trial_is_an_error_and_leaves_everything_as_it_was() -> None:
     scene = Scene(extra=(Fragile,)).node("n", pod("low", 1, "2"))
     evaluator, evaluation, diagnosis = scene.diagnosed(pod("new", 10))
-    plugins = evaluator.runtime.pre_filter
-    evaluator.runtime.pre_filter = (*plugins, Fragile(None, plugins[0].handle))
+    filters = evaluator.runtime.filter
+    evaluator.runtime.filter = (*filters, Fragile(None, filters[0].handle))
     before = picture(scene.cluster)
     result = evaluator.runtime.run_post_filter(evaluation.state, pod("new", 10), diagnosis)
     assert result.status.code is Code.ERROR
-    assert result.status.message == 'preemption: running PreFilter plugin "Fragile": broken'
+    assert result.status.message == "preemption: broken"
     assert picture(scene.cluster) == before
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.errors import CycleError
-from placewright.framework.interface import Handle, RowChecks
+from placewright.framework.interface import Handle, RowChecks, Rows, RowTrials
 from placewright.framework.status import Code, Status
 from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
@@ -47,25 +47,40 @@ class OneByOne:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handle, name)
 
-    def check_rows(self, pod: PodInfo, rows: Any) -> RowChecks:
-        return RowChecks([], complete=False)
+    def trials(self, pod: PodInfo) -> Doubtful:
+        return Doubtful(self._handle.trials(pod), certain=0, says_why=False)
 
 
 class Reluctant(OneByOne):
     """Checks nodes together for a while, and finds out then that it cannot."""
 
-    calls = 0
-
-    def check_rows(self, pod: PodInfo, rows: Any) -> RowChecks:
-        self.calls += 1
-        return RowChecks(self._handle.check_rows(pod, rows).rejections, complete=self.calls < 3)
+    def trials(self, pod: PodInfo) -> Doubtful:
+        return Doubtful(self._handle.trials(pod), certain=2)
 
 
 class Screening(OneByOne):
     """Can tell together which nodes are hopeless, and no more."""
 
-    def check_rows(self, pod: PodInfo, rows: Any) -> RowChecks:
-        return RowChecks(self._handle.check_rows(pod, rows).rejections, complete=False)
+    def trials(self, pod: PodInfo) -> Doubtful:
+        return Doubtful(self._handle.trials(pod), certain=0)
+
+
+class Doubtful:
+    """Settles every row in its first checks, and none in those that follow."""
+
+    def __init__(self, together: RowTrials, certain: int, *, says_why: bool = True) -> None:
+        self._together = together
+        self._certain = certain
+        self._says_why = says_why
+
+    def check(self, rows: Rows) -> RowChecks:
+        self._certain -= 1
+        found = self._together.check(rows)
+        if self._certain >= 0:
+            return found
+        rejections = found.rejections if self._says_why else []
+        rejected = np.concatenate([np.zeros(0, np.intp), *(which for _, which in rejections)])
+        return RowChecks(rejections, np.setdiff1d(rows, rejected))
 
 
 class Broken(OneByOne):
@@ -150,12 +165,12 @@ def test_an_error_on_one_node_does_not_end_the_search_on_others() -> None:
     assert scene.cluster.pod_count.tolist() == [1, 0]
 
 
-def test_check_rows_says_of_every_row_what_check_row_says() -> None:
+def test_trials_say_of_every_row_what_it_alone_would_be_told() -> None:
     scene = Scene().node("full", pod("a", 0, "2")).node("free").node("closed", unschedulable=True).node("small", cpu="100m")
     scene.nominated[NodeName("free")] = [pod("earlier", 20, "2")]
     handle = scene.evaluator().runtime.post_filter[0].handle
-    rejections, complete = handle.check_rows(pod("new", 10), np.arange(4))
-    assert complete
+    rejections, unsettled = handle.trials(pod("new", 10)).check(np.arange(4))
+    assert not len(unsettled)
     together = {int(row): status for status, rows in rejections for row in rows}
     alone = {row: handle.check_row(pod("new", 10), row) for row in range(4)}
     assert together == {row: status for row, status in alone.items() if not status.ok}

@@ -7,7 +7,7 @@ and counted when the node comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -24,9 +24,12 @@ from placewright.cluster.journal import Journal
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.ports import HostPorts
 from placewright.cluster.resources import Resources, grown
+from placewright.cluster.supposition import Supposition
 from placewright.cluster.volumes import VolumeUse
 
 _FIRST_CAPACITY: Final = 64
+#: From so many pods on they are counted column by column.
+_WORTH_A_COLUMN: Final = 16
 
 
 class AssumeError(Exception):
@@ -306,30 +309,32 @@ class Cluster:
     @contextmanager
     def hypothetically(self, *, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = (), row: int) -> Iterator[None]:
         """See columns and `pods_on` as if these pods were added to, and those removed from, a row; undone at the end, not journalled."""
-        added, removed = tuple(add), tuple(remove)
-        self._try(added, removed, row)
-        try:
+        with self.supposing() as supposition:
+            supposition.add([(row, pod) for pod in add])
+            supposition.remove([(row, pod) for pod in remove])
             yield
+
+    @contextmanager
+    def supposing(self) -> Iterator[Supposition]:
+        """The same for many rows, and step by step."""
+        supposition = Supposition(self._suppose)
+        try:
+            yield supposition
         finally:
-            self._try(removed, added, row)
+            supposition.undo()
 
-    def _try(self, add: tuple[PodInfo, ...], remove: tuple[PodInfo, ...], row: int) -> None:
-        for pod in add:
-            self._suppose(pod, row, 1)
-        for pod in remove:
-            self._suppose(pod, row, -1)
-
-    def _suppose(self, pod: PodInfo, row: int, sign: int) -> None:
-        self._count(pod, row, sign)
-        node = self.names[row]
-        if node is None:
-            return
-        supposed = self._supposed.setdefault(node, {})
-        sign += supposed.pop(pod.uid, (pod, 0))[1]
-        if sign:
-            supposed[pod.uid] = (pod, sign)
-        if not supposed:
-            del self._supposed[node]
+    def _suppose(self, pods: Sequence[tuple[int, PodInfo]], sign: int) -> None:
+        self._count_all(pods, sign)
+        for row, pod in pods:
+            node = self.names[row]
+            if node is None:
+                continue
+            supposed = self._supposed.setdefault(node, {})
+            net = supposed.pop(pod.uid, (pod, 0))[1] + sign
+            if net:
+                supposed[pod.uid] = (pod, net)
+            elif not supposed:
+                del self._supposed[node]
 
     def _enter(self, placement: Placement) -> None:
         pod, node, assumed = placement
@@ -384,6 +389,23 @@ class Cluster:
         self._scoring_cpu[row] += sign * pod.scoring_cpu
         self._scoring_memory[row] += sign * pod.scoring_memory
         self._pod_count[row] += sign
+        self._index(pod, row, sign)
+
+    def _count_all(self, pods: Sequence[tuple[int, PodInfo]], sign: int) -> None:
+        """`_count` for pods on many rows: numpy takes a column at a time faster than an element."""
+        if len(pods) < _WORTH_A_COLUMN:
+            for row, pod in pods:
+                self._count(pod, row, sign)
+            return
+        rows = np.array([row for row, _ in pods], np.intp)
+        self.resources.add_all(rows, [pod.requests for _, pod in pods], sign)
+        np.add.at(self._scoring_cpu, rows, np.array([sign * pod.scoring_cpu for _, pod in pods], np.int64))
+        np.add.at(self._scoring_memory, rows, np.array([sign * pod.scoring_memory for _, pod in pods], np.int64))
+        np.add.at(self._pod_count, rows, sign)
+        for row, pod in pods:
+            self._index(pod, row, sign)
+
+    def _index(self, pod: PodInfo, row: int, sign: int) -> None:
         if pod.host_ports:
             self.ports.add(pod.host_ports, row, sign)
         if pod.volumes:

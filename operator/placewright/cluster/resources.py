@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 import numpy as np
@@ -53,6 +53,20 @@ class Resources:
             if column is None:
                 column = self._columns[name] = ResourceColumn(self._capacity)
             column.requested[row] += sign * amount
+
+    def add_all(self, rows: NDArray[np.intp], requests: Sequence[Mapping[str, int]], sign: int) -> None:
+        """The same for one pod a row; rows may repeat."""
+        asking: dict[str, tuple[list[int], list[int]]] = {}
+        for index, amounts in enumerate(requests):
+            for name, amount in amounts.items():
+                which, how_much = asking.get(name) or asking.setdefault(name, ([], []))
+                which.append(index)
+                how_much.append(sign * amount)
+        for name, (which, how_much) in asking.items():
+            column = self._columns.get(name)
+            if column is None:
+                column = self._columns[name] = ResourceColumn(self._capacity)
+            np.add.at(column.requested, rows[which], np.array(how_much, np.int64))
 
     def names(self) -> tuple[str, ...]:
         """Every resource that has a column."""

@@ -12,8 +12,7 @@ from placewright.framework.interface import (
     Binder,
     Extender,
     Plugin,
-    RowChecks,
-    Rows,
+    RowTrials,
     Seconds,
     VolumeError,
     VolumeWriter,
@@ -83,11 +82,11 @@ class ProfileHandle:
             raise RuntimeError("check_row was called before the profile was built")
         return self._evaluator.checker.check_row(pod, row)
 
-    def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
-        """`Handle.check_rows`; raise `RuntimeError` when a plugin asks in its constructor."""
+    def trials(self, pod: PodInfo) -> RowTrials:
+        """`Handle.trials`; raise `RuntimeError` when a plugin asks in its constructor."""
         if self._evaluator is None:
-            raise RuntimeError("check_rows was called before the profile was built")
-        return self._evaluator.checker.check_rows(pod, rows)
+            raise RuntimeError("trials were asked for before the profile was built")
+        return self._evaluator.checker.trials(pod)
 
     def evaluator(
         self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender] = ()

@@ -90,17 +90,22 @@ class Rejection(NamedTuple):
 
 
 class RowChecks(NamedTuple):
-    """What `Handle.check_rows` found.
+    """What `RowTrials.check` found; rows that are in neither can hold the pod.
 
     Attributes:
         rejections: rows that cannot hold the pod, grouped by status; every row at most once.
-        complete: whether all other rows can hold it. False when a filter that reads more than a row and the pods on it (`Reads.CLUSTER`)
-            was left out, with all filters after it, because rows that are changed hypothetically at the same time would see each other
-            through it: then each of the other rows must be checked alone.
+        unsettled: rows of which it cannot be told while others are changed hypothetically, too: each must be checked alone.
     """
 
     rejections: list[Rejection]
-    complete: bool
+    unsettled: Rows
+
+
+class RowTrials(Protocol):
+    """Checks for one pod of many rows that are changed hypothetically at the same time, each as if it alone were."""
+
+    def check(self, rows: Rows) -> RowChecks:
+        """What `Handle.check_row` says of each row if the others stand as they did when the trials were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +199,8 @@ class Handle(Protocol):
         Returns SUCCESS, or the first rejection, with the plugin's name.
         """
 
-    def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
-        """`check_row` for many rows at once, as far as it can be told together."""
+    def trials(self, pod: PodInfo) -> RowTrials:
+        """`check_row` for many rows at once; to be asked for before anything is changed hypothetically."""
 
 
 class Plugin:
@@ -419,6 +424,7 @@ __all__ = [
     "Rejection",
     "ReservePlugin",
     "RowChecks",
+    "RowTrials",
     "Rows",
     "ScorePlugin",
     "Seconds",

@@ -6,7 +6,6 @@ Unlike an evaluation this keeps no column: what is looked at may be hypothetical
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from itertools import takewhile
 from typing import Protocol
 
 import numpy as np
@@ -14,9 +13,10 @@ import numpy as np
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import CycleState, Reads, Rejection, RowChecks, Rows
+from placewright.framework.interface import CycleState
 from placewright.framework.podcolumns import PodColumns
-from placewright.framework.prefiltering import outside, pre_filter, rows_named
+from placewright.framework.prefiltering import outside, pre_filter
+from placewright.framework.rowtrials import TrialsOfRows
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import SUCCESS, Status
 
@@ -73,11 +73,15 @@ class RowChecker:
         name = self._cluster.names[row]
         if name is None:
             return None
-        others = [p for p in self.nominations.pods_on(name) if p.priority >= pod.priority and p.uid != pod.uid]
+        others = self._in_the_way(pod, name)
         if not others:
             return None
         with self._cluster.hypothetically(add=others, row=row):
             return self._check_as_it_stands(pod, row)
+
+    def _in_the_way(self, pod: PodInfo, node: NodeName) -> list[PodInfo]:
+        """Pods nominated to this node, beside which the pod must fit."""
+        return [other for other in self.nominations.pods_on(node) if other.priority >= pod.priority and other.uid != pod.uid]
 
     def _checked_columns(self, pod: PodInfo) -> PodColumns:
         """What local plugins said of the pod that is being checked row after row: preemption asks thousands of times for one pod."""
@@ -100,38 +104,8 @@ class RowChecker:
             return plugin.explain(state, pod, self._cluster, rows)[0].status.by(plugin.name)
         return SUCCESS
 
-    def check_rows(self, pod: PodInfo, rows: Rows) -> RowChecks:
-        """`Handle.check_rows`: as `check_row`, for many rows at once, up to the first filter through which rows see each other."""
-        columns = self._checked_columns(pod)
-        state = CycleState(dict(columns.data))
-        refusal, candidates, narrowed_by = pre_filter(self._runtime, state, pod, self._cluster, columns)
-        if refusal is not None:
-            return RowChecks([], complete=False)
-        filters = [plugin for plugin in self._runtime.filter if plugin.name not in state.skip_filter]
-        local = list(takewhile(lambda plugin: plugin.reads is not Reads.CLUSTER, filters))
-        checks = RowChecks([], complete=len(local) == len(filters))
-        remaining = rows
-        if candidates is not None:
-            inside = rows_named(self._cluster, candidates)[rows]
-            checks.rejections.append(Rejection(outside(narrowed_by), rows[~inside]))
-            remaining = rows[inside]
-        remaining = self._without_crowded(pod, remaining, checks)
-        for plugin in local:
-            passes = plugin.filter(state, pod, self._cluster, remaining)
-            if not passes.all():
-                explained = plugin.explain(state, pod, self._cluster, remaining[~passes])
-                checks.rejections.extend(Rejection(status.by(plugin.name), rejected) for status, rejected in explained)
-                remaining = remaining[passes]
-        return checks
-
-    def _without_crowded(self, pod: PodInfo, rows: Rows, checks: RowChecks) -> Rows:
-        """The rows whose nominated pods leave room for the pod; the others are added to the rejections, or left for a check alone."""
-        nominated = {row for name in self.nominations.nodes() if (row := self._cluster.row(name)) is not None}
-        crowded: set[int] = set()
-        for row in nominated.intersection(rows.tolist()) if nominated else ():
-            status = self.beside_nominated(pod, row) if checks.complete else None
-            if status is not None and not status.ok:
-                checks.rejections.append(Rejection(status, np.array([row], np.intp)))
-            if not checks.complete or (status is not None and not status.ok):
-                crowded.add(row)
-        return rows[~np.isin(rows, list(crowded))] if crowded else rows
+    def trials(self, pod: PodInfo) -> TrialsOfRows:
+        """`Handle.trials`; raises `CycleError`."""
+        rows = {row: name for name in self.nominations.nodes() if (row := self._cluster.row(name)) is not None}
+        nominated = {row: others for row, name in rows.items() if (others := self._in_the_way(pod, name))}
+        return TrialsOfRows(self._runtime, self._cluster, pod, nominated)

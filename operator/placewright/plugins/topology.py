@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,38 +56,53 @@ def counts_by_domain(cluster: Cluster, selection: PodSelection, place: Domains) 
     )
 
 
+class Rule(Protocol):
+    """Where one term or constraint lets a pod go."""
+
+    @property
+    def codes(self) -> Codes:
+        """The label's code by row, shape (size,)."""
+
+    @property
+    def denied(self) -> Status:
+        """The verdict on nodes whose domain is not allowed."""
+
+    @property
+    def missing(self) -> Status:
+        """The verdict on nodes without the label, where that is not allowed."""
+
+    def allows(self, rows: Rows) -> BoolColumn:
+        """True where the pod may go; shape (len(rows),)."""
+
+
 @dataclass(frozen=True, slots=True)
 class DomainRule:
-    """Which domains of one label may hold the pod.
-
-    Attributes:
-        codes: the label's code by row, shape (size,).
-        allowed: by code.
-        denied: the verdict on nodes whose domain is not allowed.
-        missing: the verdict on nodes without the label, where that is not allowed.
-    """
+    """A rule that follows from the domain alone; `allowed` is by code."""
 
     codes: Codes
     allowed: BoolColumn
     denied: Status
     missing: Status
 
+    def allows(self, rows: Rows) -> BoolColumn:
+        """`Rule.allows`."""
+        return self.allowed[self.codes[rows]]
 
-def obey(rules: Sequence[DomainRule], rows: Rows) -> BoolColumn:
+
+def obey(rules: Sequence[Rule], rows: Rows) -> BoolColumn:
     """True for each row that all rules allow; shape (len(rows),)."""
     passes = np.ones(len(rows), np.bool_)
     for rule in rules:
-        passes &= rule.allowed[rule.codes[rows]]
+        passes &= rule.allows(rows)
     return passes
 
 
-def first_broken(rules: Sequence[DomainRule], rows: Rows) -> list[Rejection]:
+def first_broken(rules: Sequence[Rule], rows: Rows) -> list[Rejection]:
     """Rows grouped by the verdict of the first rule that each breaks."""
     groups: dict[Status, list[Rows]] = {}
     for rule in rules:
-        codes = rule.codes[rows]
-        broken = ~rule.allowed[codes]
-        missing = broken & (codes == MISSING)
+        broken = ~rule.allows(rows)
+        missing = broken & (rule.codes[rows] == MISSING)
         for verdict, where in ((rule.missing, missing), (rule.denied, broken & ~missing)):
             if where.any():
                 groups.setdefault(verdict, []).append(rows[where])

@@ -6,6 +6,7 @@ for one pod in the whole cluster.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,11 +17,11 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import READ_WRITE_ONCE_POD
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
+from placewright.framework.apart import Judge, JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
-    FilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
     Reads,
@@ -47,14 +48,48 @@ class _InUse:
 
     Attributes:
         disks: rows where a disk of the pod is taken.
-        claim: whether a pod, anywhere, uses a claim that only one pod may use.
+        claims: those of the pod's claims that only one pod may use, and that a pod, anywhere, uses.
     """
 
     disks: frozenset[int]
-    claim: bool
+    claims: frozenset[str]
 
 
-class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+class _RowwiseUse(Judge):
+    """What is in use where one row alone is different."""
+
+    def __init__(self, pod: PodInfo, exclusive: frozenset[str], cluster: Cluster) -> None:
+        """`exclusive`: the pod's claims that one pod alone may use, and that are in use."""
+        self._cluster = cluster
+        self._namespace = pod.namespace
+        self._disks = _disks(pod)
+        self._exclusive = exclusive
+        self._users = {row: self._users_on(row) for row in cluster.rows().tolist()} if exclusive else {}
+        self._total = sum(self._users.values(), Counter())
+
+    def passes(self, rows: Rows) -> BoolColumn:
+        """True where the pod's disks are free, and nobody uses its exclusive claims anywhere."""
+        return ~self._taken(rows) & ~np.fromiter(map(self._claimed, rows.tolist()), np.bool_, len(rows))
+
+    def explain(self, rows: Rows) -> list[Rejection]:
+        """Disks are looked at first."""
+        return _by_reason(rows, self._taken(rows))
+
+    def _taken(self, rows: Rows) -> BoolColumn:
+        return np.isin(rows, list(self._cluster.volumes.taken(self._disks)))
+
+    def _claimed(self, row: int) -> bool:
+        if not self._exclusive:
+            return False
+        before, now = self._users[row], self._users_on(row)
+        return any(self._total[claim] - before[claim] + now[claim] > 0 for claim in self._exclusive)
+
+    def _users_on(self, row: int) -> Counter[str]:
+        pods = (pod for pod in self._cluster.volumes.pods(row) if pod.namespace == self._namespace)
+        return Counter(claim for pod in pods for claim in podclaims.named_claims(pod) if claim in self._exclusive)
+
+
+class VolumeRestrictions(PreFilterPlugin, JudgesApart):
     """Rejects nodes where a disk is taken, and all of them while the pod's exclusive claim is in use."""
 
     name = NAME
@@ -64,30 +99,33 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         """See what is taken; skip pods without such disks whose claims are free. A claim that does not exist rejects the pod."""
         if not pod.volumes:
             return _NOTHING_TO_CHECK
-        in_use = False
+        in_use: set[str] = set()
         for name in podclaims.named_claims(pod):
             claim = cluster.objects.storage.claims.get(name, pod.namespace)
             if claim is None:
                 return PreFilterResult(unresolvable(podclaims.not_found(name)))
-            exclusive = READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
-            in_use |= exclusive and cluster.volumes.claimed(pod.namespace, name) > 0
+            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) and cluster.volumes.claimed(pod.namespace, name) > 0:
+                in_use.add(name)
         disks = _disks(pod)
         if not disks and not in_use:
             return _NOTHING_TO_CHECK
-        state.write(NAME, _InUse(cluster.volumes.taken(disks), in_use))
+        state.write(NAME, _InUse(cluster.volumes.taken(disks), frozenset(in_use)))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where the pod's disks are free, provided that its claims are."""
         found = state.read(NAME, _InUse)
-        if found.claim:
+        if found.claims:
             return np.zeros(len(rows), np.bool_)
         return ~np.isin(rows, list(found.disks)) if found.disks else np.ones(len(rows), np.bool_)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Disks are looked at first."""
-        disk = np.isin(rows, list(state.read(NAME, _InUse).disks))
-        return [Rejection(status, which) for status, which in ((_DISK, rows[disk]), (_ONE_POD, rows[~disk])) if len(which)]
+        return _by_reason(rows, np.isin(rows, list(state.read(NAME, _InUse).disks)))
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+        """The same with one row changed at a time."""
+        return _RowwiseUse(pod, state.read(NAME, _InUse).claims, cluster)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """What is taken; None, a value like any other, for pods that Filter skips."""
@@ -100,6 +138,10 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             interest(EventResource.NODE, Action.ADD),
             interest(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _claim_appears),
         )
+
+
+def _by_reason(rows: Rows, taken: BoolColumn) -> list[Rejection]:
+    return [Rejection(status, which) for status, which in ((_DISK, rows[taken]), (_ONE_POD, rows[~taken])) if len(which)]
 
 
 def _disks(pod: PodInfo) -> list[Disk]:

@@ -16,6 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim, StorageClass
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects, claim_class
+from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.status import SKIP, unresolvable
@@ -54,7 +55,7 @@ class _Refused(Exception):
     """A claim from which no volume follows; the message is for people."""
 
 
-class VolumeZone(ConstantReasonFilter, PreFilterPlugin):
+class VolumeZone(ConstantReasonFilter, JudgesApart, PreFilterPlugin):
     """Rejects nodes outside the zones of the pod's bound volumes; nodes without any such label pass."""
 
     name = NAME
@@ -83,6 +84,10 @@ class VolumeZone(ConstantReasonFilter, PreFilterPlugin):
         for key in TOPOLOGY_LABELS:
             anywhere &= cluster.label(key).where(rows, _is_missing)
         return inside | anywhere
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+        """No pod on any node has a say."""
+        return FilterAsJudge(self, state, pod, cluster)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """The labels, and the nodes as they are."""

@@ -1,21 +1,21 @@
 """Who would have to leave a node so that the pod fits there: tried on the columns, and undone.
 
-On every node all evictable pods are taken away; where the pod then fits, they come back one by one, as long as it still does. Nodes that do
-not influence each other (see `Handle.check_rows`) are tried in step, one look at the columns for all of them. Others are tried one after
-another, once the hopeless ones were sorted out together. The outcomes are the same.
+On every node all evictable pods are taken away; where the pod then fits, they come back one by one, as long as it still does. Nodes are
+tried in step, one look at the columns for all of them, as far as that can tell (see `RowTrials`). Others are tried one after another, once
+the hopeless ones were sorted out together. The outcomes are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.supposition import Supposition
 from placewright.framework.errors import CycleError
-from placewright.framework.interface import Handle
+from placewright.framework.interface import Handle, RowTrials
 from placewright.framework.status import Status, error
 from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.eligibility import may_evict
@@ -55,74 +55,57 @@ class DryRun:
 
     def _alone(self, trial: Trial) -> Outcome:
         try:
-            with ExitStack() as taken_away:
-                taken_away.enter_context(self._cluster.hypothetically(remove=trial.evictable, row=trial.row))
+            with self._cluster.supposing() as supposition:
+                supposition.remove([(trial.row, pod) for pod in trial.evictable])
                 status = self._handle.check_row(self._pod, trial.row)
-                return self._reprieve(trial, taken_away) if status.ok else status
+                return self._reprieve(trial, supposition) if status.ok else status
         except CycleError as problem:
             return error(str(problem))
 
-    def _reprieve(self, trial: Trial, back: ExitStack) -> Outcome:
+    def _reprieve(self, trial: Trial, supposition: Supposition) -> Outcome:
         trial.rank(self._budgets)
-        for turn in range(len(trial.evictable)):
-            with ExitStack() as attempt:
-                self._return(trial, turn, attempt)
-                if self._handle.check_row(self._pod, trial.row).ok:
-                    back.push(attempt.pop_all())
-                else:
-                    trial.condemn(turn)
+        turn = 0
+        while pod := trial.to_reprieve(turn):
+            supposition.add([(trial.row, pod)])
+            if not self._handle.check_row(self._pod, trial.row).ok:
+                supposition.remove([(trial.row, pod)])
+                trial.condemn(turn)
+            turn += 1
         return trial.outcome()
-
-    def _return(self, trial: Trial, turn: int, attempt: ExitStack) -> bool:
-        """Put the pod whose turn it is back on its node for as long as `attempt` lasts; False when there is none."""
-        pod = trial.to_reprieve(turn)
-        if pod is None:
-            return False
-        attempt.enter_context(self._cluster.hypothetically(add=(pod,), row=trial.row))
-        return True
 
     # --- many nodes in step --------------------------------------------------------------------------------------------------
 
     def _in_step(self, trials: list[Trial]) -> dict[int, Outcome]:
         """Outcome by row, for those nodes about which it can be told together; where a plugin breaks, for none."""
-        known: dict[int, Outcome] = {}
         try:
-            with ExitStack() as changes:
-                for trial in trials:
-                    changes.enter_context(self._cluster.hypothetically(remove=trial.evictable, row=trial.row))
-                hopeless, complete = self._rejected(trials)
-                known.update(hopeless)
-                hopeful = [trial for trial in trials if complete and trial.row not in known]
-                self._reprieve_in_step(hopeful, changes)
-            return {**known, **{trial.row: trial.outcome() for trial in hopeful}}
-        except (CycleError, _NotTogether):
-            return known
+            together = self._handle.trials(self._pod)
+            with self._cluster.supposing() as supposition:
+                supposition.remove([(trial.row, pod) for trial in trials for pod in trial.evictable])
+                hopeless, unsettled = _check(together, trials)
+                hopeful = [trial for trial in trials if trial.row not in hopeless and trial.row not in unsettled]
+                settled = self._reprieve_in_step(hopeful, together, supposition)
+        except CycleError:
+            return {}
+        return {**hopeless, **{trial.row: trial.outcome() for trial in settled}}
 
-    def _reprieve_in_step(self, trials: list[Trial], back: ExitStack) -> None:
+    def _reprieve_in_step(self, trials: list[Trial], together: RowTrials, supposition: Supposition) -> list[Trial]:
+        """Let evictable pods come back, turn by turn, where the pod still fits beside them; the trials that this settled."""
         for trial in trials:
             trial.rank(self._budgets)
         for turn in range(max((len(trial.evictable) for trial in trials), default=0)):
-            with ExitStack() as attempts:
-                running = {}
-                for trial in trials:
-                    attempt = attempts.enter_context(ExitStack())
-                    if self._return(trial, turn, attempt):
-                        running[trial.row] = (trial, attempt)
-                rejected, complete = self._rejected([trial for trial, _ in running.values()])
-                if not complete:
-                    raise _NotTogether
-                for row in rejected:
-                    trial, attempt = running[row]
+            returning = [(trial, pod) for trial in trials if (pod := trial.to_reprieve(turn)) is not None]
+            supposition.add([(trial.row, pod) for trial, pod in returning])
+            rejected, unsettled = _check(together, [trial for trial, _ in returning])
+            for trial, _ in returning:
+                if trial.row in rejected:
                     trial.condemn(turn)
-                    attempt.close()
-                back.push(attempts.pop_all())
-
-    def _rejected(self, trials: list[Trial]) -> tuple[dict[int, Status], bool]:
-        """Why the pod does not fit, by row, where it does not; and whether it fits on all other rows."""
-        rows = np.fromiter((trial.row for trial in trials), np.intp, len(trials))
-        rejections, complete = self._handle.check_rows(self._pod, rows)
-        return {row: status for status, rejected in rejections for row in rejected.tolist()}, complete
+            supposition.remove([(trial.row, pod) for trial, pod in returning if trial.row in rejected])
+            if unsettled:
+                trials = [trial for trial in trials if trial.row not in unsettled]
+        return trials
 
 
-class _NotTogether(Exception):
-    """With some pods away, a filter that reads the whole cluster has something to say after all."""
+def _check(together: RowTrials, trials: Sequence[Trial]) -> tuple[dict[int, Status], set[int]]:
+    """Why the pod does not fit, by row; and the rows of which that cannot be told. It fits on all others."""
+    rejections, unsettled = together.check(np.fromiter((trial.row for trial in trials), np.intp, len(trials)))
+    return {row: status for status, rejected in rejections for row in rejected.tolist()}, set(unsettled.tolist())

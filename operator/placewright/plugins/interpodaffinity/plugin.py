@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
+from placewright.framework.apart import JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
     CycleState,
-    FilterPlugin,
     Handle,
     IntColumn,
     PreFilterPlugin,
@@ -34,14 +34,17 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.interpodaffinity import hints
+from placewright.plugins.interpodaffinity.apart import RowwiseDistance, nearness
 from placewright.plugins.interpodaffinity.args import InterPodAffinityArgs
 from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
 from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_leniently
 from placewright.plugins.memory import Memory, NodeMemory
+from placewright.plugins.rowtopology import RuleJudge
 from placewright.plugins.topology import (
     MISSING,
     Codes,
     DomainRule,
+    Rule,
     counts_by_domain,
     domains,
     fingerprint,
@@ -76,7 +79,7 @@ class _Pulls:
     fields: dict[str, tuple[Codes, IntColumn]]
 
 
-class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin):
     """Attracts and repels pods by the labels of other pods."""
 
     name = NAME
@@ -122,6 +125,18 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """The pod's affinity is looked at first, then its anti-affinity, then that of existing pods."""
         return first_broken(state.read(NAME, _Rules).rules, rows)
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
+        """The same rules with one row changed at a time. Bans that nobody stands for now may come with pods nominated to a row."""
+        own = self._matcher.own(pod, cluster)
+
+        def distances(bans: Iterable[Ban], verdict: Status) -> list[Rule]:
+            return [RowwiseDistance(cluster, pods, domains(self._memory, cluster, key), verdict) for key, pods in bans]
+
+        places = [domains(self._memory, cluster, key) for key in own.keys]
+        near = nearness(cluster, own.wanted, places, own.wants_itself, _UNMATCHED)
+        facing = self._matcher.facing(pod, cluster).bans
+        return RuleJudge([*near, *distances(own.bans, _UNWANTED), *distances(facing, _BANNED)])
 
     def _wanted(self, own: OwnTerms, cluster: Cluster) -> list[tuple[str, DomainRule]]:
         """A rule for each required affinity term.

@@ -11,11 +11,11 @@ import numpy as np
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.apart import Judge, JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, interest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
-    FilterPlugin,
     Handle,
     PreFilterPlugin,
     PreFilterResult,
@@ -26,6 +26,7 @@ from placewright.framework.interface import (
 from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from placewright.plugins.csimigration import is_migratable
 from placewright.plugins.nodevolumelimits import hints
+from placewright.plugins.nodevolumelimits.apart import CountingJudge
 from placewright.plugins.nodevolumelimits.attachable import (
     Attachable,
     ClaimNotFoundError,
@@ -49,7 +50,7 @@ class _Wanted:
     problem: Status | None = None
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(PreFilterPlugin, JudgesApart):
     """Rejects nodes where the pod's volumes would exceed a limit that the node's CSINode states.
 
     Which volumes count: those of the node's pods, each once, and those that VolumeAttachments show besides. A volume of the pod that a pod
@@ -88,6 +89,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """One reason for all nodes: a claim that is missing, or too many volumes."""
         return [Rejection(state.read(NAME, _Wanted).problem or _FULL, rows)]
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+        """A row's volumes are those of its own pods, counted anew whenever they are asked for."""
+        return CountingJudge(self, state, pod, cluster, self._counted(cluster))
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """What the pod wants, and the volumes on the nodes as they were counted last."""

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
+from placewright.framework.apart import JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
     CycleState,
-    FilterPlugin,
     Handle,
     IntColumn,
     PreFilterPlugin,
@@ -37,10 +37,12 @@ from placewright.framework.interface import (
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.memory import Memory
 from placewright.plugins.podtopologyspread import hints
+from placewright.plugins.podtopologyspread.apart import RowwiseSkew
 from placewright.plugins.podtopologyspread.args import HARD, HOSTNAME, SOFT, PodTopologySpreadArgs
 from placewright.plugins.podtopologyspread.constraints import Constraint, compile_default, compile_own
 from placewright.plugins.podtopologyspread.defaults import DefaultSelectors
 from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
+from placewright.plugins.rowtopology import RuleJudge
 from placewright.plugins.topology import MISSING, Codes, DomainRule, counts_by_row, fingerprint, first_broken, obey
 
 NAME: Final = "PodTopologySpread"
@@ -58,10 +60,11 @@ _MAX_COMPILED: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What hard constraints allow, by domain."""
+    """Hard constraints, where their domains lie, and what they allow, by domain."""
 
+    constraints: tuple[Constraint, ...]
+    fields: tuple[Field, ...]
     rules: tuple[DomainRule, ...]
-    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class _Preferences:
     scored: BoolColumn | None
 
 
-class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin):
     """Keeps pods spread over zones, hosts or any other label."""
 
     name = NAME
@@ -125,7 +128,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             return _NO_CONSTRAINTS
         layout = self._layouts.of(constraints, True, pod, placement_wishes(pod), cluster)
         rules = tuple([_rule(c, field, cluster) for c, field in zip(constraints, layout.fields, strict=True)])
-        state.write(NAME, _Limits(rules, tuple([c.key for c in constraints])))
+        state.write(NAME, _Limits(constraints, layout.fields, rules))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
@@ -141,7 +144,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if f"{NAME}/preferences" in state.data:
             return None
         limits = state.read(NAME, _Limits)
-        return fingerprint(limits.rules, limits.keys, cluster)
+        return fingerprint(limits.rules, [constraint.key for constraint in limits.constraints], cluster)
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
+        """The constraints with one row changed at a time."""
+        limits = state.read(NAME, _Limits)
+        pairs = zip(limits.constraints, limits.fields, strict=True)
+        return RuleJudge([RowwiseSkew(c, field, cluster, _SKEWED, _MISSING_LABEL) for c, field in pairs])
 
     # --- soft constraints ----------------------------------------------------------------------------------------------------
 

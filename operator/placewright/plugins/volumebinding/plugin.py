@@ -15,11 +15,11 @@ from placewright.api.errors import VolumeError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import EventInterest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
-    FilterPlugin,
     Handle,
     IntColumn,
     PreBindPlugin,
@@ -46,7 +46,7 @@ _RESERVED: Final = f"{NAME}/reserved"
 TIMED_OUT: Final = "context deadline exceeded"
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
     """Keeps pods to nodes that reach their volumes."""
 
     name = NAME
@@ -86,6 +86,10 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         waiting = tuple((demand.claim.metadata.namespace, demand.claim.metadata.name) for demand in claims.to_bind)
         tables = (storage.claims, storage.volumes, storage.classes, storage.csi_nodes, storage.csi_drivers, storage.capacities)
         return (names, waiting, *(table.version for table in tables), cluster.node_journal.position)
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+        """No pod on any node has a say."""
+        return FilterAsJudge(self, state, pod, cluster)
 
     def _find(self, state: CycleState, cluster: Cluster) -> Findings:
         fingerprint = self.fingerprint(state, cluster)

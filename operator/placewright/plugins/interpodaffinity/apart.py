@@ -1,0 +1,81 @@
+"""Required terms with one row changed: which domains are wanted and which are barred then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.groups import PodSelection
+from placewright.framework.interface import BoolColumn, Rows
+from placewright.framework.status import Status
+from placewright.plugins.rowtopology import RowwiseCounts
+from placewright.plugins.topology import MISSING, Codes, Domains
+
+
+class _Occupancy:
+    """Pods of a selection near each row; rows without the label are near nobody."""
+
+    def __init__(self, cluster: Cluster, pods: PodSelection | None, place: Domains) -> None:
+        self.codes: Codes = place.codes
+        self._counts = RowwiseCounts(cluster, pods, place.codes, place.distinct)
+        self._total = int(self._counts.before.sum() - self._counts.before[MISSING])
+
+    def labelled(self, rows: Rows) -> BoolColumn:
+        """True where a row has the label."""
+        has_label: BoolColumn = self.codes[rows] != MISSING
+        return has_label
+
+    def occupied(self, rows: Rows) -> BoolColumn:
+        """True where such a pod is in the row's domain."""
+        return self.labelled(rows) & (self._counts.around(rows) > 0)
+
+    def anywhere(self, rows: Rows) -> BoolColumn:
+        """True where such a pod is in any domain."""
+        total: NDArray[np.int64] = self._total + np.where(self.labelled(rows), self._counts.change(rows), 0)
+        return total > 0
+
+
+class RowwiseNearness:
+    """Implements `topology.Rule` for one required affinity term."""
+
+    def __init__(self, wanted: _Occupancy, all_wanted: Sequence[_Occupancy], wants_itself: bool, verdict: Status) -> None:
+        """`all_wanted` are those of all terms: only where none is met anywhere may a pod that wants its like be the first."""
+        self.codes = wanted.codes
+        self.denied = self.missing = verdict
+        self._wanted = wanted
+        self._all_wanted = all_wanted
+        self._wants_itself = wants_itself
+
+    def allows(self, rows: Rows) -> BoolColumn:
+        """True where a wanted pod is near, or may be done without."""
+        near = self._wanted.occupied(rows)
+        if not self._wants_itself:
+            return near
+        first = self._wanted.labelled(rows)
+        for other in self._all_wanted:
+            first &= ~other.anywhere(rows)
+        return near | first
+
+
+class RowwiseDistance:
+    """Implements `topology.Rule` for pods that keep the incoming one out of their domain."""
+
+    def __init__(self, cluster: Cluster, pods: PodSelection, place: Domains, verdict: Status) -> None:
+        self._unwanted = _Occupancy(cluster, pods, place)
+        self.codes = place.codes
+        self.denied = self.missing = verdict
+
+    def allows(self, rows: Rows) -> BoolColumn:
+        """True where no such pod is near."""
+        return ~self._unwanted.occupied(rows)
+
+
+def nearness(
+    cluster: Cluster, pods: PodSelection | None, places: Sequence[Domains], wants_itself: bool, verdict: Status
+) -> list[RowwiseNearness]:
+    """A rule for each required affinity term, given where the domains of each lie."""
+    wanted = [_Occupancy(cluster, pods, place) for place in places]
+    return [RowwiseNearness(each, wanted, wants_itself, verdict) for each in wanted]

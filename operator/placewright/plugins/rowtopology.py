@@ -1,0 +1,60 @@
+"""Domains as they would be if one row alone were different: how rules about domains are judged in preemption's trials.
+
+Each row is asked with its own pods as they are now, and with those of all other rows as they were when the counts were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.groups import PodSelection
+from placewright.framework.apart import Judge
+from placewright.framework.interface import BoolColumn, Rejection, Rows
+from placewright.plugins.topology import Codes, Rule, counts_by_row, first_broken, obey
+
+
+class RowwiseCounts:
+    """Pods of a selection by domain.
+
+    Attributes:
+        before: by code, when this was made; shape (distinct,) int64.
+    """
+
+    def __init__(self, cluster: Cluster, selection: PodSelection | None, codes: Codes, distinct: int) -> None:
+        """`codes` by row, each below `distinct`, shape (size,); no selection: there are no such pods."""
+        self._cluster = cluster
+        self._selection = selection
+        self._codes = codes
+        self._rows_before = self._by_row().copy()
+        self.before: NDArray[np.int64] = np.bincount(codes, weights=self._rows_before, minlength=distinct).astype(np.int64)
+
+    def _by_row(self) -> NDArray[np.int32]:
+        size = self._cluster.size
+        return np.zeros(size, np.int32) if self._selection is None else counts_by_row(self._cluster, self._selection)
+
+    def change(self, rows: Rows) -> NDArray[np.int64]:
+        """How many pods more are on each row now; shape (len(rows),)."""
+        return self._by_row()[rows].astype(np.int64) - self._rows_before[rows]
+
+    def around(self, rows: Rows) -> NDArray[np.int64]:
+        """Pods in the domain of each row, the row's change included; shape (len(rows),)."""
+        return self.before[self._codes[rows]] + self.change(rows)
+
+
+class RuleJudge(Judge):
+    """Asks rules, in order."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = rules
+
+    def passes(self, rows: Rows) -> BoolColumn:
+        """True where all rules allow the pod."""
+        return obey(self._rules, rows)
+
+    def explain(self, rows: Rows) -> list[Rejection]:
+        """By the first rule that says no."""
+        return first_broken(self._rules, rows)

@@ -1,0 +1,108 @@
+"""Many rows changed at once, and each judged as if it alone were: what a judge says, and what the plugin says of that one change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import test_inter_pod_affinity as affinity
+import test_pod_topology_spread as spread
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pairwise import build, verdicts
+from pairwise_worlds import Body, Dice, World, happen, info, populate
+from storage_worlds import StorageDice, StorageWorld
+from storage_worlds import happen as happen_to_storage
+from storage_worlds import populate as populate_storage
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.apart import Judge
+from placewright.framework.interface import CycleState
+from placewright.framework.status import Code
+from placewright.plugins.interpodaffinity import InterPodAffinity
+from placewright.plugins.nodevolumelimits import NodeVolumeLimits
+from placewright.plugins.podtopologyspread import PodTopologySpread
+from placewright.plugins.volumebinding import VolumeBinding
+from placewright.plugins.volumerestrictions import VolumeRestrictions
+from placewright.plugins.volumezone import VolumeZone
+
+Said = tuple[str, str]
+SEEDS = st.integers(0, 2**32)
+
+
+def apart(judge: Judge, cluster: Cluster) -> dict[str, Said]:
+    """Why the judge rejects nodes, by name."""
+    rows = cluster.rows()
+    rejected = rows[~judge.passes(rows)]
+    explained = judge.explain(rejected) if len(rejected) else []
+    found = {str(cluster.names[row]): (status.code.value, status.message) for status, group in explained for row in group}
+    assert set(found) == {cluster.names[row] for row in rejected}
+    return found
+
+
+def alone(plugin: Any, cluster: Cluster, pod: PodInfo, gone: dict[int, list[PodInfo]]) -> dict[str, Said]:
+    """The same from the plugin itself, one row changed at a time."""
+    found: dict[str, Said] = {}
+    for row in cluster.rows().tolist():
+        with cluster.hypothetically(remove=gone[row], row=row):
+            name = str(cluster.names[row])
+            status = verdicts(plugin, cluster, pod).get(name)
+            if status is not None:
+                found[name] = (status.code.value, status.message)
+    return found
+
+
+def compare(plugin: Any, cluster: Cluster, pod: PodInfo, dice: Dice) -> None:
+    """Pods leave many rows, and then one of them comes back on each."""
+    state = CycleState()
+    status = plugin.pre_filter(state, pod, cluster).status
+    rows = cluster.rows().tolist()
+    gone = {row: [each for each in cluster.pods_on(cluster.names[row]) if dice.maybe(0.7)] for row in rows}
+    kept = {row: pods[1:] for row, pods in gone.items()}
+    if status.rejected or status.code is Code.ERROR:
+        return  # nothing is tried in step then
+    expected = [alone(plugin, cluster, pod, gone), alone(plugin, cluster, pod, kept)]
+    if status.code is Code.SKIP:
+        assert expected == [{}, {}], "a plugin that skips a pod has nothing to say either when pods leave"
+        return
+    judge = plugin.judge(state, pod, cluster)
+    with ExitStack() as stack:
+        for row in rows:
+            stack.enter_context(cluster.hypothetically(remove=gone[row], row=row))
+        assert apart(judge, cluster) == expected[0]
+        for row in rows:
+            stack.enter_context(cluster.hypothetically(add=gone[row][:1], row=row))
+        assert apart(judge, cluster) == expected[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "running", "newcomer"),
+    [(InterPodAffinity, affinity.any_spec, affinity.newcomer), (PodTopologySpread, lambda _: {}, spread.newcomer)],
+    ids=["affinity", "spread"],
+)
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_pairwise_plugins_judge_a_row_as_if_it_alone_had_changed(
+    kind: type[Any], running: Callable[[Dice], Body], newcomer: Callable[[Dice], Body], seed: int
+) -> None:
+    dice, world = Dice(seed), World()
+    plugin = build(kind, world.cluster, spread.arguments(dice) if kind is PodTopologySpread else None)
+    populate(world, dice, running)
+    for _ in range(4):
+        compare(plugin, world.cluster, info(newcomer(dice)), dice)
+        happen(world, dice, running)
+
+
+@pytest.mark.parametrize("kind", [NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone])
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_volume_plugins_judge_a_row_as_if_it_alone_had_changed(kind: type[Any], seed: int) -> None:
+    dice, world = StorageDice(seed), StorageWorld()
+    plugin = build(kind, world.cluster)
+    populate_storage(world, dice)
+    for _ in range(8):
+        happen_to_storage(world, dice)
+        compare(plugin, world.cluster, info(dice.pod_with_volumes("0")), dice)
