@@ -97,3 +97,20 @@ def test_an_object_that_is_no_node_helps_nobody(plugin: str) -> None:
     events = kind(kind.Args(), Scene().handle()).events() or ()
     [about_nodes] = [each.hint for each in events if each.event.resource is EventResource.NODE]
     assert about_nodes(pod("me"), None, object()) is Hint.SKIP
+
+
+def test_what_one_pod_kept_away_from_is_not_taken_for_what_another_did() -> None:
+    """What a leaving pod's terms mean is kept between hints, by the terms and their namespace."""
+
+    def wary(name: str, app: str) -> PodInfo:
+        term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+        return pod(name, node="n", spec={"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
+
+    web, db = pod("web", labels={"app": "web"}), pod("db", labels={"app": "db"})
+    room = WaitingRoom()
+    for rejected in (web, db):
+        room.reject(rejected, "InterPodAffinity")
+    room.move(POD_DELETED, wary("of-web", "web"))
+    assert (room.tried_again(web), room.tried_again(db)) == (True, False)
+    room.move(POD_DELETED, wary("of-db", "db"))
+    assert room.tried_again(db)
