@@ -66,10 +66,6 @@ CASES = [
     ({"weights": {"Tetris": 100001}}, "spec.weights.Tetris: found 100001; allowed 0 to 100000 (0: off)"),
     ({"weights": {"NodeName": 1}}, "spec.weights.NodeName: found 'NodeName'; allowed a plugin that scores"),
     ({"weights": {"Tetris": 4}}, "spec.weights.Tetris: found 4; allowed 0: the plugin does not run at score in this profile"),
-    (
-        {"extenders": [{"urlPrefix": "http://x", "filterVerb": "filter"}]},
-        "spec.extenders: found 1 of them; allowed none: this version calls no extenders",
-    ),
     ({"percentageOfNodesToScore": -1}, "spec.percentageOfNodesToScore: found -1; allowed 0 to 100 (0: all nodes)"),
     ({"backoff": {"initialSeconds": 0}}, "spec.backoff.initialSeconds: found 0.0; allowed 0.001 to 86400"),
     (

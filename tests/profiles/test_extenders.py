@@ -9,13 +9,11 @@ import jsonschema
 import pytest
 
 from placewright.api.extenders import ExtenderSettings, ExtenderTLS, ManagedResource
-from placewright.plugins.catalog import in_tree
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs
 from placewright.profiles.config import read_profiles
 from placewright.profiles.durations import seconds
 from placewright.profiles.extenders import check_extenders, leave_to_extenders, resolve_extenders
 from placewright.profiles.problem import ProfileError
-from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
 from profiles.makers import profile
 
@@ -221,8 +219,3 @@ def test_the_schema_takes_what_the_reader_takes_and_says_no_to_what_it_can_see()
     ]
     for wrong in refused:
         assert not accepted(extender(**wrong)), wrong
-
-
-def test_extenders_are_refused_as_long_as_nobody_calls_them() -> None:
-    with pytest.raises(ProfileError, match="this version calls no extenders"):
-        resolve(profile({"extenders": [extender()]}), in_tree())

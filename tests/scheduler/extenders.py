@@ -68,6 +68,9 @@ class ScriptedExtender:
     async def bind(self, pod: PodInfo, node: NodeName) -> None:
         await self._answer("bind", pod, (node,))
 
+    def open(self) -> None:
+        """Nothing to open."""
+
     async def close(self) -> None:
         """Nothing to close."""
 

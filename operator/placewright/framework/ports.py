@@ -86,5 +86,8 @@ class Extender(Protocol):
     async def bind(self, pod: PodInfo, node: NodeName) -> None:
         """Bind the pod in the scheduler's stead; on return it is bound."""
 
+    def open(self) -> None:
+        """Get ready to be called: its profile takes effect."""
+
     async def close(self) -> None:
         """End its connections; calls under way fail."""

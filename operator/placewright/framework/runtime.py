@@ -56,6 +56,7 @@ class ProfileRuntime:
     Attributes:
         profile: what this was built from; immutable.
         pre_filter, filter, pre_score, score, ...: the plugins of each extension point, in run order.
+        extenders: all of the profile's, in the order in which they are asked.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
     """
 
@@ -68,7 +69,7 @@ class ProfileRuntime:
     ) -> None:
         self.profile = profile
         self._handle = handle
-        self._extenders = tuple(extenders)
+        self.extenders = tuple(extenders)
         self._plugins = {name: registry[name](profile.args[name], handle) for name in profile.plugin_names}
         self.pre_enqueue_plugins = self._at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
         self.queue_sort = self._at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
@@ -83,7 +84,7 @@ class ProfileRuntime:
         self.bind = self._at(ExtensionPoint.BIND, BindPlugin)
         self.post_bind = self._at(ExtensionPoint.POST_BIND, PostBindPlugin)
         self.interests = {name: _interests(plugin) for name, plugin in self._plugins.items()}
-        if self._extenders:
+        if self.extenders:
             self.interests[EXTENDER] = None
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
 
@@ -102,7 +103,7 @@ class ProfileRuntime:
 
     def extenders_for(self, pod: PodInfo) -> tuple[Extender, ...]:
         """The extenders that want to be asked about this pod, in the order in which they are."""
-        return tuple([extender for extender in self._extenders if extender.settings.interested_in(pod)])
+        return tuple([extender for extender in self.extenders if extender.settings.interested_in(pod)])
 
     # --- the points that are not columns -------------------------------------------------------------------------------------
 

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import build_evaluator
+from placewright.framework.handle import ProfileHandle
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
+from placewright.handlers.extenders import Extenders
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.reconciling import UnscheduledPodLister
 from placewright.handlers.rediscovery import Rediscovery, survey
@@ -80,6 +81,7 @@ class Engine:
         self._registry: Registry = in_tree().extended(installed_plugins())
         self._binder = HttpBinder(self.client, lambda: self.leadership.active)
         self._volumes = HttpVolumeWriter(self.client, lambda: self.leadership.active)
+        self._extenders = Extenders(self.client)
         self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped)
         self._deciding: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -139,6 +141,7 @@ class Engine:
             self._tasks = []
             await asyncio.gather(self._events.close(), self._status.close(), self._reflectors.stop())
             await self.leadership.stop()
+        await self._extenders.close()
         await self.client.close()
 
     def _assemble(self, found: Shortfall) -> None:
@@ -177,8 +180,8 @@ class Engine:
     # --- profiles --------------------------------------------------------------------------------------------------------------
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
-        nominator, waiting = self.queue.nominator, self.scheduler.waiting
-        return build_evaluator(profile, self._registry, self.cluster, self._binder, nominator, waiting, self._volumes)
+        handle = ProfileHandle(self.cluster, self._binder, self.queue.nominator, self.scheduler.waiting, self._volumes)
+        return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         active = self._live.by_scheduler_name(scheduler_name)
@@ -189,6 +192,7 @@ class Engine:
         return None if evaluator is None else ProfilePolicy(evaluator.runtime)
 
     def _swapped(self, swap: Swap[Evaluator]) -> None:
+        self._extenders.swapped(swap)
         self.queue.reprioritise(swap.scheduler_name, retry_rejected=_may_accept_more(swap))
 
 
@@ -197,7 +201,7 @@ def _may_accept_more(swap: Swap[Evaluator]) -> bool:
     if swap.before is None or swap.after is None:
         return True
     before, after = swap.before.profile, swap.after.profile
-    return (before.points, before.args) != (after.points, after.args)
+    return (before.points, before.args, before.extenders) != (after.points, after.args, after.extenders)
 
 
 def _how_it_ended(task: asyncio.Task[None]) -> str:

@@ -39,7 +39,6 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> list[Problem]:
         *_check_weights(spec.weights or {}, catalogue),
         *_check_backoff(spec.backoff),
         *check_extenders(spec.extenders),
-        *_refuse_extenders(spec),
     ]
 
 
@@ -75,12 +74,6 @@ def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
     if not (maximum == 0 or initial <= maximum <= MAX_BACKOFF_SECONDS):
         allowed = f"0 (no backoff), or initialSeconds ({initial}) to {MAX_BACKOFF_SECONDS}"
         yield Problem("spec.backoff.maxSeconds", str(maximum), allowed)
-
-
-def _refuse_extenders(spec: ProfileSpec) -> Iterator[Problem]:
-    # Leaving out a filter that somebody relies on would place pods where they must not go.
-    if spec.extenders:
-        yield Problem("spec.extenders", f"{len(spec.extenders)} of them", "none: this version calls no extenders")
 
 
 def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator[Problem]:

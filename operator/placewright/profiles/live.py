@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from placewright.api.bad_input import InputError
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.profiles.defaults import Catalogue
@@ -141,6 +142,8 @@ class LiveProfiles(Generic[R]):
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint="; ".join(str(error).splitlines()))
         try:
             runtime = self._build(resolved)
+        except InputError as error:
+            return replace(entry, reason=Reason.INVALID_PROFILE, complaint=str(error))
         except Exception as error:  # noqa: BLE001 - plugins' constructors are anybody's code, and none may stop the scheduler
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=f"{type(error).__name__}: {error}")
         return replace(entry, good=Active(resolved, runtime))

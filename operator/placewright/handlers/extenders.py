@@ -1,0 +1,65 @@
+"""The extenders of the profiles: made with a profile, opened when it takes effect, closed when what it began has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.interface import Extender
+from placewright.framework.resolved import ResolvedProfile
+from placewright.kube.client import ApiClient
+from placewright.kube.extenders import HttpExtender
+from placewright.kube.fullobjects import FullObjects
+from placewright.profiles.live import Swap
+
+#: How long an attempt may go on after its profile was replaced, in seconds; then its next question fails, and the pod is tried again.
+GRACE_SECONDS: Final = 60.0
+
+
+class Extenders:
+    """Owns the whole objects that extenders are sent, and says when their connections begin and end."""
+
+    def __init__(self, client: ApiClient, grace: float = GRACE_SECONDS) -> None:
+        """`grace`: see `GRACE_SECONDS`."""
+        self._objects = FullObjects(client)
+        self._grace = grace
+        self._open: set[Extender] = set()
+        self._in_effect: set[Extender] = set()
+        self._retiring: set[asyncio.Task[None]] = set()
+
+    def make(self, profile: ResolvedProfile) -> tuple[HttpExtender, ...]:
+        """The profile's extenders, not yet open; raises `InputError` when the files that it names cannot be used."""
+        return tuple([HttpExtender(settings, self._objects) for settings in profile.extenders])
+
+    def swapped(self, swap: Swap[Evaluator]) -> None:
+        """Open those of a profile that took effect; close those of the one before in a while."""
+        before = swap.before.runtime.runtime.extenders if swap.before else ()
+        after = swap.after.runtime.runtime.extenders if swap.after else ()
+        self._in_effect.difference_update(before)
+        self._in_effect.update(after)
+        for extender in set(after) - self._open:
+            extender.open()
+        self._open.update(after)
+        if before:
+            task = asyncio.get_running_loop().create_task(self._retire(before))
+            self._retiring.add(task)
+            task.add_done_callback(self._retiring.discard)
+
+    async def close(self) -> None:
+        """Close all; questions under way fail."""
+        for task in tuple(self._retiring):
+            task.cancel()
+        await asyncio.gather(*self._retiring, return_exceptions=True)
+        await self._close(tuple(self._open))
+        await self._objects.close()
+
+    async def _retire(self, extenders: tuple[Extender, ...]) -> None:
+        await asyncio.sleep(self._grace)
+        await self._close([extender for extender in extenders if extender not in self._in_effect])
+
+    async def _close(self, extenders: Iterable[Extender]) -> None:
+        for extender in extenders:
+            self._open.discard(extender)
+            await extender.close()

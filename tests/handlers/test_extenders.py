@@ -1,0 +1,144 @@
+"""Extenders over HTTP, asked by the running operator: what they say counts, and a dead one costs only its own profile's pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.extender_server import ExtenderServer, silent
+
+from .stage import Stage, new_stage, operator
+
+
+def profile_with(stage: Stage, server: ExtenderServer, **fields: Any) -> Stage:
+    return stage.profile(extenders=[{"urlPrefix": server.url, **fields}])
+
+
+def active_generation(stage: Stage) -> int:
+    return int((stage.show_profile().get("status") or {}).get("activeGeneration", 0))
+
+
+def bind_directly(stage: Stage, pod: str, node: str) -> None:
+    pods = stage.sandbox.resource("", "v1", "pods")
+    stage.sandbox.writes.modify(pods, "default", pod, lambda found: found["spec"].update(nodeName=node))
+
+
+def keep(*nodes: str) -> Any:
+    """Answers filter: only these nodes will do."""
+
+    def answer(question: Any) -> Any:
+        offered = question["NodeNames"] or [item["metadata"]["name"] for item in question["Nodes"]["items"]]
+        if question["NodeNames"] is None:
+            items = [item for item in question["Nodes"]["items"] if item["metadata"]["name"] in nodes]
+            kept = {"Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
+        else:
+            kept = {"Nodes": None, "NodeNames": [name for name in offered if name in nodes]}
+        return {**kept, "FailedNodes": {name: "not this one" for name in offered if name not in nodes}, "Error": ""}
+
+    return answer
+
+
+async def test_pods_go_where_the_extender_lets_them() -> None:
+    async with ExtenderServer() as server, new_stage() as stage:
+        server.on("filter", keep("node-2"))
+        profile_with(stage.nodes(4), server, filterVerb="filter")
+        async with operator(stage):
+            names = stage.pods(5)
+            await stage.until(lambda: stage.placed(*names))
+        assert {stage.node_of(name) for name in names} == {"node-2"}
+
+
+async def test_it_sees_pods_and_nodes_whole_as_the_api_server_has_them() -> None:
+    async with ExtenderServer() as server, new_stage() as stage:
+        server.on("filter", keep("node-0"))
+        profile_with(stage.node("node-0"), server, filterVerb="filter")
+        async with operator(stage):
+            stage.pod("web")
+            stored = stage.show("web")
+            await stage.until(lambda: stage.placed("web"))
+        question = server.of("filter")[0].body
+        assert question["Pod"]["metadata"]["uid"] == stored["metadata"]["uid"]
+        assert question["Pod"]["spec"] == stored["spec"]
+        assert [node["metadata"]["name"] for node in question["Nodes"]["items"]] == ["node-0"]
+        assert question["Nodes"]["items"][0]["status"]["allocatable"]["cpu"] == "4"
+
+
+async def test_while_one_profiles_extender_is_silent_pods_of_others_are_placed() -> None:
+    async with ExtenderServer() as server, new_stage() as stage:
+        server.on("filter", silent(server))
+        profile_with(stage.nodes(2), server, filterVerb="filter", nodeCacheCapable=True, httpTimeout="60s")
+        stage.profile("other", schedulerName="other")
+        async with operator(stage):
+            stage.pod("waits")
+            await server.until_asked("filter")
+            names = stage.pods(20, scheduler="other")
+            await stage.until(lambda: stage.placed(*names))
+            assert not stage.placed("waits")
+            server.on("filter", keep("node-1"))
+            server.open.set()
+            await stage.until(lambda: stage.placed("waits"))
+
+
+async def test_a_dead_extender_is_said_and_the_pod_is_placed_once_the_profile_does_without_it() -> None:
+    async with ExtenderServer() as server, new_stage() as stage:
+        profile_with(stage.nodes(2), server, filterVerb="filter", nodeCacheCapable=True)
+        await server.die()
+        async with operator(stage):
+            stage.pod("web")
+            await stage.until(lambda: any(server.url in note for reason, note in stage.events("web") if reason == "FailedScheduling"))
+            stage.edit_profile(extenders=[])
+            await stage.until(lambda: stage.placed("web"))
+
+
+async def test_an_edit_of_the_profile_sends_the_next_pod_to_the_new_extender() -> None:
+    async with ExtenderServer() as old, ExtenderServer() as new, new_stage() as stage:
+        old.on("filter", keep("node-0"))
+        new.on("filter", keep("node-1"))
+        profile_with(stage.nodes(2), old, filterVerb="filter", nodeCacheCapable=True)
+        async with operator(stage):
+            stage.pod("first")
+            await stage.until(lambda: stage.placed("first"))
+            generation = stage.edit_profile(extenders=[{"urlPrefix": new.url, "filterVerb": "filter", "nodeCacheCapable": True}])
+            await stage.until(lambda: active_generation(stage) == generation)
+            stage.pod("second")
+            await stage.until(lambda: stage.placed("second"))
+        assert (stage.node_of("first"), stage.node_of("second")) == ("node-0", "node-1")
+
+
+async def test_an_extender_may_bind_the_pod_itself() -> None:
+    async with ExtenderServer() as server, new_stage() as stage:
+
+        def bind(question: Any) -> Any:
+            bind_directly(stage, question["PodName"], question["Node"])
+            return {"Error": ""}
+
+        server.on("bind", bind)
+        profile_with(stage.nodes(2), server, bindVerb="bind")
+        async with operator(stage):
+            stage.pod("web")
+            await stage.until(lambda: ("Scheduled", f"Successfully assigned default/web to {stage.node_of('web')}") in stage.events("web"))
+        (asked,) = server.of("bind")
+        assert asked.body == {
+            "PodName": "web", "PodNamespace": "default", "PodUID": stage.show("web")["metadata"]["uid"], "Node": stage.node_of("web"),
+        }  # fmt: skip
+
+
+async def test_an_extender_whose_ca_cannot_be_read_leaves_the_last_good_generation_in_effect() -> None:
+    async with new_stage() as stage:
+        stage.nodes(1).profile()
+        async with operator(stage):
+            await stage.until(lambda: active_generation(stage) == 1)
+            stage.edit_profile(
+                extenders=[
+                    {
+                        "urlPrefix": "https://extender.example",
+                        "filterVerb": "filter",
+                        "enableHTTPS": True,
+                        "tlsConfig": {"caFile": "/no/such/file"},
+                    }
+                ]
+            )
+            await stage.until(lambda: stage.profile_condition("Ready").get("status") == "False")
+            stage.pod("web")
+            await stage.until(lambda: stage.placed("web"))
+        assert active_generation(stage) == 1
+        assert "spec.extenders[0].tlsConfig.caFile: found" in stage.profile_condition("Ready")["message"]
