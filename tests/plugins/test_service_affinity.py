@@ -13,12 +13,14 @@ from pairwise import build, load, verdicts
 from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, populate
 
 from framework.makers import Scene
-from placewright.api.objects import Node, Service
+from placewright.api.objects import Node, ObjectMeta, Service
 from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
 from placewright.framework.status import Code
 from placewright.plugins.serviceaffinity import ServiceAffinity
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
+from placewright.queue.queued import Place
+from scheduler import makers as scheduling
 
 REASON = "node(s) didn't match service affinity"
 
@@ -236,6 +238,39 @@ def test_what_could_move_the_labels_of_its_service_wakes_a_pod_and_nothing_else(
     happened = ClusterEvent(resource, action)
     interests = build(ServiceAffinity, load([]), HALLS).events()
     assert any(i.hint(WAITING, old, new) is Hint.QUEUE for i in interests if happened.concerns(i.event)) is woken
+
+
+def a_rejected_pod() -> scheduling.World:
+    """The only room is in the south, and the pod's Service has its first pod in the north."""
+    spec = {"multiPoint": {"enabled": [{"name": "ServiceAffinity"}]}}
+    world = scheduling.World(plugins=spec, pluginConfig=[{"name": "ServiceAffinity", "args": HALLS}])
+    world.nodes(
+        scheduling.node("full").labels(hall="north").offers(pods="1"), scheduling.node("south").labels(hall="south")
+    )
+    world.pods(scheduling.pod("first").labels(app="web").on("full"))
+    world.intake.cluster_object(service("web", "default"))
+    world.pods(scheduling.pod("second").labels(app="web"))
+    assert world.decide() is None
+    assert world.place("second") is Place.UNSCHEDULABLE
+    return world
+
+
+def test_a_running_scheduler_tries_again_when_the_service_goes() -> None:
+    world = a_rejected_pod()
+    world.intake.cluster_object(service("db", "default"))
+    assert world.place("second") is not Place.UNSCHEDULABLE
+
+
+def test_a_running_scheduler_tries_again_when_the_first_pod_leaves_the_service_by_its_labels() -> None:
+    world = a_rejected_pod()
+    world.pods(scheduling.pod("first").labels(app="db").on("full"))
+    assert world.place("second") is not Place.UNSCHEDULABLE
+
+
+def test_a_running_scheduler_does_not_try_again_for_a_service_of_others() -> None:
+    world = a_rejected_pod()
+    world.intake.cluster_object(msgspec.structs.replace(service("db"), metadata=ObjectMeta(name="other", namespace="default")))
+    assert world.place("second") is Place.UNSCHEDULABLE
 
 
 def test_without_labels_to_share_it_rejects_no_pod_and_waits_for_no_event() -> None:
