@@ -44,15 +44,25 @@ class WholeNode(msgspec.Struct, dict=True):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """The metadata, read once; raises what the decoder raises."""
+        """What identifies it, read once; empty where that cannot be read."""
         known: ObjectMeta | None = self.__dict__.get("_read")
         if known is None:
-            known = self.__dict__["_read"] = msgspec.json.decode(self.identity, type=ObjectMeta)
+            known = self.__dict__["_read"] = _identified(self.identity)
         return known
 
 
-class _PodIdentity(KubeObject, frozen=True):
+class _Identity(KubeObject, frozen=True):
+    name: str = ""
     uid: str = ""
+    resource_version: str = ""
+
+
+def _identified(metadata: msgspec.Raw) -> ObjectMeta:
+    try:
+        found = msgspec.json.decode(metadata, type=_Identity)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ObjectMeta()
+    return ObjectMeta(name=found.name, uid=found.uid, resource_version=found.resource_version)
 
 
 def _apart(node: WholeNode) -> WholeNode:
@@ -195,7 +205,7 @@ class FullObjects:
             body = await self._client.get(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
             parts: dict[str, Any] = dict(decode(body, dict[str, msgspec.Raw]))
             metadata = decode(parts.get("metadata", _EMPTY), dict[str, msgspec.Raw])
-            uid = decode(parts.get("metadata", _EMPTY), _PodIdentity).uid
+            uid = decode(parts.get("metadata", _EMPTY), _Identity).uid
         except ApiError as error:
             if error.status == NOT_FOUND:
                 raise ExtenderError(f"pod {pod.key} cannot be sent: it is gone") from None
