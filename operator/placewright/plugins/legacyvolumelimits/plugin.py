@@ -14,11 +14,11 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.apart import Judge, JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
-    FilterPlugin,
     Handle,
     PreFilterPlugin,
     PreFilterResult,
@@ -32,6 +32,7 @@ from placewright.plugins.csimigration import migrated_plugins
 from placewright.plugins.legacyvolumelimits.args import LegacyVolumeLimitsArgs
 from placewright.plugins.legacyvolumelimits.counting import DiskLimits, DiskResolver
 from placewright.plugins.legacyvolumelimits.disks import AZURE_DISK, CINDER, EBS, GCE_PD, DiskKind
+from placewright.plugins.nodevolumelimits.apart import CountingJudge
 from placewright.plugins.nodevolumelimits.attachable import Attachable, ClaimNotFoundError, UnusableVolumeError
 from placewright.plugins.nodevolumelimits.attached import AttachedVolumes
 
@@ -49,7 +50,7 @@ class _Wanted:
     problem: Status | None = None
 
 
-class DiskCountLimit(PreFilterPlugin, FilterPlugin):
+class DiskCountLimit(PreFilterPlugin, JudgesApart):
     """Rejects nodes where the pod's disks of one kind would be too many; and, as upstream, where there are too many already."""
 
     Args = LegacyVolumeLimitsArgs
@@ -86,6 +87,10 @@ class DiskCountLimit(PreFilterPlugin, FilterPlugin):
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """One reason for all nodes: a claim that is missing, or too many disks."""
         return [Rejection(state.read(self.name, _Wanted).problem or _FULL, rows)]
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+        """A row's disks are those of its own pods, counted anew whenever they are asked for."""
+        return CountingJudge(self, state, pod, cluster, self._counted(cluster))
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """What the pod wants, and the disks on the nodes as they were counted last."""
