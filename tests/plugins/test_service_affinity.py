@@ -187,6 +187,13 @@ def test_it_can_score_alone_and_sees_only_the_nodes_that_other_filters_left() ->
         assert found == {"n1": 100, "s": 0}
 
 
+def test_a_label_may_be_called_as_what_the_plugin_remembers_by_itself() -> None:
+    cluster = load([node("a", walk="1", zones="1"), node("b", walk="2", zones="1"), WEB, pod("p", "a")])
+    plugin = build(ServiceAffinity, cluster, {"affinityLabels": ["walk"], "antiAffinityLabelsPreference": ["walk", "zones"]})
+    assert set(verdicts(plugin, cluster, info(pod("new")))) == {"b"}
+    assert final_scores(plugin, cluster, info(pod("new")), ["a", "b"]) == {"a": 0, "b": 50}
+
+
 # --- events -------------------------------------------------------------------------------------------------------------------
 
 

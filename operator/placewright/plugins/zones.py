@@ -24,7 +24,7 @@ _Name = tuple[str, str]
 
 def zones(memory: NodeMemory, cluster: Cluster) -> Domains:
     """The zone of each row; worked out anew when a node changes."""
-    return memory.recall(cluster, "zones", lambda: _zones(cluster))
+    return memory.recall(cluster, ("zones",), lambda: _zones(cluster))
 
 
 def walk(memory: NodeMemory, cluster: Cluster) -> NDArray[np.intp]:
@@ -32,7 +32,7 @@ def walk(memory: NodeMemory, cluster: Cluster) -> NDArray[np.intp]:
 
     Zones come in the order of their first node, and nodes without a zone are a zone too. Free rows have places as well.
     """
-    return memory.recall(cluster, "walk", lambda: _walk(zones(memory, cluster).codes, cluster.present))
+    return memory.recall(cluster, ("walk",), lambda: _walk(zones(memory, cluster).codes, cluster.present))
 
 
 def _walk(codes: NDArray[np.intp], present: NDArray[np.bool_]) -> NDArray[np.intp]:
