@@ -199,6 +199,20 @@ async def test_a_budget_allows(spec: Object, allowed: int) -> None:
     assert covering.object["status"]["expectedPods"] == 3
 
 
+async def test_a_budget_that_nobody_can_read_keeps_no_other_from_its_pods() -> None:
+    core = Core()
+    evicting = operations(core)
+    unreadable = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
+    core.create("poddisruptionbudgets", {"metadata": {"name": "a-bad-one"}, "spec": {"selector": unreadable, "minAvailable": 9}})
+    budget(core, minAvailable=1)
+    for name in ("a", "b"):
+        running(core, name)
+    evicting.evict("default", "a", DeleteOptions())
+    with pytest.raises(ApiError) as refused:
+        evicting.evict("default", "b", DeleteOptions())
+    assert refused.value.code == 429
+
+
 async def test_a_budget_counts_the_replicas_that_the_owner_wants() -> None:
     core = Core()
     disruptions = Disruptions(core.writes, core.type("poddisruptionbudgets"))

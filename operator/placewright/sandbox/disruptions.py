@@ -10,8 +10,8 @@ import asyncio
 import math
 
 from .resources import GroupResource, ResourceType
-from .selectors import label_selector
-from .status import Object
+from .selectors import LabelTest, label_selector
+from .status import ApiError, Object
 from .store import Change, Stored
 from .writes import Writes
 
@@ -43,7 +43,7 @@ class Disruptions:
         return [
             budget
             for budget in self._store.listed(self._budgets.key, namespace)
-            if label_selector((budget.object.get("spec") or {}).get("selector"))(labels)
+            if _covers(budget.object)(labels)
         ]
 
     def _on_change(self, change: Change) -> None:
@@ -67,7 +67,7 @@ class Disruptions:
 
     def _status(self, budget: Object, pods: list[Stored]) -> Object:
         spec = budget.get("spec") or {}
-        matches = label_selector(spec.get("selector"))
+        matches = _covers(budget)
         covered = [each.object for each in pods if matches(each.object["metadata"].get("labels") or {})]
         healthy = sum(map(_is_healthy, covered))
         expected = self._expected(covered)
@@ -96,6 +96,14 @@ class Disruptions:
                 owners.add(found.uid)
                 total += int((found.object.get("spec") or {}).get("replicas", 1))
         return total
+
+
+def _covers(budget: Object) -> LabelTest:
+    """Which pods a budget is about: none where nobody can read its selector, which must not keep other budgets from theirs."""
+    try:
+        return label_selector((budget.get("spec") or {}).get("selector"))
+    except ApiError:
+        return label_selector(None)
 
 
 def _is_healthy(pod: Object) -> bool:
