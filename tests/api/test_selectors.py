@@ -15,6 +15,7 @@ from placewright.api.selectors import (
     compile_label_selector,
     compile_node_selector,
     compile_node_term,
+    node_selector_problems,
     parse_int64,
     selector_from_pairs,
 )
@@ -79,7 +80,7 @@ def test_equal_selectors_are_one_key() -> None:
 @pytest.mark.parametrize(
     ("operator", "bound", "label", "expected"),
     [
-        ("Gt", "3", "4", True), ("Gt", "3", "3", False), ("Gt", "-3", "-2", True), ("Gt", "+3", "+4", True),
+        ("Gt", "3", "4", True), ("Gt", "3", "3", False), ("Gt", "3", "+4", True),
         ("Lt", "3", "2", True), ("Lt", "3", "3", False), ("Lt", "0", "-1", True),
         ("Gt", "3", None, False), ("Lt", "3", None, False), ("Gt", "3", "many", False), ("Lt", "3", "", False),
         ("Gt", "3", "4.5", False), ("Gt", "3", " 4", False), ("Gt", "3", "4_0", False), ("Gt", "3", "\u0664", False),
@@ -100,12 +101,19 @@ def test_what_go_does_not_read_as_an_integer_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (requirement("In"), "k: In needs at least one value"),
-        (requirement("NotIn"), "k: NotIn needs at least one value"),
-        (requirement("Exists", "v"), "k: Exists takes no values, found 1"),
-        (requirement("Near", "v"), "k: operator 'Near' is unknown here"),
-        (requirement(""), "k: operator '' is unknown here"),
-        (requirement("Gt", "3"), "k: operator 'Gt' is unknown here"),
+        (requirement("In"), "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"),
+        (requirement("NotIn"), "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"),
+        (requirement("Exists", "v"), 'values: Invalid value: ["v"]: values set must be empty for exists and does not exist'),
+        (requirement("Near", "v"), '"Near" is not a valid label selector operator'),
+        (requirement(""), '"" is not a valid label selector operator'),
+        (requirement("Gt", "3"), '"Gt" is not a valid label selector operator'),
+        (requirement("Exists", key="a b"), 'key: Invalid value: "a b": '),
+        (requirement("Exists", key=""), 'key: Invalid value: "": '),
+        (requirement("Exists", key="Example.test/k"), 'key: Invalid value: "Example.test/k": '),
+        (requirement("Exists", key="a/b/c"), 'key: Invalid value: "a/b/c": '),
+        (requirement("Exists", key="k" * 64), "key: Invalid value: "),
+        (requirement("In", "good", "-bad"), 'values[1]: Invalid value: "-bad": '),
+        (requirement("In", "v" * 64), "values[0]: Invalid value: "),
     ],
 )
 def test_a_label_selector_that_the_api_server_would_refuse_is_refused(wrong: dict[str, Any], said: str) -> None:
@@ -113,10 +121,39 @@ def test_a_label_selector_that_the_api_server_would_refuse_is_refused(wrong: dic
         labels_match({}, wrong)
 
 
+@pytest.mark.parametrize("key", ["k", "k.8-s_io", "example.test/k", "a-b.c/K", "k" * 63, f"{'d' * 253}/k"])
+def test_what_can_be_the_name_of_a_label_can_be_asked_for(key: str) -> None:
+    assert labels_match({key: ""}, requirement("In", "", key=key))
+
+
+def test_pairs_of_a_label_selector_are_checked_as_well() -> None:
+    for pairs in ({"a b": "v"}, {"k": "a b"}):
+        with pytest.raises(SelectorError, match="Invalid value"):
+            compile_label_selector(LabelSelector(match_labels=pairs))
+
+
 @pytest.mark.parametrize("values", [(), ("1", "2"), ("x",), ("1.5",), (str(2**63),)])
 def test_gt_needs_exactly_one_integer(values: tuple[str, ...]) -> None:
-    with pytest.raises(SelectorError, match="Gt needs exactly one integer"):
+    said = r"for 'Gt', 'Lt' operators, (exactly one value is required|the value must be an integer)"
+    with pytest.raises(SelectorError, match=said):
         compile_node_term(node_term(requirement("Gt", *values)))
+
+
+@pytest.mark.parametrize("value", ["-3", "+3"])
+def test_gt_takes_no_sign_because_no_label_begins_with_one(value: str) -> None:
+    """So it is upstream: the values of any requirement must be such as labels can have."""
+    with pytest.raises(SelectorError, match="a label's value must be"):
+        compile_node_term(node_term(requirement("Gt", value)))
+
+
+def test_terms_that_do_not_parse_are_named_by_their_field() -> None:
+    good, named = requirement("Exists"), requirement("Exists", key="metadata.name")
+    terms = (node_term(good), node_term(good, requirement("Near")), node_term(fields=(named,)), node_term())
+    assert node_selector_problems(NodeSelector(node_selector_terms=terms)) == [
+        'nodeSelectorTerms[1].matchExpressions[1].operator: Unsupported value: "Near": '
+        'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"',
+        'nodeSelectorTerms[2].matchFields[0].operator: Unsupported value: "Exists": supported values: "In", "NotIn"',
+    ]
 
 
 def test_terms_are_alternatives_and_an_empty_one_matches_nothing() -> None:

@@ -6,17 +6,37 @@ set. Semantics follow apimachinery's `labels.Selector` and component-helpers' `n
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from placewright.api.objects import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 
-_NODE_ONLY: Final = frozenset({"Gt", "Lt"})
+NODE_NAME_FIELD: Final = "metadata.name"
+_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+_ORDER_OPERATORS: Final = ("Gt", "Lt")
+_NODE_OPERATORS: Final = (*_LABEL_OPERATORS, *_ORDER_OPERATORS)
+_FIELD_OPERATORS: Final = ("In", "NotIn")
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_LONGEST_NAME: Final = 63
+_LONGEST_PREFIX: Final = 253
+_LONGEST_SHOWN: Final = 80
+_VALUE_RULE: Final = "a label's value must be empty, or letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"
+_KEY_RULE: Final = (
+    "a label's name must be letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends, "
+    "after a DNS subdomain and '/' where it has a prefix"
+)
 
 
 class SelectorError(ValueError):
-    """A selector that the API server should have refused: unknown operator, missing or surplus values."""
+    """A selector that the API server should have refused: unknown operator, missing or surplus values, what no label can be.
+
+    The message names the field, in the words of an API server where these are short.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +109,8 @@ def parse_int64(value: str | None) -> int | None:
 
 def compile_label_selector(selector: LabelSelector) -> Selector:
     """Compile `matchLabels` and `matchExpressions`; raise `SelectorError` on what the API server would refuse."""
-    pairs = [Expression(key, "In", frozenset((value,))) for key, value in sorted((selector.match_labels or {}).items())]
-    rest = [_compile(r, allow_order=False) for r in selector.match_expressions or ()]
+    pairs = [_pair(key, value) for key, value in sorted((selector.match_labels or {}).items())]
+    rest = [_label_expression(requirement) for requirement in selector.match_expressions or ()]
     return Selector((*pairs, *rest))
 
 
@@ -112,41 +132,110 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     return tuple(terms)
 
 
-def compile_node_term(term: NodeSelectorTerm) -> NodeTerm | None:
-    """Compile one term, or None for an empty one; raise `SelectorError` when it does not parse."""
+def node_selector_problems(selector: NodeSelector) -> list[str]:
+    """What is wrong with the terms that `compile_node_selector` leaves out because they do not parse, one line a term."""
+    problems = []
+    for i, term in enumerate(selector.node_selector_terms or ()):
+        try:
+            compile_node_term(term, f"nodeSelectorTerms[{i}].")
+        except SelectorError as problem:
+            problems.append(str(problem))
+    return problems
+
+
+def compile_node_term(term: NodeSelectorTerm, path: str = "") -> NodeTerm | None:
+    """Compile one term, or None for an empty one; raise `SelectorError`, with the field below `path`, when it does not parse."""
     if not term.match_expressions and not term.match_fields:
         return None
-    labels = tuple(_compile(r, allow_order=True) for r in term.match_expressions or ())
-    return NodeTerm(labels, tuple(_compile_field(r) for r in term.match_fields or ()))
+    labels = [_node_expression(each, f"{path}matchExpressions[{i}].") for i, each in enumerate(term.match_expressions or ())]
+    names = [_node_field(each, f"{path}matchFields[{i}].") for i, each in enumerate(term.match_fields or ())]
+    return NodeTerm(tuple(labels), tuple(names))
 
 
-def _compile_field(requirement: Requirement) -> Expression:
+def _pair(key: str, value: str) -> Expression:
+    _check_key(key, "")
+    _check_values((value,), "")
+    return Expression(key, "In", frozenset((value,)))
+
+
+def _label_expression(requirement: Requirement) -> Expression:
+    if requirement.operator not in _LABEL_OPERATORS:
+        raise SelectorError(f"{_quoted(requirement.operator)} is not a valid label selector operator")
+    return _expression(requirement, "")
+
+
+def _node_expression(requirement: Requirement, path: str) -> Expression:
+    if requirement.operator not in _NODE_OPERATORS:
+        raise _not_supported(f"{path}operator", requirement.operator, _NODE_OPERATORS)
+    return _expression(requirement, path)
+
+
+def _node_field(requirement: Requirement, path: str) -> Expression:
     values = requirement.values or ()
-    if requirement.key != "metadata.name" or requirement.operator not in ("In", "NotIn") or len(values) != 1:
-        raise SelectorError(
-            f"matchFields: {requirement.key!r} {requirement.operator!r} with {len(values)} values; "
-            "allowed is metadata.name with In or NotIn and exactly one value"
-        )
+    if requirement.key != NODE_NAME_FIELD:
+        raise _not_supported(f"{path}key", requirement.key, (NODE_NAME_FIELD,))
+    if requirement.operator not in _FIELD_OPERATORS:
+        raise _not_supported(f"{path}operator", requirement.operator, _FIELD_OPERATORS)
+    if len(values) != 1:
+        raise _invalid(f"{path}values", values, "must have one element")
     return Expression(requirement.key, requirement.operator, frozenset(values))
 
 
-def _compile(requirement: Requirement, *, allow_order: bool) -> Expression:
+def _expression(requirement: Requirement, path: str) -> Expression:
+    """A requirement whose operator is known; the checks and their words are apimachinery's `labels.NewRequirement`."""
     operator, values = requirement.operator, requirement.values or ()
-    if operator in ("In", "NotIn"):
-        if not values:
-            raise SelectorError(f"{requirement.key}: {operator} needs at least one value")
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            raise SelectorError(f"{requirement.key}: {operator} takes no values, found {len(values)}")
-    elif operator in _NODE_ONLY and allow_order:
-        return Expression(requirement.key, operator, frozenset(values), _bound(requirement.key, operator, values))
-    else:
-        raise SelectorError(f"{requirement.key}: operator {operator!r} is unknown here")
-    return Expression(requirement.key, operator, frozenset(values))
+    _check_key(requirement.key, path)
+    if operator in ("In", "NotIn") and not values:
+        raise _invalid(f"{path}values", values, "for 'in', 'notin' operators, values set can't be empty")
+    if operator in ("Exists", "DoesNotExist") and values:
+        raise _invalid(f"{path}values", values, "values set must be empty for exists and does not exist")
+    bound = _bound(values, path) if operator in _ORDER_OPERATORS else 0
+    _check_values(values, path)
+    return Expression(requirement.key, operator, frozenset(values), bound)
 
 
-def _bound(key: str, operator: str, values: Sequence[str]) -> int:
-    bound = parse_int64(values[0]) if len(values) == 1 else None
+def _bound(values: Sequence[str], path: str) -> int:
+    if len(values) != 1:
+        raise _invalid(f"{path}values", values, "for 'Gt', 'Lt' operators, exactly one value is required")
+    bound = parse_int64(values[0])
     if bound is None:
-        raise SelectorError(f"{key}: {operator} needs exactly one integer, found {list(values)!r}")
+        raise _invalid(f"{path}values[0]", values[0], "for 'Gt', 'Lt' operators, the value must be an integer")
     return bound
+
+
+def _check_key(key: str, path: str) -> None:
+    if not _is_label_key(key):
+        raise _invalid(f"{path}key", key, _KEY_RULE)
+
+
+def _check_values(values: Sequence[str], path: str) -> None:
+    for i, value in enumerate(values):
+        if not _is_label_value(value):
+            raise _invalid(f"{path}values[{i}]", value, _VALUE_RULE)
+
+
+@lru_cache(maxsize=16384)
+def _is_label_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    if slash and (len(prefix) > _LONGEST_PREFIX or _SUBDOMAIN.fullmatch(prefix) is None):
+        return False
+    return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=65536)
+def _is_label_value(value: str) -> bool:
+    return not value or (len(value) <= _LONGEST_NAME and _NAME.fullmatch(value) is not None)
+
+
+def _invalid(where: str, value: object, why: str) -> SelectorError:
+    return SelectorError(f"{where}: Invalid value: {_quoted(value)}: {why}")
+
+
+def _not_supported(where: str, value: str, supported: Sequence[str]) -> SelectorError:
+    return SelectorError(f"{where}: Unsupported value: {_quoted(value)}: supported values: {', '.join(map(_quoted, supported))}")
+
+
+def _quoted(value: object) -> str:
+    """In double quotes, as API servers show values, and cut when long."""
+    text = json.dumps(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

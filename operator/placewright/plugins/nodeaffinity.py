@@ -23,6 +23,7 @@ from placewright.api.selectors import (
     SelectorError,
     compile_node_selector,
     compile_node_term,
+    node_selector_problems,
     selector_from_pairs,
 )
 from placewright.cluster.cluster import Cluster
@@ -45,6 +46,7 @@ from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolva
 NAME: Final = "NodeAffinity"
 REASON_POD: Final = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED: Final = "node(s) didn't match scheduler-enforced node affinity"
+_REQUIRED_PATH: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 REASON_CONFLICT: Final = "pod affinity terms conflict"
 
 
@@ -133,10 +135,10 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, MaxNormalised)
         return matched
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """The profile's demand is looked at first."""
+        """The profile's demand is looked at first; with the pod's goes what nobody can read in it, which upstream keeps to itself."""
         enforced = self._enforced.column(cluster, rows)
-        groups = ((REASON_ENFORCED, rows[~enforced]), (REASON_POD, rows[enforced]))
-        return [Rejection(unresolvable(reason), group) for reason, group in groups if len(group)]
+        groups = (((REASON_ENFORCED,), rows[~enforced]), ((REASON_POD, *_unreadable_terms(pod)), rows[enforced]))
+        return [Rejection(unresolvable(*reasons), group) for reasons, group in groups if len(group)]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Skip pods that prefer nothing; an unparsable preference fails the cycle, as upstream does."""
@@ -182,6 +184,12 @@ def _required_terms(affinity: kube.NodeAffinity | None) -> tuple[NodeTerm, ...] 
     return None if required is None else compile_node_selector(required)
 
 
+def _unreadable_terms(pod: PodInfo) -> list[str]:
+    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    return [f"{_REQUIRED_PATH}.{problem}" for problem in node_selector_problems(required)] if required is not None else []
+
+
 def _terms_by_path(affinity: kube.NodeAffinity) -> Iterator[tuple[str, NodeSelectorTerm]]:
     required = affinity.required_during_scheduling_ignored_during_execution or kube.NodeSelector()
     for i, term in enumerate(required.node_selector_terms or ()):
@@ -195,7 +203,7 @@ def _preferred(affinity: kube.NodeAffinity | None) -> Iterable[PreferredScheduli
 
 
 def _compile_preferences(terms: Iterable[PreferredSchedulingTerm]) -> tuple[tuple[int, NodeTerm], ...]:
-    compiled = ((term.weight, compile_node_term(term.preference)) for term in terms if term.weight)
+    compiled = ((term.weight, compile_node_term(term.preference, f"[{i}].")) for i, term in enumerate(terms) if term.weight)
     return tuple((weight, term) for weight, term in compiled if term is not None)
 
 
