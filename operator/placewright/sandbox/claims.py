@@ -76,22 +76,18 @@ def reference_of(volume: Object) -> Reference | None:
     return Reference(*(str(found.get(part) or "") for part in ("namespace", "name", "uid")))
 
 
-def best_volume(claim: Object, volumes: Iterable[Object], *, prebound_only: bool) -> Object | None:
-    """The volume for a claim: one that names it already, else the smallest free one that serves it.
-
-    `prebound_only`: free ones are left to the scheduler.
-    """
-    best: tuple[int, str, Object] | None = None
+def best_volume(claim: Object, volumes: Iterable[Object]) -> Object | None:
+    """The volume for a claim: the first that names it already, else the smallest free one that serves it, the first of equals."""
+    best: Object | None = None
     for volume in volumes:
         reference = reference_of(volume)
         if (reference is not None and not reference.names(claim)) or not _suits(claim, volume):
             continue
         if reference is not None:
             return volume
-        if not prebound_only and _is_free_for(claim, volume):
-            found = (size_of(volume), str(volume["metadata"]["name"]), volume)
-            best = found if best is None or found[:2] < best[:2] else best
-    return None if best is None else best[2]
+        if _is_chosen_by(claim, volume) and (best is None or size_of(volume) < size_of(best)):
+            best = volume
+    return best
 
 
 def satisfies(claim: Object, volume: Object) -> bool:
@@ -127,8 +123,9 @@ def _suits(claim: Object, volume: Object) -> bool:
     )
 
 
-def _is_free_for(claim: Object, volume: Object) -> bool:
-    if (volume.get("status") or {}).get("phase") != "Available" or (class_of(volume) or "") != (class_of(claim) or ""):
+def _is_chosen_by(claim: Object, volume: Object) -> bool:
+    """Class and selector, which a volume that names the claim need not satisfy."""
+    if (class_of(volume) or "") != (class_of(claim) or ""):
         return False
     selector = claim["spec"].get("selector")
     try:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from .claimedits import annotate, drop_selected_node, forget_claim, name_claim, name_volume
 from .claims import (
@@ -37,6 +38,8 @@ NODES: GroupResource = ("", "nodes")
 CSI_NODES: GroupResource = ("storage.k8s.io", "csinodes")
 _STORAGE_PROVISIONERS = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
 _log = logging.getLogger(__name__)
+BATCH = 200
+"""Claims, and as many volumes, handled in one go, before requests get their turn again."""
 _Key = tuple[str, str]
 """Namespace and name of a claim."""
 
@@ -50,11 +53,13 @@ class VolumeController:
         self._claims = _served(writes, CLAIMS)
         self._volumes = _served(writes, VOLUMES)
         self._waiting = _Waiting()
-        #: Volumes that name a claim, by that claim.
+        #: Volumes that name a claim, by that claim, and those that name none, by class.
         self._named: defaultdict[_Key, set[str]] = defaultdict(set)
+        self._free: defaultdict[str, set[str]] = defaultdict(set)
         #: What is to be looked at, in the order in which it came up: dicts as sets that keep it.
         self._due_claims: dict[_Key, None] = {}
         self._due_volumes: dict[str, None] = {}
+        self._working = False
         self._store.collection(CLAIMS).listeners.append(self._on_claim)
         self._store.collection(VOLUMES).listeners.append(self._on_volume)
         self._store.collection(STORAGE_CLASSES).listeners.append(self._on_class)
@@ -73,41 +78,48 @@ class VolumeController:
     def _on_volume(self, change: Change) -> None:
         volume = change.current or change.departed
         keys = self._waiting.for_volume(volume.name)
-        for stored, named in ((change.previous, False), (change.current, True)):
-            reference = reference_of(stored.object) if stored is not None else None
-            if reference is not None:
-                keys.append((reference.namespace, reference.name))
-                self._note(keys[-1], volume.name, named=named)
-        if reference_of(volume.object) is None and not waits_for_consumer(self._class(class_of(volume.object))):
-            keys += self._waiting.for_class(class_of(volume.object) or "")
+        if change.previous is not None:
+            keys += self._note(change.previous.object, known=False)
+        if change.current is not None:
+            keys += self._note(change.current.object, known=True)
+            storage_class = class_of(volume.object) or ""
+            if reference_of(volume.object) is None and not waits_for_consumer(self._class(storage_class)):
+                keys += self._waiting.for_class(storage_class)
         self._look_at(keys, [volume.name])
+
+    def _note(self, volume: Object, *, known: bool) -> list[_Key]:
+        """Keep in mind, or forget, whose a volume is; answers the claim that it names, if any."""
+        reference, name = reference_of(volume), volume["metadata"]["name"]
+        key = (reference.namespace, reference.name) if reference is not None else None
+        names = self._free[class_of(volume) or ""] if key is None else self._named[key]
+        if known:
+            names.add(name)
+        else:
+            names.discard(name)
+            if key is not None and not names:
+                del self._named[key]
+        return [] if key is None else [key]
 
     def _on_class(self, change: Change) -> None:
         if change.current is not None:
             self._look_at(self._waiting.for_class(change.current.name) + self._waiting.for_class(""), [])
 
-    def _note(self, key: _Key, volume: str, *, named: bool) -> None:
-        if named:
-            self._named[key].add(volume)
-            return
-        self._named[key].discard(volume)
-        if not self._named[key]:
-            del self._named[key]
-
     def _look_at(self, claims: Iterable[_Key], volumes: Iterable[str]) -> None:
-        idle = not self._due_claims and not self._due_volumes
         self._due_claims.update(dict.fromkeys(claims))
         self._due_volumes.update(dict.fromkeys(volumes))
-        if idle and (self._due_claims or self._due_volumes):
+        if not self._working and (self._due_claims or self._due_volumes):
+            self._working = True
             asyncio.get_running_loop().call_soon(self._work)
 
     def _work(self) -> None:
-        claims, volumes = self._due_claims, self._due_volumes
-        self._due_claims, self._due_volumes = {}, {}
-        for key in claims:
+        for key in list(islice(self._due_claims, BATCH)):
+            del self._due_claims[key]
             self._with(self._claim(key), self._sync_claim)
-        for name in volumes:
+        for name in list(islice(self._due_volumes, BATCH)):
+            del self._due_volumes[name]
             self._with(self._volume(name), self._sync_volume)
+        self._working = False
+        self._look_at((), ())
 
     def _with(self, content: Object | None, act: Callable[[Object], None]) -> None:
         """Objects of these types are stored as they come: what one of them lacks must not stop the others."""
@@ -136,14 +148,11 @@ class VolumeController:
             self._find_or_make(claim, self._class(class_of(claim)))
 
     def _find_or_make(self, claim: Object, storage_class: Object | None) -> None:
-        delayed = waits_for_consumer(storage_class)
-        if delayed:
-            meta = claim["metadata"]
-            names = sorted(self._named.get((meta["namespace"], meta["name"]), ()))
-            candidates = [volume for name in names if (volume := self._volume(name)) is not None]
-        else:
-            candidates = [each.object for each in self._store.collection(VOLUMES).namespaces.get("", {}).values()]
-        volume = best_volume(claim, candidates, prebound_only=delayed)
+        """One that the claim has a right to, a free one unless the scheduler is to choose it, or else a new one."""
+        names = {*self._named.get(_key(claim), ())}
+        if not waits_for_consumer(storage_class):
+            names |= self._free.get(class_of(claim) or "", set())
+        volume = best_volume(claim, (each for name in sorted(names) if (each := self._volume(name)) is not None))
         if volume is not None:
             self._bind(claim, volume)
         elif storage_class is not None and storage_class.get("provisioner") != NO_PROVISIONER:
