@@ -129,7 +129,7 @@ class _Setting:
         for claim in storage.doomed:
             (await self._client.delete(f"{_CLAIMS}/{claim['metadata']['name']}")).expect(200)
         for volume in storage.free:
-            await self._volume(volume, None, "Available")
+            await self._volume(volume, None, volume["status"]["phase"])
 
     async def _keep(self, kind: str, path: str, body: Object) -> Object:
         created = (await self._client.post(path, body)).expect(201)

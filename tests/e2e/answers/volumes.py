@@ -47,7 +47,7 @@ class Storage:
         bound: claims, each with its volume.
         waiting: claims that wait for their first consumer, or for something that never comes.
         doomed: claims that are deleted, but stay.
-        free: volumes for whoever fits.
+        free: volumes for whoever fits, and with the phase in which they are; not all of them are available.
     """
 
     bound: list[tuple[Object, Object]] = field(default_factory=list)
@@ -98,7 +98,7 @@ class VolumeDice(Dice):
             claim = _claim(f"bound-{number:02}", volumeName=f"pv-bound-{number:02}", storageClassName="static")
             claim["metadata"]["annotations"] = {COMPLETED: "yes"}
             found.bound.append((claim, self.volume(f"pv-bound-{number:02}")))
-        found.waiting += [self._waiting(f"static-{number:02}", "static") for number in range(8)]
+        found.waiting += [self._waiting(f"static-{number:02}", "static") for number in range(18)]
         found.waiting += [self._waiting(f"made-{number:02}", self.choice(("made", "zonal", "ebs"))) for number in range(10)]
         gone = _claim("gone", volumeName="pv-gone", storageClassName=self.choice(("static", "ebs")))
         gone["metadata"]["annotations"] = {COMPLETED: "yes"}
@@ -114,7 +114,7 @@ class VolumeDice(Dice):
         claim["spec"]["resources"] = {"requests": {"storage": f"{self.randint(1, 6)}Gi"}}
         if storage_class == "static" and self.maybe(0.25):
             claim["spec"]["selector"] = {"matchLabels": {"disk": "ssd"}}
-        if storage_class == "static" and self.maybe(0.15):
+        if storage_class == "static" and self.maybe(0.3):
             claim["spec"]["volumeMode"] = "Block"
         return claim
 
@@ -133,9 +133,10 @@ class VolumeDice(Dice):
     def _free(self, name: str) -> Object:
         volume = self.volume(name)
         volume["metadata"]["labels"] = {"disk": self.choice(("ssd", "hdd"))}
-        volume["spec"]["volumeMode"] = "Block" if self.maybe(0.2) else "Filesystem"
+        volume["spec"]["volumeMode"] = "Block" if self.maybe(0.35) else "Filesystem"
         volume["spec"]["accessModes"] = self.choice((["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"], ["ReadOnlyMany"]))
         volume["spec"]["nodeAffinity"] = self._affinity()
+        volume["status"] = {"phase": self.choice(("Available", "Available", "Released"))}
         return volume
 
     def _affinity(self) -> Object:
