@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -53,6 +53,11 @@ class KubeScheduler:
         self._config.write_text(yaml.safe_dump(_configuration(minor, kubeconfig, percentage, {**(profile or {}), "schedulerName": name})))
         self._child: Child | None = None
         self.log = folder / "kube-scheduler.log"
+
+    def add_extenders(self, extenders: Sequence[Mapping[str, Any]]) -> None:
+        """Before it is started: have all its profiles ask these, written as its configuration has them."""
+        said = yaml.safe_load(self._config.read_text())
+        self._config.write_text(yaml.safe_dump({**said, "extenders": [dict(extender) for extender in extenders]}))
 
     def __enter__(self) -> Self:
         flags = [
