@@ -7,14 +7,15 @@ import io
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from placewright.cli.demo import Demo, interruptible
+from placewright.cli.demo import Demo, cluster_options, interruptible
 from placewright.cli.demo_run import DemoFailed, Limits
 from placewright.cli.operator_process import operator_command
-from placewright.cli.scenario import make_scenario
+from placewright.cli.scenario import Scenario, make_scenario
 from placewright.simulate.inputs import Inputs
 from placewright.simulate.workload import mixed_nodes, plain_pods
 
@@ -116,3 +117,30 @@ async def test_an_interrupt_during_the_run_ends_it_with_130() -> None:
         await output.written.wait()
         os.kill(os.getpid(), 15)
         assert await running == 130
+
+
+def with_claims(*classes: dict[str, Any]) -> Scenario:
+    """Three pods with a claim each, without a class of their own."""
+    pods = plain_pods(3)
+    claims = []
+    for pod in pods:
+        name = pod["metadata"]["name"]
+        pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+        asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        metadata = {"name": name, "namespace": pod["metadata"].get("namespace", "default")}
+        claims.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": asked})
+    return make_scenario(Inputs(nodes=mixed_nodes(3), pods=pods, others=[*classes, *claims]))
+
+
+async def test_pods_with_claims_get_volumes() -> None:
+    output = io.StringIO()
+    limits = Limits(run_seconds=30, quiet_seconds=0.3)
+    demo = Demo(with_claims(), Console(file=output, width=120), limits, command=operator_command)
+    assert await demo.run() == 0
+    assert "3 pods on 3 nodes: 3 placed" in output.getvalue()
+
+
+def test_the_cluster_brings_no_class_along_where_the_files_do() -> None:
+    storage_class = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "standard"}, "provisioner": "p"}
+    assert cluster_options(with_claims()) == ["--volumes", "--default-class", "standard"]
+    assert cluster_options(with_claims(storage_class)) == ["--volumes"]

@@ -104,7 +104,7 @@ class Demo:
         show_notes(self._say, self._scenario.problems, "left out")
         show_notes(self._say, self._scenario.notes, "note")
         with tempfile.TemporaryDirectory(prefix="placewright-demo-") as folder:
-            async with SandboxProcess(crds=crd_folders(), arguments=_volumes(self._scenario)) as sandbox:
+            async with SandboxProcess(crds=crd_folders(), arguments=cluster_options(self._scenario)) as sandbox:
                 command = self._command(sandbox.kubeconfig)
                 async with OperatorProcess(command, Path(folder, "operator.log")) as operator:
                     return await self._against(sandbox.kubeconfig, operator)
@@ -143,7 +143,7 @@ async def interruptible(demo: Demo) -> int:
         return demo.code
 
 
-def _volumes(scenario: Scenario) -> list[str]:
+def cluster_options(scenario: Scenario) -> list[str]:
     """Options of the embedded cluster: claims get volumes; those without a class one of ours, unless the files bring classes along."""
     own = any(manifest["kind"] == "StorageClass" for manifest in scenario.objects)
     return ["--volumes", *([] if own else ["--default-class", DEFAULT_CLASS])]
