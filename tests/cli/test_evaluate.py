@@ -280,3 +280,14 @@ def test_a_file_that_holds_no_cases_is_one_line(tmp_path: Path, capsys: pytest.C
     path = tmp_path / name
     path.write_bytes(content)
     assert str(path) in refused(capsys, "--cases", str(path))
+
+
+def test_extenders_that_would_be_asked_are_said_to_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for_all = {"urlPrefix": "http://all", "filterVerb": "f"}
+    for_gpus = {"urlPrefix": "http://gpu", "filterVerb": "f", "managedResources": [{"name": "example.com/gpu"}]}
+    named = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}}
+    file = written(tmp_path, named | {"spec": {"extenders": [for_all, for_gpus]}}, name="profile.json")
+    assert main(["evaluate", "-o", "json", "-f", written(tmp_path, NODE, POD), "--profile", file]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["best"] == ["worker-1"]
+    assert err == "placewright: http://all is not asked: evaluate calls no extenders\n"

@@ -9,11 +9,13 @@ import jsonschema
 import pytest
 
 from placewright.api.extenders import ExtenderSettings, ExtenderTLS, ManagedResource
+from placewright.plugins.catalog import in_tree
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs
 from placewright.profiles.config import read_profiles
 from placewright.profiles.durations import seconds
 from placewright.profiles.extenders import check_extenders, leave_to_extenders, resolve_extenders
 from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
 from profiles.makers import profile
 
@@ -219,3 +221,11 @@ def test_the_schema_takes_what_the_reader_takes_and_says_no_to_what_it_can_see()
     ]
     for wrong in refused:
         assert not accepted(extender(**wrong)), wrong
+
+
+def test_a_profile_that_is_resolved_has_its_extenders_in_order_and_what_they_count_is_ignored() -> None:
+    managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
+    spec = {"extenders": [extender(ignorable=True, managedResources=managed), extender(filterVerb="second")]}
+    found = resolve(profile(spec), in_tree())
+    assert [one.filter_verb for one in found.extenders] == ["second", "filter"]
+    assert found.args["NodeResourcesFit"] == NodeResourcesFitArgs(ignored_resources=("example.com/gpu",))

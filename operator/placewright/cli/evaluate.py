@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from placewright.api.bad_input import InputError, bad_field
+from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.options import Subparsers
@@ -63,6 +63,9 @@ def _one_pod(args: argparse.Namespace, registry: Registry) -> int:
     pod = _pending_pod(world, args.pod)
     profile = _profile(args.profile, pod)
     resolved = _resolve(profile, registry, str(args.profile or "the default profile"))
+    for extender in resolved.extenders:
+        if extender.interested_in(pod):
+            sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: evaluate calls no extenders\n")
     verdict = evaluate_pod(offline_evaluator(resolved, registry, world.cluster), world.cluster, pod)
     if args.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(as_data(pod, profile, verdict))).decode() + "\n")
