@@ -66,7 +66,7 @@ def test_null_means_absent() -> None:
 CASES = {
     "an unknown field of spec": (
         MANIFEST + "spec: {weigths: {}}",
-        ("a.yaml: spec.weigths: found an unknown field; allowed schedulerName, plugins, pluginConfig, percentageOfNodesToScore, "
+        ("a.yaml: spec.weigths: found an unknown field; allowed schedulerName, preset, plugins, pluginConfig, percentageOfNodesToScore, "
         "weights, backoff, extenders, paused (did you mean 'weights'?)"),
     ),
     "an unknown field deep inside": (

@@ -1,7 +1,7 @@
 """The SchedulingProfile custom resource, as decoded: what people write, before it is checked and defaulted.
 
-`spec` takes what a KubeSchedulerConfiguration profile has, and adds `weights`, `backoff`, `extenders` and `paused`. Checks and defaults
-live in `placewright.profiles`.
+`spec` takes what a KubeSchedulerConfiguration profile has, and adds `preset`, `weights`, `backoff`, `extenders` and `paused`. Checks and
+defaults live in `placewright.profiles`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class ProfileSpec(KubeObject, frozen=True):
     """`spec` of a SchedulingProfile."""
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    preset: str | None = None
     plugins: Plugins = Plugins()
     plugin_config: list[PluginConfig] | None = None
     percentage_of_nodes_to_score: int | None = None

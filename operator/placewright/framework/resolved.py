@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from placewright.api.extenders import ExtenderSettings
@@ -72,6 +72,31 @@ _BASES: Final[Mapping[ExtensionPoint, type[Plugin]]] = {
 }
 
 
+class Origin(enum.StrEnum):
+    """Where something in a profile came from; the later goes before the earlier."""
+
+    DEFAULT = "default"
+    PRESET = "preset"
+    PLUGINS = "plugins"
+    PLUGIN_CONFIG = "pluginConfig"
+    WEIGHTS = "weights"
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where each part of a profile came from, for people who ask; nothing is decided by it.
+
+    Attributes:
+        plugins: of every plugin at every extension point: `DEFAULT`, or `PLUGINS` where the profile names it.
+        weights: of every weight: `DEFAULT`, `PRESET`, `PLUGINS` or `WEIGHTS`.
+        args: by plugin and field, as documents spell it: `PRESET` or `PLUGIN_CONFIG`; a field that is not here has the plugin's default.
+    """
+
+    plugins: Mapping[ExtensionPoint, Mapping[str, Origin]] = field(default_factory=dict)
+    weights: Mapping[str, Origin] = field(default_factory=dict)
+    args: Mapping[str, Mapping[str, Origin]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class ResolvedProfile:
     """One generation of one profile, checked and defaulted.
@@ -87,6 +112,8 @@ class ResolvedProfile:
         percentage_of_nodes_to_score: 1 to 100; None means every node (0 in a manifest means the same).
         paused: take no new pods.
         extenders: in the order in which they are called: as written, those that are `ignorable` last.
+        preset: what the profile started from; `default` is kube-scheduler's own default profile.
+        origins: where plugins, weights and arguments came from; two profiles that decide alike are equal whatever it says.
     """
 
     scheduler_name: str
@@ -101,6 +128,8 @@ class ResolvedProfile:
     percentage_of_nodes_to_score: int | None = None
     paused: bool = False
     extenders: tuple[ExtenderSettings, ...] = ()
+    preset: str = field(default="default", compare=False)
+    origins: Origins = field(default_factory=Origins, compare=False)
 
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:
         """Plugin names at this point, in run order."""

@@ -18,6 +18,7 @@ from placewright.profiles.bounds import (
     MIN_BACKOFF_SECONDS,
 )
 from placewright.profiles.durations import PATTERN as DURATION_PATTERN
+from placewright.profiles.presets import PRESETS
 
 Facets = Mapping[str, Any]
 
@@ -39,6 +40,10 @@ def _verb(text: str) -> Facets:
 FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
     "ProfileSpec": {
         "schedulerName": {"description": "The pods whose spec.schedulerName is this are placed by this profile.", **_NAME},
+        "preset": {
+            "description": "What the profile starts from; all else that it says goes over it. Absent: default, as kube-scheduler.",
+            "enum": list(PRESETS),
+        },
         "plugins": {"description": "Which plugins run at which extension point, as in a KubeSchedulerConfiguration."},
         "pluginConfig": {"description": "Arguments of plugins, as in a KubeSchedulerConfiguration.", **_BY_NAME},
         "percentageOfNodesToScore": {

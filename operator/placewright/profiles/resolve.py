@@ -14,6 +14,8 @@ from placewright.profiles.check import check_resolved, check_spec
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.extenders import leave_to_extenders, resolve_extenders
 from placewright.profiles.merge import expand, merge_defaults, score_weights
+from placewright.profiles.origins import origins_of
+from placewright.profiles.presets import DEFAULT_PRESET, check_preset, find_preset, preset_weights, with_preset
 from placewright.profiles.problem import ProfileError
 
 
@@ -23,13 +25,14 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
     Example: `resolve(SchedulingProfile(), catalogue)` is kube-scheduler's default profile, as far as the catalogue goes.
     """
     spec = profile.spec
-    problems = check_spec(spec, catalogue)
+    problems = [*check_spec(spec, catalogue), *check_preset(spec.preset)]
     points, weights = _points_and_weights(spec, catalogue)
     if not problems:
         # A merged view of wrong names would report their consequences as further errors.
         problems += check_resolved(points, weights, spec.weights or {})
     names = {name for plugins in points.values() for name in plugins}
-    args = resolve_args(spec.plugin_config or (), names, catalogue, problems)
+    configs = with_preset(spec.plugin_config or (), find_preset(spec.preset), catalogue)
+    args = resolve_args(configs, names, catalogue, problems)
     if problems:
         raise ProfileError(problems)
     extenders = resolve_extenders(spec.extenders)
@@ -47,14 +50,16 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         percentage_of_nodes_to_score=spec.percentage_of_nodes_to_score or None,
         paused=spec.paused,
         extenders=extenders,
+        preset=spec.preset or DEFAULT_PRESET,
+        origins=origins_of(spec, points, weights, args),
     )
 
 
 def _points_and_weights(spec: ProfileSpec, catalogue: Catalogue) -> tuple[dict[ExtensionPoint, tuple[str, ...]], dict[str, int]]:
     """Run order at each point, and the weight of each plugin that scores. A weight of 0 takes a plugin out of preScore and score alone."""
-    overrides = spec.weights or {}
     multi_point = merge_defaults(spec.plugins.multi_point, catalogue)
     points = expand(spec.plugins, multi_point, catalogue)
+    overrides = preset_weights(find_preset(spec.preset), spec.plugins) | (spec.weights or {})
     off = {name for name, weight in overrides.items() if weight == 0}
     for point in (ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE):
         points[point] = tuple(name for name in points[point] if name not in off)

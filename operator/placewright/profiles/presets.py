@@ -1,0 +1,142 @@
+"""Presets: whole ways to place pods, by one word in `spec.preset`.
+
+A preset is a layer between the default profile and what the profile itself says: `spec.weights`, `spec.plugins` and `spec.pluginConfig` go
+over it. It changes weights and arguments of the default plugins and never takes a filter away, so that no preset can place a pod where it
+must not be. A preset's arguments of one plugin belong together: they hold unless the profile says one of the same fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.bad_input import shown
+from placewright.api.profile import PluginConfig, Plugins
+from placewright.profiles.problem import Problem, did_you_mean
+
+DEFAULT_PRESET: Final = "default"
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a preset changes of the default profile.
+
+    Attributes:
+        summary: what it is for, in one line.
+        weights: score weight by plugin; 0 takes it out of scoring.
+        args: fields of arguments by plugin, as documents spell them.
+    """
+
+    summary: str
+    weights: Mapping[str, int]
+    args: Mapping[str, Fields]
+
+
+def _preset(summary: str, weights: Mapping[str, int] | None = None, args: Mapping[str, Fields] | None = None) -> Preset:
+    return Preset(summary, MappingProxyType(dict(weights or {})), MappingProxyType(dict(args or {})))
+
+
+def _resources(**weights: int) -> list[dict[str, Any]]:
+    return [{"name": name, "weight": weight} for name, weight in weights.items()]
+
+
+def _soft(topology_key: str) -> dict[str, Any]:
+    return {"topologyKey": topology_key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
+
+
+_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+#: Constraints that a pod brings itself still count; only those that pods without any would get are gone, for they empty nodes evenly.
+_NO_DEFAULT_SPREAD: Final[Fields] = {"defaultingType": "List", "defaultConstraints": []}
+_FULL_NODES_FIRST: Final = 5
+
+PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
+    {
+        DEFAULT_PRESET: _preset("kube-scheduler's default profile"),
+        # Weights as in OpenShift's HighNodeUtilization.
+        "bin-packing": _preset(
+            "fill nodes one after the other, so that others can be given back",
+            {"NodeResourcesFit": _FULL_NODES_FIRST, "NodeResourcesBalancedAllocation": 0},
+            {
+                "NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated", "resources": _resources(cpu=1, memory=1)}},
+                "PodTopologySpread": _NO_DEFAULT_SPREAD,
+            },
+        ),
+        "spread": _preset(
+            "spread the pods of a Service or workload over zones and nodes as evenly as they go",
+            {"PodTopologySpread": 5},
+            {
+                "PodTopologySpread": {
+                    "defaultingType": "List",
+                    "defaultConstraints": [_soft("topology.kubernetes.io/zone"), _soft("kubernetes.io/hostname")],
+                }
+            },
+        ),
+        "gpu-packing": _preset(
+            "fill nodes by their GPUs first, so that whole nodes stay free for pods that want many",
+            {"NodeResourcesFit": _FULL_NODES_FIRST, "NodeResourcesBalancedAllocation": 0},
+            {
+                "NodeResourcesFit": {
+                    "scoringStrategy": {
+                        "type": "MostAllocated",
+                        "resources": [{"name": name, "weight": 5} for name in _GPUS] + _resources(cpu=1, memory=1),
+                    }
+                },
+                "PodTopologySpread": _NO_DEFAULT_SPREAD,
+            },
+        ),
+        # OpenShift's NoScoring.
+        "no-scoring": _preset(
+            "any node that fits, the fastest; plugins that the profile itself enables still score",
+            dict.fromkeys(
+                (
+                    "TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
+                    "DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality",
+                ),
+                0,
+            ),
+        ),
+    }
+)  # fmt: skip
+
+
+def check_preset(name: str | None) -> Iterator[Problem]:
+    """The problem with `spec.preset`, if there is one."""
+    if name is not None and name not in PRESETS:
+        yield Problem("spec.preset", shown(name), f"{', '.join(PRESETS)}{did_you_mean(name, PRESETS)}")
+
+
+def find_preset(name: str | None) -> Preset:
+    """The preset of that name; the default one for none, and for a name that `check_preset` complains about."""
+    return PRESETS.get(name or DEFAULT_PRESET, PRESETS[DEFAULT_PRESET])
+
+
+def preset_weights(preset: Preset, plugins: Plugins) -> dict[str, int]:
+    """The preset's weights, but for plugins that the profile enables itself: those have the weight that it says."""
+    own = {ref.name for chosen in (plugins.multi_point, plugins.score) for ref in chosen.enabled or ()}
+    return {name: weight for name, weight in preset.weights.items() if name not in own}
+
+
+def preset_fields(preset: Preset, plugin: str, own: Fields | None) -> Fields:
+    """The preset's arguments of a plugin that hold beside the profile's own; null in a document means absent."""
+    fields = preset.args.get(plugin, {})
+    said = {name for name, value in (own or {}).items() if value is not None}
+    return {} if said & fields.keys() else fields
+
+
+def with_preset(configs: Iterable[PluginConfig], preset: Preset, known: Iterable[str]) -> Sequence[PluginConfig]:
+    """The profile's `pluginConfig` with the preset's arguments under it; entries keep their places, for messages name these."""
+    merged = [_over(config, preset_fields(preset, config.name, config.args)) for config in configs]
+    named = {config.name for config in merged}
+    known = set(known)
+    merged.extend(PluginConfig(name=name, args=dict(args)) for name, args in preset.args.items() if name in known - named)
+    return merged
+
+
+def _over(config: PluginConfig, fields: Fields) -> PluginConfig:
+    return msgspec.structs.replace(config, args={**(config.args or {}), **fields}) if fields else config
