@@ -72,6 +72,7 @@ _SUBRESOURCES: Mapping[str, _Sub] = MappingProxyType(
         "binding": _Sub(("create",), kind="Binding"),
         "eviction": _Sub(("create",), "policy", "v1", "Eviction"),
         "log": _Sub(("get",)),
+        "token": _Sub(("create",), "authentication.k8s.io", "v1", "TokenRequest"),
     }
 )
 

@@ -1,7 +1,7 @@
 """The HTTP side: one request in, one answer out, or a stream of watch lines.
 
-`Endpoint.handle` is aiohttp's low-level handler: authentication, injected faults, then documents (discovery, health),
-then objects. Refusals are raised as ApiError anywhere below and become Status bodies here, and only here.
+`Endpoint.handle` is aiohttp's low-level handler: who asks and whether he may, injected faults, then objects, then
+documents (discovery, health). Refusals are raised as ApiError anywhere below and become Status bodies here, and only here.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from hmac import compare_digest
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from . import status
+from .access import Access
 from .faults import Faults
 from .queries import JSON, parse_query
+from .rbac import MASTERS, Asked, User
 from .status import ApiError
 from .watches import Watch, Watches
 
@@ -40,7 +41,7 @@ class Reply:
 
 Answer = Reply | Watch
 Documents = Callable[[str, str], Reply | None]
-Objects = Callable[[web.BaseRequest, str, dict[str, str]], Awaitable[Answer | None]]
+Objects = Callable[[web.BaseRequest, str, dict[str, str], User], Awaitable[Answer | None]]
 
 
 class Endpoint:
@@ -49,8 +50,8 @@ class Endpoint:
     `objects` answers what names an object or a collection, `documents` the rest; each says None for "no such path".
     """
 
-    def __init__(self, token: str, documents: Documents, objects: Objects, faults: Faults, watches: Watches) -> None:
-        self._authorization = f"Bearer {token}".encode()
+    def __init__(self, access: Access, documents: Documents, objects: Objects, faults: Faults, watches: Watches) -> None:
+        self._access = access
         self._documents = documents
         self._objects = objects
         self._faults = faults
@@ -75,15 +76,17 @@ class Endpoint:
     async def _answer(self, request: web.BaseRequest, path: str, query: dict[str, str]) -> web.StreamResponse:
         if path in _OPEN_PATHS:
             return web.Response(text="ok")
-        self._authenticate(request)
+        user = self._access.user(request.headers)
         if path.startswith("/sandbox/"):
+            self._only_masters(user, request.method, path)
             return _plain(Reply(_encode(self._faults.command(request.method, path, await request.read()))))
+        self._access.check(user, request.method, path, query, request.headers.get("Content-Type", ""))
         fault = None
         if self._faults.armed:
             fault = await self._faults.meet(request.method, path, query)
         if fault is not None and fault.refusal is not None:
             raise fault.refusal
-        found = await self._objects(request, path, query)
+        found = await self._objects(request, path, query, user)
         if found is None and request.method == "GET":
             found = self._documents(path, request.headers.get("Accept", ""))
         if found is None:
@@ -94,10 +97,9 @@ class Endpoint:
             return await self._stream(request, found, query)
         return _plain(found)
 
-    def _authenticate(self, request: web.BaseRequest) -> None:
-        found = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if not compare_digest(found, self._authorization):
-            raise status.unauthorized()
+    def _only_masters(self, user: User, method: str, path: str) -> None:
+        if MASTERS not in user.groups:
+            self._access.authorizer.refuse(user, Asked(method.lower(), path=path))
 
     def _lose(self, request: web.BaseRequest, answer: Answer) -> web.Response:
         """What was asked has happened; its answer, given back for form's sake, never arrives."""

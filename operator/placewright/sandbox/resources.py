@@ -217,7 +217,7 @@ def _core_types() -> list[ResourceType]:
         ResourceType("", "v1", "endpoints", "endpoints", "Endpoints", True, short_names=("ep",)),
         _namespaced("", "configmaps", "ConfigMap", "cm"),
         _namespaced("", "secrets", "Secret"),
-        _namespaced("", "serviceaccounts", "ServiceAccount", "sa"),
+        _namespaced("", "serviceaccounts", "ServiceAccount", "sa", subresources=("token",)),
         _namespaced("", "events", "Event", "ev"),
         _cluster("", "persistentvolumes", "PersistentVolume", "pv", status=True),
         _namespaced("", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", status=True),

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from .access import Access
 from .admission import Admission
 from .collector import Collector
 from .credentials import Credentials, make_credentials, write_private
@@ -86,6 +87,7 @@ class Sandbox:
         self.definitions = Definitions(self.store, self.registry)
         admission = Admission(self.store, self.definitions)
         self.writes = Writes(self.store, self.registry, Identity(Random(self._options.seed)), admission)
+        self.access = Access(self.credentials.token, self.store, self.registry, self.writes.identity)
         self.discovery = Discovery(self.registry, self.definitions.schema)
         self.reads = Reads(self.store, self.registry, self.watches)
         self.faults = Faults(
@@ -150,17 +152,21 @@ class Sandbox:
             raise KeyError(f"{plural}.{version}.{group} is not served")
         return found
 
+    def account_kubeconfig(self, namespace: str, name: str) -> bytes:
+        """The kubeconfig of a ServiceAccount. Raises ApiError 404."""
+        return self.credentials.kubeconfig(self.server, self.access.new_token(namespace, name))
+
     def _assemble(self) -> None:
         pods = self.resource("", "v1", "pods")
         disruptions = Disruptions(self.writes, self.resource("policy", "v1", "poddisruptionbudgets"))
         operations = PodOperations(self.writes, pods, disruptions)
         views = Views(self.reads, self.definitions, self.writes.identity.clock)
-        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, self.definitions.selectable)
+        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, self.definitions.selectable, self.access)
         Collector(self.writes)
         if self._options.volumes:
             VolumeController(self.writes)
             EphemeralClaims(self.writes, pods, self.resource("", "v1", "persistentvolumeclaims"))
-        endpoint = Endpoint(self.credentials.token, self._document, objects.answer, self.faults, self.watches)
+        endpoint = Endpoint(self.access, self._document, objects.answer, self.faults, self.watches)
         self._http = web.Server(
             endpoint.handle,
             request_factory=_make_request,
