@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
+
 import pytest
 
 from contract.client import MERGE, STRATEGIC, Object
@@ -245,3 +248,28 @@ async def test_storage_is_given_its_defaults(cluster: Cluster) -> None:
     finally:
         await cluster.client.delete(f"{classes}/{name}")
         await cluster.client.delete(f"{volumes}/{name}")
+
+
+async def test_a_claim_that_says_nothing_of_its_class_gets_the_default_one(cluster: Cluster) -> None:
+    classes = "/apis/storage.k8s.io/v1/storageclasses"
+    name = cluster.unique("default")
+    marked = {"name": name, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+    asked: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    (await cluster.client.post(classes, {"metadata": marked, "provisioner": "example.test/disks"})).expect(201)
+    try:
+        await eventually_defaulted(cluster, asked, name)
+        without = {"metadata": {"name": "without"}, "spec": {**asked, "storageClassName": ""}}
+        claim = await cluster.create("persistentvolumeclaims", without)
+        assert claim["spec"]["storageClassName"] == ""
+    finally:
+        await cluster.client.delete(f"{classes}/{name}")
+
+
+async def eventually_defaulted(cluster: Cluster, asked: Object, wanted: str) -> None:
+    """The real server looks at its own watch of classes, which may lag behind the class just made."""
+    async with asyncio.timeout(10):
+        for number in itertools.count():
+            claim = await cluster.create("persistentvolumeclaims", {"metadata": {"name": f"with-{number}"}, "spec": asked})
+            if claim["spec"].get("storageClassName") == wanted:
+                return
+            await asyncio.sleep(0.1)
