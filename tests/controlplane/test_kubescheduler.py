@@ -31,6 +31,14 @@ def test_later_versions_are_not_asked_for_plain_http(tmp_path: Path, minor: int)
 
 def test_a_profile_is_passed_on_under_the_name_that_pods_use(tmp_path: Path) -> None:
     plugins = {"score": {"enabled": [{"name": "SelectorSpread"}]}}
-    KubeScheduler(tmp_path / "kube-scheduler", 20, tmp_path / "kubeconfig", tmp_path, name="mine", profile={"plugins": plugins})
+    KubeScheduler(tmp_path / "kube-scheduler", 20, tmp_path / "kubeconfig", tmp_path, profile={"schedulerName": "mine", "plugins": plugins})
     written = yaml.safe_load((tmp_path / "kube-scheduler.yaml").read_text())
     assert written["profiles"] == [{"plugins": plugins, "schedulerName": "mine"}]
+
+
+def test_what_is_said_beside_the_profile_is_passed_on(tmp_path: Path) -> None:
+    settings = {"percentageOfNodesToScore": 100, "extenders": [{"urlPrefix": "http://x"}]}
+    KubeScheduler(tmp_path / "kube-scheduler", 20, tmp_path / "kubeconfig", tmp_path, settings=settings)
+    written = yaml.safe_load((tmp_path / "kube-scheduler.yaml").read_text())
+    assert written.items() >= settings.items()
+    assert written["profiles"] == [{"schedulerName": "default-scheduler"}]

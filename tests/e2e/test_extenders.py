@@ -293,8 +293,10 @@ async def _with_theirs(plane: ControlPlane, *, knows: bool) -> Run:
     assert plane.assets.kube_scheduler is not None, "the fixture has looked"
     async with _stage(plane.kubeconfig) as (client, watch, server):
         assets = plane.assets
-        scheduler = KubeScheduler(assets.kube_scheduler, assets.minor, plane.kubeconfig, plane.folder, name="placewright")
-        scheduler.add_extenders(extenders(server.url, knows=knows))
+        profile, settings = {"schedulerName": "placewright"}, {"extenders": extenders(server.url, knows=knows)}
+        scheduler = KubeScheduler(
+            assets.kube_scheduler, assets.minor, plane.kubeconfig, plane.folder, profile=profile, settings=settings
+        )
         with scheduler:
             try:
                 return await Play(client, watch, server).perform()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -11,6 +11,7 @@ import yaml
 
 from placewright.controlplane.children import Child, free_ports
 
+NOTHING: Final[Mapping[str, Any]] = {}
 #: Requests a second that it may make: enough that its own limit is never what is measured.
 QPS: Final = 5000
 #: The first minor version without the port for plain HTTP.
@@ -22,7 +23,7 @@ _CONFIG_VERSIONS: Final = ((25, "v1"), (23, "v1beta3"), (22, "v1beta2"), (0, "v1
 
 
 class KubeScheduler:
-    """Runs while its context is open, with its default plugins or another profile, under a scheduler name.
+    """Runs while its context is open, with its default plugins or another profile.
 
     Attributes:
         log: where its output goes.
@@ -35,29 +36,23 @@ class KubeScheduler:
         kubeconfig: Path,
         folder: Path,
         *,
-        name: str = "default-scheduler",
-        percentage: int = 0,
         verbosity: int = 0,
-        profile: Mapping[str, Any] | None = None,
+        profile: Mapping[str, Any] = NOTHING,
+        settings: Mapping[str, Any] = NOTHING,
     ) -> None:
         """`folder` gets its configuration, keys and log; `minor` is its version, `verbosity` klog's.
 
-        `percentage` of nodes to score: 0 is its default, which looks at a share of a large cluster only. `profile`: what its configuration
-        says of it beside the name, in the version that it reads.
+        `profile` and `settings`: what its configuration says of its only profile and beside it, in the version that it reads. Of itself it
+        is `default-scheduler`, and looks at a share of a large cluster only (`percentageOfNodesToScore`).
         """
         self._program = program
         self._minor = minor
         self._folder = folder
         self._verbosity = verbosity
         self._config = folder / "kube-scheduler.yaml"
-        self._config.write_text(yaml.safe_dump(_configuration(minor, kubeconfig, percentage, {**(profile or {}), "schedulerName": name})))
+        self._config.write_text(yaml.safe_dump({**_configuration(minor, kubeconfig, profile), **settings}))
         self._child: Child | None = None
         self.log = folder / "kube-scheduler.log"
-
-    def add_extenders(self, extenders: Sequence[Mapping[str, Any]]) -> None:
-        """Before it is started: have all its profiles ask these, written as its configuration has them."""
-        said = yaml.safe_load(self._config.read_text())
-        self._config.write_text(yaml.safe_dump({**said, "extenders": [dict(extender) for extender in extenders]}))
 
     def __enter__(self) -> Self:
         flags = [
@@ -94,7 +89,7 @@ class KubeScheduler:
         return self._child.last_words() if self._child else "it was not started"
 
 
-def _configuration(minor: int, kubeconfig: Path, percentage: int, profile: Mapping[str, Any]) -> dict[str, Any]:
+def _configuration(minor: int, kubeconfig: Path, profile: Mapping[str, Any]) -> dict[str, Any]:
     version = next(version for oldest, version in _CONFIG_VERSIONS if minor >= oldest)
     # On a free loopback port instead of all addresses' 10251, so that two can run at once.
     plain_http = f"127.0.0.1:{free_ports().api_server}"
@@ -105,6 +100,5 @@ def _configuration(minor: int, kubeconfig: Path, percentage: int, profile: Mappi
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},
         "leaderElection": {"leaderElect": False},
-        "percentageOfNodesToScore": percentage,
-        "profiles": [dict(profile)],
+        "profiles": [{"schedulerName": "default-scheduler", **profile}],
     }

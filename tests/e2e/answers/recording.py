@@ -23,6 +23,7 @@ _ASSIGNED: Final = 40
 _START_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.02
 _LAST_WORDS: Final = 1000
+_ALL_NODES: Final = {"percentageOfNodesToScore": 100}
 _TOUCHED: Final = "example.com/touched"
 
 
@@ -60,7 +61,7 @@ async def _record(plane: ControlPlane, program: Path, dice: Dice) -> list[Decisi
         setting = _Setting(client, dice)
         assigned = await setting.furnish()
         scheduler = KubeScheduler(
-            program, plane.assets.minor, plane.kubeconfig, plane.folder, percentage=100, verbosity=10, profile=PROFILE
+            program, plane.assets.minor, plane.kubeconfig, plane.folder, verbosity=10, profile=PROFILE, settings=_ALL_NODES
         )
         with scheduler:
             await _heard_of(setting.node_names | {_key(pod) for pod in assigned}, scheduler)

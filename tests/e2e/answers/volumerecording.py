@@ -22,6 +22,7 @@ _ASSIGNED: Final = 24
 _SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.02
 _LAST_WORDS: Final = 1000
+_ALL_NODES: Final = {"percentageOfNodesToScore": 100}
 _VARIABLE: Final = "KUBE_MAX_PD_VOLS"
 _CLAIMS: Final = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 _VOLUMES: Final = "/api/v1/persistentvolumes"
@@ -62,7 +63,7 @@ async def _record(plane: ControlPlane, program: Path, dice: VolumeDice) -> list[
         setting = _Setting(client, dice)
         await setting.furnish()
         scheduler = KubeScheduler(
-            program, plane.assets.minor, plane.kubeconfig, plane.folder, percentage=100, verbosity=10, profile=_PROFILE
+            program, plane.assets.minor, plane.kubeconfig, plane.folder, verbosity=10, profile=_PROFILE, settings=_ALL_NODES
         )
         with _limit_in_environment(), scheduler:
             await _heard_of(setting.known, scheduler)

@@ -61,7 +61,7 @@ def kube_scheduler(program: Path, minor: int, kubeconfig: Path) -> Contender:
 
     @asynccontextmanager
     async def start(folder: Path) -> AsyncIterator[Running]:
-        with KubeScheduler(program, minor, kubeconfig, folder, name=DEFAULT_SCHEDULER_NAME) as process:
+        with KubeScheduler(program, minor, kubeconfig, folder, profile={"schedulerName": DEFAULT_SCHEDULER_NAME}) as process:
             yield process
 
     return Contender(f"kube-scheduler 1.{minor}", DEFAULT_SCHEDULER_NAME, start)
