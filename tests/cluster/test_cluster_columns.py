@@ -303,3 +303,20 @@ def test_suppositions_nest_and_may_take_back_what_an_outer_one_took_away() -> No
         assert list(found.pods_on(A)) == []
     assert snapshot(found) == before
     assert [p.uid for p in found.pods_on(A)] == ["one", "two"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_many_pods_supposed_together_count_as_each_of_them_does_and_all_are_forgotten(times: int) -> None:
+    one_by_one, together = cluster(), cluster()
+    pods = [pod(f"p{i}", cpu=f"{i + 1}m", labels={"app": str(i % 3)}, spec=PORT if i % 4 else {}) for i in range(40)]
+    moves = [(i % 2, each) for i, each in enumerate(pods)]
+    before = snapshot(together)
+    with together.supposing() as supposition, one_by_one.supposing() as alone:
+        for _ in range(times):
+            supposition.add(moves)
+            for move in moves:
+                alone.add([move])
+        assert snapshot(together) == snapshot(one_by_one)
+        supposition.remove(moves[:20])
+    assert snapshot(together) == before
+    assert list(together.pods_on(A)) == []

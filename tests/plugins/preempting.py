@@ -81,10 +81,12 @@ class Scene:
     def pods_on(self, node: NodeName) -> list[PodInfo]:
         return self.nominated.get(node, [])
 
-    def node(self, name: str, *running: PodInfo, cpu: str = "2", unschedulable: bool = False) -> Scene:
+    def node(
+        self, name: str, *running: PodInfo, cpu: str = "2", unschedulable: bool = False, labels: Mapping[str, str] | None = None
+    ) -> Scene:
         """Add a node with these pods on it."""
         document = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
             "spec": {"unschedulable": unschedulable},
             "status": {"allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "110"}},
         }

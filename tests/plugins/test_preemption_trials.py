@@ -8,8 +8,10 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from placewright.api.decode import convert
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, RowChecks, Rows, RowTrials
 from placewright.framework.status import Code, Status
@@ -17,10 +19,12 @@ from placewright.plugins.defaultpreemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.pick import Candidate
 from placewright.plugins.defaultpreemption.trial import NO_VICTIMS
+from plugins.pairwise_worlds import HOST, ZONE, Dice
 from plugins.preempting import Scene, pod
 
 APPS: Final = ("web", "db")
 PORT: Final = {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
+CLAIMS: Final = ("c0", "c1")
 running_pods = st.lists(
     st.builds(
         lambda priority, cpu, start, app, port: (priority, f"{cpu}m", start, {"app": app}, PORT if port else {}),
@@ -141,6 +145,70 @@ def assert_needed(scene: Scene, handle: Handle, preemptor: PodInfo, candidate: C
         for victim in candidate.victims:
             with scene.cluster.hypothetically(add=[victim], row=row):
                 assert not handle.check_row(preemptor, row).ok
+
+
+#: Labels of nodes: four nodes in two zones, and one in none.
+PLACES: Final = ({ZONE: "1"}, {ZONE: "1"}, {ZONE: "2"}, {ZONE: "2"}, {})
+
+
+def crowd(dice: Dice) -> tuple[Scene, PodInfo]:
+    """Nodes in zones, full of pods with affinities and claims; pods nominated to some; and one that means to preempt."""
+    scene = Scene()
+    for n, place in enumerate(PLACES):
+        running = [neighbour(dice, f"p{n}-{i}", dice.randint(0, 3)) for i in range(dice.randint(0, 4))]
+        scene.node(f"n{n}", *running, cpu="1500m", labels=place)
+    for claim in CLAIMS:
+        for each in bound_claim(claim, dice.choice(("ReadWriteOnce", "ReadWriteOncePod")), dice.choice("12")):
+            scene.cluster.objects.put(each)
+    for n in dice.sample(range(len(PLACES)), dice.choice((0, 0, 1, 2))):
+        scene.nominated[NodeName(f"n{n}")] = [neighbour(dice, f"nominated{n}", dice.randint(2, 5))]
+    for app in APPS:
+        if dice.maybe(0.3):
+            scene.budget({"matchLabels": {"app": app}}, dice.randint(0, 2), name=app)
+    return scene, neighbour(dice, "new", 4)
+
+
+def neighbour(dice: Dice, name: str, priority: int) -> PodInfo:
+    """A pod that may care about its neighbours, and use a claim."""
+    spec: dict[str, Any] = {"affinity": {side: required(dice) for side in ("podAffinity", "podAntiAffinity") if dice.maybe(0.2)}}
+    if dice.maybe(0.3):
+        spec["topologySpreadConstraints"] = [hard_spread(dice) for _ in range(dice.randint(1, 2))]
+    if dice.maybe(0.3):
+        spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": dice.choice(CLAIMS)}}]
+    return pod(name, priority, dice.choice(("300m", "500m")), labels={"app": dice.choice(APPS)}, spec=spec)
+
+
+def required(dice: Dice) -> dict[str, Any]:
+    term = {"topologyKey": dice.choice((ZONE, HOST)), "labelSelector": {"matchLabels": {"app": dice.choice(APPS)}}}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def hard_spread(dice: Dice) -> dict[str, Any]:
+    selector = {"matchLabels": {"app": dice.choice(APPS)}}
+    return {
+        "topologyKey": dice.choice((ZONE, HOST)),
+        "maxSkew": dice.randint(1, 2),
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": selector,
+    }
+
+
+def bound_claim(name: str, mode: str, zone: str) -> tuple[PersistentVolumeClaim, PersistentVolume]:
+    meta = {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    claim = {"metadata": meta, "spec": {"volumeName": name, "accessModes": [mode]}, "status": {"phase": "Bound"}}
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
+    spec = {"csi": {"driver": "a", "volumeHandle": name}, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+    return convert(claim, PersistentVolumeClaim), convert({"metadata": {"name": name}, "spec": spec}, PersistentVolume)
+
+
+@SETTINGS
+@given(st.integers(0, 2**32))
+def test_nodes_whose_pods_mean_each_other_are_tried_in_step_as_if_each_were_alone(seed: int) -> None:
+    scene, preemptor = crowd(Dice(seed))
+    handle = scene.evaluator().runtime.post_filter[0].handle
+    alone = trials(scene, OneByOne(handle), preemptor)
+    assert trials(scene, handle, preemptor) == alone
+    assert trials(scene, Reluctant(handle), preemptor) == alone
 
 
 def test_a_node_tried_alone_keeps_whom_it_can() -> None:

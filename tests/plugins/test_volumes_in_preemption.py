@@ -9,7 +9,7 @@ from preempting import Scene, pod
 from test_node_volume_limits import csi_node
 
 from placewright.api.pods import PodInfo
-from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 
 DISK = {"gcePersistentDisk": {"pdName": "d"}}
 
@@ -22,15 +22,15 @@ def with_volumes(name: str, *volumes: Body, priority: int = 0, cpu: str = "1") -
     return pod(name, priority, cpu, spec={"volumes": [volume | {"name": f"v{i}"} for i, volume in enumerate(volumes)]})
 
 
-def bind(scene: Scene, claim: str, mode: str = "ReadWriteOnce") -> None:
-    """A claim that has a volume of driver "a"."""
+def bind(scene: Scene, claim: str, mode: str = "ReadWriteOnce", driver: str = "a") -> None:
+    """A claim that has a volume of this driver."""
     done = {"pv.kubernetes.io/bind-completed": "yes"}
     body = {
         "metadata": {"name": claim, "namespace": "default", "annotations": done},
         "spec": {"volumeName": f"of-{claim}", "accessModes": [mode]},
         "status": {"phase": "Bound"},
     }
-    volume = {"metadata": {"name": f"of-{claim}"}, "spec": {"csi": {"driver": "a", "volumeHandle": claim}}}
+    volume = {"metadata": {"name": f"of-{claim}"}, "spec": {"csi": {"driver": driver, "volumeHandle": claim}}}
     scene.cluster.objects.put(msgspec.convert(body, PersistentVolumeClaim))
     scene.cluster.objects.put(msgspec.convert(volume, PersistentVolume))
 
@@ -74,6 +74,32 @@ def test_as_few_leave_as_hold_volumes_too_many_and_the_least_important_of_them(s
     scene.node("a", pod("bystander"), low, high, cpu="8")
     assert scene.victims(with_volumes("me", uses("c2"), priority=5)) == ["low"]
     assert scene.victims(with_volumes("greedy", uses("c2"), uses("c3"), priority=5)) == ["high", "low"]
+
+
+def test_what_a_claim_stands_for_is_looked_up_anew_when_it_changed(scene: Scene) -> None:
+    scene.cluster.objects.put(msgspec.convert(csi_node("a", a=1), CSINode))
+    bind(scene, "c1", driver="b")
+    scene.node("a", with_volumes("one", uses("c0")), with_volumes("other", uses("c1")), cpu="8")
+    evaluator, me = scene.evaluator(), with_volumes("me", uses("c2"), priority=5)
+
+    def victims() -> list[str]:
+        evaluation = evaluator.evaluate(me)
+        result = evaluator.runtime.run_post_filter(evaluation.state, me, evaluator.diagnose(evaluation))
+        return [victim.name for victim in result.victims]
+
+    assert victims() == ["one"]
+    bind(scene, "c0", driver="b")
+    bind(scene, "c1", driver="a")
+    assert victims() == ["other"]
+
+
+def test_a_volume_that_is_still_attached_keeps_its_place_when_its_pod_leaves(scene: Scene) -> None:
+    scene.cluster.objects.put(msgspec.convert(csi_node("a", a=1), CSINode))
+    attachment = {"metadata": {"name": "x"}, "spec": {"attacher": "a", "nodeName": "a", "source": {"persistentVolumeName": "of-c0"}}}
+    scene.node("a", with_volumes("user", uses("c0")), cpu="8")
+    assert scene.victims(with_volumes("me", uses("c2"), priority=5)) == ["user"]
+    scene.cluster.objects.put(msgspec.convert(attachment, VolumeAttachment))
+    assert not scene.victims(with_volumes("me", uses("c2"), priority=5))
 
 
 def test_the_columns_are_as_before_once_the_trials_are_over(scene: Scene) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import Judge, JudgesApart
+from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import (
     BoolColumn,
@@ -89,8 +89,11 @@ class DiskCountLimit(PreFilterPlugin, JudgesApart):
         return [Rejection(state.read(self.name, _Wanted).problem or _FULL, rows)]
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
-        """A row's disks are those of its own pods, counted anew whenever they are asked for."""
-        return CountingJudge(self, state, pod, cluster, self._counted(cluster))
+        """A row's disks are those of its own pods."""
+        wanted = state.read(self.name, _Wanted)
+        if wanted.problem is not None:
+            return FilterAsJudge(self, state, pod, cluster)
+        return CountingJudge(self._counted(cluster), wanted.disks, _FULL, free_riders=False)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """What the pod wants, and the disks on the nodes as they were counted last."""

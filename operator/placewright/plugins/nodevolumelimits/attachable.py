@@ -46,14 +46,14 @@ class UnusableVolumeError(ValueError):
     """A volume of the pod can never be attached as it stands; the message says why."""
 
 
-def _nobody(_lookup: Lookup) -> None:
+def nobody(_lookup: Lookup) -> None:
     """Nobody wants to know."""
 
 
 class Resolver(ABC):
     """Follows volumes through the storage objects; `noted` hears of every object on the way."""
 
-    def __init__(self, storage: StorageObjects, noted: Callable[[Lookup], None] = _nobody) -> None:
+    def __init__(self, storage: StorageObjects, noted: Callable[[Lookup], None] = nobody) -> None:
         self._storage = storage
         self._noted = noted
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Log
 from placewright.cluster.resources import grown
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
+from placewright.plugins.memory import Memory
 from placewright.plugins.nodevolumelimits.attachable import (
     ATTACHMENT,
     CLAIM,
@@ -28,10 +31,13 @@ from placewright.plugins.nodevolumelimits.attachable import (
     CsiResolver,
     Lookup,
     Resolver,
+    nobody,
 )
 
 #: Kinds of objects that rows are counted by, in the order of `AttachedVolumes._logs`.
 _KINDS: Final = (CLAIM, VOLUME, CLASS, ATTACHMENT)
+#: Pods whose volumes are remembered; a pod has one volume or two.
+_MAX_PODS: Final = 65_536
 _NO_LIMIT: Final = np.iinfo(np.int64).max
 
 
@@ -40,12 +46,16 @@ class _Node:
     """What one row holds.
 
     Attributes:
+        pods: those that were counted; only pods with volumes.
         used: volumes of its pods, each once.
-        counts: volumes by driver, attached ones included that no pod uses.
+        attached: volumes that are attached, whether a pod uses them or not.
+        counts: volumes by driver, used or attached.
         limits: the most that each driver takes; absent for no limit.
     """
 
+    pods: frozenset[PodInfo] = frozenset()
     used: frozenset[Attachable] = frozenset()
+    attached: frozenset[Attachable] = frozenset()
     counts: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
 
@@ -87,6 +97,8 @@ class AttachedVolumes:
         self._concerned: dict[Lookup, set[int]] = {}
         self._columns: dict[str, _Columns] = {}
         self._positions: list[int] | None = None
+        #: What pods have, while the objects that this follows from stay the same.
+        self._of_pods = Memory(_MAX_PODS)
 
     def room(self, wanted: Collection[Attachable], rows: Rows, *, free_riders: bool) -> BoolColumn:
         """True where the wanted volumes that are not there yet exceed no driver's limit; `catch_up` comes first.
@@ -106,6 +118,22 @@ class AttachedVolumes:
             passes &= ((added == 0) | fits if free_riders else fits)[rows]
         return passes
 
+    def has_room(self, wanted: AbstractSet[Attachable], row: int, *, free_riders: bool) -> bool:
+        """The same for one row with the pods that are on it at this moment, counted or not; everything else as counted last."""
+        node = self._nodes.get(row)
+        if node is None:
+            return True
+        used = frozenset[Attachable]().union(*[self._volumes_of(pod) for pod in self._cluster.volumes.pods(row)])
+        there, missing = used | node.attached, wanted - used
+        for driver in {volume.driver for volume in wanted}.intersection(node.limits):
+            added = sum([volume.driver == driver for volume in missing])
+            if (added or not free_riders) and sum([volume.driver == driver for volume in there]) + added > node.limits[driver]:
+                return False
+        return True
+
+    def _volumes_of(self, pod: PodInfo) -> frozenset[Attachable]:
+        return self._of_pods.recall(pod, lambda: frozenset(self._limits.resolver(nobody).of_placed_pod(pod)))
+
     def catch_up(self) -> None:
         """Count the rows anew that changed since the last call."""
         for row in self._changed():
@@ -121,13 +149,20 @@ class AttachedVolumes:
         news = None if self._positions is None else [log.since(at) for log, at in zip(logs, self._positions, strict=True)]
         self._positions = positions
         if news is None or any(entries is None for entries in news):
+            self._of_pods.forget()
             return range(self._cluster.size)
         of_nodes, of_pods, csi_nodes, *objects = [entries or () for entries in news]
-        rows = {*of_nodes, *of_pods, *self._rows_named(csi_nodes)}
+        rows = {*of_nodes, *filter(self._has_other_pods, set(of_pods)), *self._rows_named(csi_nodes)}
+        if any(objects):
+            self._of_pods.forget()
         for kind, keys in zip(_KINDS, objects, strict=True):
             for key in keys:
                 rows |= self._rows_concerned(kind, key)
         return rows
+
+    def _has_other_pods(self, row: int) -> bool:
+        """False where pods left, or came, only hypothetically, or for a short time."""
+        return self._nodes.get(row, _EMPTY).pods != frozenset(self._cluster.volumes.pods(row))
 
     def _logs(self) -> list[Log[Any]]:
         """In the order in which `_changed` reads them: two of rows, one of nodes' names, and those of `_KINDS`."""
@@ -166,9 +201,10 @@ class AttachedVolumes:
         if name is None or not limits:
             return _EMPTY
         resolver = self._limits.resolver(lambda lookup: self._concerned.setdefault(lookup, set()).add(row))
-        used = frozenset(volume for pod in self._cluster.volumes.pods(row) for volume in resolver.of_placed_pod(pod))
-        counts = Counter(volume.driver for volume in used.union(resolver.attached(name)))
-        return _Node(used, counts, limits)
+        pods = frozenset(self._cluster.volumes.pods(row))
+        used = frozenset(volume for pod in pods for volume in resolver.of_placed_pod(pod))
+        attached = frozenset(resolver.attached(name))
+        return _Node(pods, used, attached, Counter(volume.driver for volume in used | attached), limits)
 
     def _of(self, driver: str) -> _Columns:
         size = self._cluster.size

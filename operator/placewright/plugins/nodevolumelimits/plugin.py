@@ -11,7 +11,7 @@ import numpy as np
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import Judge, JudgesApart
+from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, interest
 from placewright.framework.interface import (
     BoolColumn,
@@ -91,8 +91,11 @@ class NodeVolumeLimits(PreFilterPlugin, JudgesApart):
         return [Rejection(state.read(NAME, _Wanted).problem or _FULL, rows)]
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
-        """A row's volumes are those of its own pods, counted anew whenever they are asked for."""
-        return CountingJudge(self, state, pod, cluster, self._counted(cluster))
+        """A row's volumes are those of its own pods."""
+        wanted = state.read(NAME, _Wanted)
+        if wanted.problem is not None:
+            return FilterAsJudge(self, state, pod, cluster)
+        return CountingJudge(self._counted(cluster), wanted.volumes, _FULL, free_riders=True)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """What the pod wants, and the volumes on the nodes as they were counted last."""
