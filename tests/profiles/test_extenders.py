@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from placewright.api.extenders import ExtenderSettings, ExtenderTLS, ManagedResource
 from placewright.plugins.catalog import in_tree
@@ -229,3 +232,35 @@ def test_a_profile_that_is_resolved_has_its_extenders_in_order_and_what_they_cou
     found = resolve(profile(spec), in_tree())
     assert [one.filter_verb for one in found.extenders] == ["second", "filter"]
     assert found.args["NodeResourcesFit"] == NodeResourcesFitArgs(ignored_resources=("example.com/gpu",))
+
+
+_JUNK = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=6)
+_VERBS = st.sampled_from(["", "filter", "a b", "x/y"]) | _JUNK
+_TLS = st.dictionaries(st.sampled_from(["insecure", "caFile", "caData", "certData", "keyFile", "x"]), _JUNK, max_size=4)
+_RESOURCE = st.fixed_dictionaries({"name": st.sampled_from(["a.b/c", "cpu", "a/b/c", "é/x"]) | _JUNK})
+_EXTENDER = st.fixed_dictionaries(
+    {},
+    optional={
+        "urlPrefix": st.sampled_from(["http://x", "https://[::1]:8/a", "http://x:99999", "http://a@b", "//x"]) | _JUNK,
+        "filterVerb": _VERBS,
+        "prioritizeVerb": _VERBS,
+        "bindVerb": _VERBS,
+        "weight": st.integers(-1, 100_001) | _JUNK,
+        "httpTimeout": st.sampled_from(["5s", "0s", "1h", "9" * 30 + "h", ".s"]) | _JUNK,
+        "tlsConfig": _TLS | _JUNK,
+        "managedResources": st.lists(_RESOURCE, max_size=2),
+        "ignorable": st.booleans() | _JUNK,
+    },
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(extenders=st.lists(_EXTENDER, max_size=3) | _JUNK)
+def test_whatever_is_written_is_resolved_or_refused(extenders: Any) -> None:
+    with contextlib.suppress(ProfileError):
+        found = resolve(profile({"extenders": extenders}), in_tree()).extenders
+        assert len(found) == len(extenders or ())
+        assert [one.ignorable for one in found] == sorted(one.ignorable for one in found)
+        assert all(0 < one.http_timeout <= 600 for one in found)
+        assert all(one.weight > 0 for one in found if one.prioritize_verb)
+        assert sum(bool(one.bind_verb) for one in found) <= 1
