@@ -149,16 +149,20 @@ def test_the_younger_gets_the_name_when_the_older_is_removed(scheduler: Schedule
     assert [(other.name, other.reason) for other in outcome.others] == [("a-young", Reason.ACTIVE)]
 
 
-def test_moving_to_a_name_that_is_taken_leaves_the_profile_where_it_was(scheduler: Scheduler) -> None:
-    scheduler.apply("z-old", 1, named("x"), age="1")
-    scheduler.apply("a-young", 1, named("y"), age="2")
-    outcome = scheduler.apply("a-young", 2, named("x"), age="2")
-    assert scheduler.in_effect() == {"x": ("z-old", 1), "y": ("a-young", 1)}
+def test_a_profile_keeps_its_scheduler_name(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("y"))
+    outcome = scheduler.apply("a", 2, named("x"))
+    assert scheduler.in_effect() == {"y": ("a", 1)}
     assert outcome.standing is not None
-    assert outcome.standing.reason is Reason.SCHEDULER_NAME_TAKEN
+    assert outcome.standing.reason is Reason.INVALID_PROFILE
+    assert "spec.schedulerName: found 'x'; allowed 'y': it is immutable" in outcome.standing.message
     assert "generation 1 stays in effect for schedulerName 'y'" in outcome.standing.message
-    scheduler.apply("z-old", 2, named("z"), age="1")
-    assert scheduler.in_effect() == {"z": ("z-old", 2), "x": ("a-young", 2)}
+
+
+def test_another_object_under_the_same_name_may_have_another_scheduler_name(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 1, named("y"), uid="old")
+    scheduler.apply("a", 1, named("x"), uid="new")
+    assert scheduler.in_effect() == {"x": ("a", 1)}
 
 
 def test_removing_a_profile_leaves_its_pods_without_one(scheduler: Scheduler) -> None:

@@ -16,5 +16,7 @@ MAX_NAME_LENGTH: Final = 253
 #: Seconds that a call of an extender may take: its profile's pods wait meanwhile.
 MAX_EXTENDER_TIMEOUT: Final = 600
 MAX_URL_LENGTH: Final = 2048
+#: Characters of a certificate, a key or a bundle of CAs in base64; a whole system's bundle has 300,000, and an object must fit into etcd.
+MAX_PEM_LENGTH: Final = 524_288
 #: Lists in a profile name plugins; far more than exist, and few enough for the API server to check cheaply.
 MAX_ITEMS: Final = 100

@@ -57,6 +57,13 @@ def check_resolved(
     ]
 
 
+def check_same_name(name: str, former: str) -> Iterator[Problem]:
+    """A profile keeps its schedulerName: its pods would be left behind, and other profiles may count on the name being taken."""
+    if name != former:
+        allowed = f"{shown(former)}: it is immutable; for another name, make another profile and delete this one"
+        yield Problem("spec.schedulerName", shown(name), allowed)
+
+
 def _check_scheduler_name(name: str) -> Iterator[Problem]:
     if not name or name != name.strip() or len(name) > MAX_NAME_LENGTH:
         yield Problem("spec.schedulerName", shown(name), f"a name of 1 to {MAX_NAME_LENGTH} characters without spaces around it")

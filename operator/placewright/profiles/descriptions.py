@@ -12,6 +12,7 @@ from placewright.profiles.bounds import (
     MAX_BACKOFF_SECONDS,
     MAX_ITEMS,
     MAX_NAME_LENGTH,
+    MAX_PEM_LENGTH,
     MAX_PERCENTAGE,
     MAX_URL_LENGTH,
     MAX_WEIGHT,
@@ -26,6 +27,7 @@ Facets = Mapping[str, Any]
 _BY_NAME: Final = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "maxItems": MAX_ITEMS}
 _NAME: Final = {"minLength": 1, "maxLength": MAX_NAME_LENGTH}
 _PATH: Final = {"maxLength": 4096}
+_PEM: Final = {"format": "byte", "maxLength": MAX_PEM_LENGTH}
 _COUNT: Final = {"minimum": 0, "format": "int64"}
 
 
@@ -39,7 +41,7 @@ def _verb(text: str) -> Facets:
 
 FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
     "ProfileSpec": {
-        "schedulerName": {"description": "The pods whose spec.schedulerName is this are placed by this profile.", **_NAME},
+        "schedulerName": {"description": "The pods whose spec.schedulerName is this are placed by this profile. Immutable.", **_NAME},
         "preset": {
             "description": "What the profile starts from; all else that it says goes over it. Absent: default, as kube-scheduler.",
             "enum": list(PRESETS),
@@ -156,9 +158,9 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
         "certFile": {"description": "PEM file, where the scheduler runs, of our certificate.", **_PATH},
         "keyFile": {"description": "PEM file, where the scheduler runs, of our certificate's key.", **_PATH},
         "caFile": {"description": "PEM file, where the scheduler runs, of the CAs that the server is verified with.", **_PATH},
-        "certData": {"description": "Our certificate, PEM in base64; goes before certFile.", "format": "byte"},
-        "keyData": {"description": "Its key, PEM in base64; goes before keyFile. Whoever reads the profile reads it.", "format": "byte"},
-        "caData": {"description": "The CAs, PEM in base64; goes before caFile.", "format": "byte"},
+        "certData": {"description": "Our certificate, PEM in base64; goes before certFile.", **_PEM},
+        "keyData": {"description": "Its key, PEM in base64; goes before keyFile. Whoever reads the profile reads it.", **_PEM},
+        "caData": {"description": "The CAs, PEM in base64; goes before caFile.", **_PEM},
     },
     "ProfileStatus": {
         "observedGeneration": {"description": "The generation that was looked at last.", **_COUNT},

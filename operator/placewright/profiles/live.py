@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 from placewright.api.bad_input import InputError
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.profiles.check import check_same_name
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
@@ -138,6 +139,7 @@ class LiveProfiles(Generic[R]):
         entry = replace(fresh, seen=profile, reason=Reason.ACTIVE, complaint="")
         try:
             resolved = resolve(profile, self._catalogue)
+            _refuse_another_name(resolved, fresh.good)
         except ProfileError as error:
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint="; ".join(str(error).splitlines()))
         try:
@@ -160,6 +162,12 @@ class LiveProfiles(Generic[R]):
         stands = {name: _standing(entry) for name, entry in self._entries.items()}
         others = tuple(standing for name, standing in stands.items() if name != changed and standing != stood.get(name))
         return Outcome(stands.get(changed), changed=True, swaps=swaps, others=others)
+
+
+def _refuse_another_name(profile: ResolvedProfile, good: Active[R] | None) -> None:
+    """Hold the schedulerName, as the API server's own rule does where it knows such rules (Kubernetes 1.25 and later)."""
+    if good is not None and (problems := list(check_same_name(profile.scheduler_name, good.profile.scheduler_name))):
+        raise ProfileError(problems)
 
 
 def _is_old_news(profile: SchedulingProfile, seen: SchedulingProfile) -> bool:

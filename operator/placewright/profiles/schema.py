@@ -1,7 +1,8 @@
 """The schema of a SchedulingProfile, made from the structs that decode it, so that the two cannot part.
 
 `openapi_schema` is what the CRD carries: structural, pruned by the API server. `json_schema` is the same for editors and for tests,
-closed against unknown fields. What a type cannot say (descriptions, bounds, list keys) is in `descriptions`.
+closed against unknown fields. What a type cannot say (descriptions, bounds, list keys) is in `descriptions`, rules across
+fields are in `rules`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from msgspec import inspect
 
 from placewright.api.profile import GROUP, KIND, PLURAL, VERSION, ProfileSpec, ProfileStatus
 from placewright.profiles.descriptions import FIELDS, REQUIRED
+from placewright.profiles.rules import rules_of
 
 Schema = dict[str, Any]
 
@@ -119,12 +121,13 @@ def _object(struct: type, *, defaults: bool) -> Schema:
     fields = _struct_type(struct).fields
     required = [field.encode_name for field in fields if field.required or field.encode_name in REQUIRED.get(struct.__name__, ())]
     properties = {field.encode_name: _field(struct, field, defaults=defaults) for field in fields}
-    return {"type": "object", "properties": properties} | ({"required": required} if required else {})
+    return {"type": "object", "properties": properties} | ({"required": required} if required else {}) | rules_of(struct.__name__)
 
 
 def _field(struct: type, field: inspect.Field, *, defaults: bool) -> Schema:
     facets = dict(FIELDS[struct.__name__][field.encode_name])
     schema = {"description": facets.pop("description"), **_of(field.type, defaults=defaults), **facets}
+    schema |= rules_of(struct.__name__, field.encode_name)
     if not defaults:
         schema.pop("default", None)
     elif isinstance(field.default, (str, bool, int, float)):

@@ -1,8 +1,7 @@
 """Custom resource definitions: are they sound, and what do they make of the objects of their kind.
 
 A definition gets its conditions from `establish`; a `CustomResource` made of it then admits objects: unknown fields
-are pruned, defaults filled in, and what is left is validated. Rules in CEL (`x-kubernetes-validations`) are not
-evaluated yet: `_check_rules` is their place.
+are pruned, defaults filled in, and what is left is validated, by its schema and by the rules in CEL that stand there.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 
 from .schemas import Fault, fill_defaults, prune, unknown_fields, validate
 from .shapes import Object
+from .validationrules import RuleTree, check_rules, faults_of_rules, grow
 
 _LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SIMPLE_TYPES = ("object", "array", "string", "integer", "number", "boolean")
@@ -38,6 +38,7 @@ class CustomResource:
         self.group: str = spec["group"]
         self.kind: str = spec["names"]["kind"]
         self._versions: dict[str, Mapping[str, Any]] = {version["name"]: version for version in spec["versions"]}
+        self._rules: dict[str, RuleTree] = {name: grow(self.schema(name)) for name in self._versions}
 
     def schema(self, version: str) -> Mapping[str, Any]:
         """The openAPIV3Schema of a version; one that prunes nothing when the definition has none."""
@@ -65,22 +66,18 @@ class CustomResource:
 
         `old` is the object that it replaces, None for a new one. The version is that of `new["apiVersion"]`.
         """
-        schema = self.schema(str(new.get("apiVersion", "")).rpartition("/")[2])
+        version = str(new.get("apiVersion", "")).rpartition("/")[2]
+        schema = self.schema(version)
         admitted: Object = {key: copy.deepcopy(value) for key, value in new.items() if key != "metadata"}
         prune(admitted, schema, root=True)
         fill_defaults(admitted, schema)
         admitted = {"apiVersion": admitted.pop("apiVersion", ""), "kind": admitted.pop("kind", self.kind), **admitted}
         admitted["metadata"] = copy.deepcopy(new.get("metadata", {}))
-        faults = [*validate(admitted, schema), *_check_rules(admitted, old, schema)]
+        faults = list(validate(admitted, schema))
+        faults += check_rules(admitted, old, self._rules[version], faults)
         if faults:
             raise _invalid(f"{self.kind}.{self.group}", admitted["metadata"].get("name", ""), faults)
         return admitted
-
-
-def _check_rules(new: Mapping[str, Any], old: Mapping[str, Any] | None, schema: Mapping[str, Any]) -> Iterator[Fault]:
-    """The faults that CEL rules find; transition rules (`oldSelf`) need `old`. None is evaluated as yet."""
-    del new, old, schema
-    return iter(())
 
 
 def _invalid(kind: str, name: str, faults: Sequence[Fault]) -> Invalid:
@@ -181,7 +178,7 @@ def _faults_of_version(version: Mapping[str, Any], path: str) -> Iterator[Fault]
     yield from _faults_of_schema(schema, f"{path}.schema.openAPIV3Schema")
 
 
-def _faults_of_schema(schema: Any, path: str) -> Iterator[Fault]:
+def _faults_of_schema(schema: Any, path: str, *, correlatable: bool = True) -> Iterator[Fault]:
     """What keeps a schema from being structural: a part without type, a list without items, a wrong list type."""
     if not isinstance(schema, dict):
         yield Fault(path, "FieldValueInvalid", f"Invalid value: {schema!r}: a schema is an object")
@@ -189,14 +186,16 @@ def _faults_of_schema(schema: Any, path: str) -> Iterator[Fault]:
     yield from _faults_of_type(schema, path)
     yield from _faults_of_defaults(schema, path)
     yield from _faults_of_pattern(schema, path)
+    yield from faults_of_rules(schema, path, correlatable=correlatable)
     if not isinstance(schema.get("properties", {}), dict):
         yield Fault(f"{path}.properties", "FieldValueInvalid", "Invalid value: properties map names to schemas")
         return
     for name, part in schema.get("properties", {}).items():
-        yield from _faults_of_schema(part, f"{path}.properties[{name}]")
-    for name in ("items", "additionalProperties"):
+        yield from _faults_of_schema(part, f"{path}.properties[{name}]", correlatable=correlatable)
+    keyed = correlatable and schema.get("x-kubernetes-list-type") == "map"
+    for name, known in (("items", keyed), ("additionalProperties", correlatable)):
         if isinstance(schema.get(name), dict):
-            yield from _faults_of_schema(schema[name], f"{path}.{name}")
+            yield from _faults_of_schema(schema[name], f"{path}.{name}", correlatable=known)
 
 
 def _faults_of_type(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:

@@ -1,0 +1,72 @@
+"""Rules across the fields of a profile that the API server itself can hold, in CEL: what the CRD carries as `x-kubernetes-validations`.
+
+API servers before 1.25 pass over them, so each has its counterpart in `check`, `extenders` or `live`; tests/profiles/test_rules.py holds the
+two together. A rule may count on the types and bounds of `descriptions`, but not on a field being there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from placewright.profiles.bounds import MAX_WEIGHT
+
+
+class Rule(NamedTuple):
+    """One rule and what is said when it does not hold."""
+
+    rule: str
+    message: str
+
+
+def _given(*fields: str) -> str:
+    """True when at least one of these text fields says something."""
+    return " || ".join(f"(has(self.{field}) && size(self.{field}) > 0)" for field in fields)
+
+
+_CERTIFICATE: Final = _given("certFile", "certData")
+_KEY: Final = _given("keyFile", "keyData")
+_VERBS: Final = ("filterVerb", "preemptVerb", "prioritizeVerb", "bindVerb")
+_COUNTS: Final = "has(self.managedResources) && self.managedResources.exists(r, has(r.ignoredByScheduler) && r.ignoredByScheduler)"
+
+#: By struct and field; an empty field stands for the struct itself.
+RULES: Final[Mapping[tuple[str, str], tuple[Rule, ...]]] = {
+    ("ProfileSpec", "schedulerName"): (
+        Rule("self == oldSelf", "schedulerName is immutable: for another name, make another profile and delete this one"),
+    ),
+    ("ProfileSpec", "weights"): (
+        Rule(f"self.all(name, self[name] >= 0 && self[name] <= {MAX_WEIGHT})", f"a weight is 0 (off) to {MAX_WEIGHT}"),
+    ),
+    ("ProfileSpec", "extenders"): (
+        Rule("self.filter(e, has(e.bindVerb) && size(e.bindVerb) > 0).size() <= 1", "only one extender may have a bindVerb"),
+    ),
+    ("Backoff", ""): (
+        Rule(
+            "!has(self.maxSeconds) || !has(self.initialSeconds) || self.maxSeconds == 0.0 || self.maxSeconds >= self.initialSeconds",
+            "maxSeconds is at least initialSeconds, or 0 for no backoff",
+        ),
+    ),
+    ("ExtenderSpec", ""): (
+        Rule(
+            f"{_given(*_VERBS)} || ({_COUNTS})",
+            f"an extender needs something to do: at least one of {', '.join(_VERBS)}",
+        ),
+        Rule(
+            "!has(self.prioritizeVerb) || size(self.prioritizeVerb) == 0 || (has(self.weight) && self.weight >= 1)",
+            "an extender with a prioritizeVerb needs a weight of 1 or more",
+        ),
+    ),
+    ("ExtenderTLS", ""): (
+        Rule(f"({_CERTIFICATE}) == ({_KEY})", "a certificate and its key go together: certFile or certData with keyFile or keyData"),
+        Rule(
+            f"!has(self.insecure) || !self.insecure || !({_given('caFile', 'caData')})",
+            "insecure beside a CA: nothing would be verified with it",
+        ),
+    ),
+}
+
+
+def rules_of(struct: str, field: str = "") -> dict[str, Any]:
+    """The schema's keyword with the rules of a struct, or of one of its fields; nothing where there are none."""
+    found = RULES.get((struct, field), ())
+    return {"x-kubernetes-validations": [rule._asdict() for rule in found]} if found else {}

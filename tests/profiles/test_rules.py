@@ -1,0 +1,153 @@
+"""The CRD's rules in CEL and our own checks: each rule has an object that breaks it, and both sides refuse the same objects.
+
+The API server's side is the sandbox's; API servers before 1.25 have no such rules, and there the operator's checks are all there is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placewright.profiles.check import check_same_name
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
+from placewright.profiles.rules import RULES
+from placewright.profiles.schema import custom_resource_definition
+from placewright.sandbox.customresources import CustomResource, Invalid, establish
+from profiles.makers import CATALOGUE, profile
+
+PEM = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
+URL = "https://extender.example"
+Spec = dict[str, Any]
+
+
+def extender(**fields: Any) -> Spec:
+    return {"extenders": [{"urlPrefix": URL, "filterVerb": "filter", **fields}]}
+
+
+def tls(**fields: Any) -> Spec:
+    return extender(tlsConfig=fields)
+
+
+#: By the message of the rule: an object that breaks it and nothing else, with the former one where the rule is about a change.
+BREAKS: dict[str, tuple[Spec, Spec | None]] = {
+    "schedulerName is immutable": ({"schedulerName": "b"}, {"schedulerName": "a"}),
+    "a weight is 0 (off) to 100000": ({"weights": {"Tetris": 100_001}, "plugins": {"score": {"enabled": [{"name": "Tetris"}]}}}, None),
+    "only one extender may have a bindVerb": ({"extenders": [{"urlPrefix": URL, "bindVerb": "bind"}] * 2}, None),
+    "maxSeconds is at least initialSeconds": ({"backoff": {"initialSeconds": 3, "maxSeconds": 2}}, None),
+    "an extender needs something to do": ({"extenders": [{"urlPrefix": URL}]}, None),
+    "an extender with a prioritizeVerb needs a weight": (extender(prioritizeVerb="score"), None),
+    "a certificate and its key go together": (tls(certFile="/tls.crt"), None),
+    "insecure beside a CA": (tls(insecure=True, caFile="/ca.crt"), None),
+}
+FINE: list[tuple[Spec, Spec | None]] = [
+    ({}, None),
+    ({"schedulerName": "a"}, {"schedulerName": "a"}),
+    ({"paused": True}, {}),
+    ({"backoff": {"initialSeconds": 20, "maxSeconds": 0}}, None),
+    ({"backoff": {"initialSeconds": 10}}, None),
+    (extender(prioritizeVerb="score", weight=1), None),
+    (extender(filterVerb="", managedResources=[{"name": "example.com/gpu", "ignoredByScheduler": True}]), None),
+    (tls(certFile="/tls.crt", keyData=PEM), None),
+    (tls(insecure=False, caFile="/ca.crt"), None),
+]
+
+
+@pytest.fixture(scope="module")
+def resource() -> CustomResource:
+    return sandboxed()
+
+
+def sandboxed() -> CustomResource:
+    definition = custom_resource_definition()
+    establish(definition)
+    return CustomResource(definition)
+
+
+def manifest(spec: Spec) -> Spec:
+    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
+
+
+def said_by_the_api_server(resource: CustomResource, new: Spec, old: Spec | None) -> str:
+    former = None if old is None else resource.admit(manifest(old), None)
+    try:
+        resource.admit(manifest(new), former)
+    except Invalid as refused:
+        return str(refused)
+    return ""
+
+
+def said_by_our_checks(new: Spec, old: Spec | None) -> str:
+    wanted = profile(new)
+    try:
+        resolve(wanted, CATALOGUE)
+    except ProfileError as error:
+        return str(error)
+    former = wanted if old is None else profile(old)
+    return "\n".join(str(problem) for problem in check_same_name(wanted.spec.scheduler_name, former.spec.scheduler_name))
+
+
+def test_every_rule_is_broken_by_a_case_here() -> None:
+    messages = [rule.message for rules in RULES.values() for rule in rules]
+    assert len(messages) == len(BREAKS)
+    for message in messages:
+        assert sum(message.startswith(begin) for begin in BREAKS) == 1, message
+
+
+@pytest.mark.parametrize("begin", BREAKS)
+def test_what_a_rule_forbids_both_sides_refuse(begin: str, resource: CustomResource) -> None:
+    new, old = BREAKS[begin]
+    assert begin in said_by_the_api_server(resource, new, old)
+    assert said_by_our_checks(new, old)
+
+
+@pytest.mark.parametrize("case", range(len(FINE)))
+def test_what_no_rule_forbids_both_sides_take(case: int, resource: CustomResource) -> None:
+    new, old = FINE[case]
+    assert said_by_the_api_server(resource, new, old) == ""
+    assert said_by_our_checks(new, old) == ""
+
+
+verbs = st.sampled_from([None, "", "do"])
+texts = st.sampled_from([None, "", "/file"])
+data = st.sampled_from([None, "", PEM])
+flags = st.sampled_from([None, False, True])
+tls_configs = st.fixed_dictionaries(
+    {"insecure": flags, "certFile": texts, "keyFile": texts, "caFile": texts, "certData": data, "keyData": data, "caData": data}
+)
+resources = st.none() | st.just([{"name": "example.com/gpu"}]) | st.just([{"name": "example.com/gpu", "ignoredByScheduler": True}])
+extenders = st.fixed_dictionaries(
+    {
+        "urlPrefix": st.just(URL),
+        "weight": st.sampled_from([None, 0, 1, 7]),
+        "tlsConfig": st.none() | tls_configs,
+        "managedResources": resources,
+    }
+    | dict.fromkeys(("filterVerb", "preemptVerb", "prioritizeVerb", "bindVerb"), verbs)
+)
+seconds = st.sampled_from([None, 0.5, 1, 2, 10, 11])
+backoffs = st.fixed_dictionaries({"initialSeconds": seconds, "maxSeconds": seconds | st.just(0)})
+specs = st.fixed_dictionaries(
+    {"backoff": st.none() | backoffs, "extenders": st.lists(extenders, max_size=2), "schedulerName": st.sampled_from(["a", "b"])}
+)
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+SANDBOXED = sandboxed()
+
+
+@given(new=specs.map(without_nulls), old=st.none() | st.sampled_from([{"schedulerName": "a"}, {"schedulerName": "b"}]))
+def test_both_sides_agree_on_whatever_somebody_writes(new: Spec, old: Spec | None) -> None:
+    resources = [resource["name"] for one in new["extenders"] for resource in one.get("managedResources", ())]
+    if len(resources) > len(set(resources)):
+        return  # a resource named by two extenders: our checks alone see it
+    theirs, ours = said_by_the_api_server(SANDBOXED, new, old), said_by_our_checks(new, old)
+    assert bool(theirs) == bool(ours), (theirs, ours)
