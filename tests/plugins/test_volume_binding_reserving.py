@@ -205,6 +205,15 @@ async def test_a_claim_is_told_its_node_and_the_pod_goes_on_once_its_volume_is_t
     assert [(each.metadata.name, each.metadata.annotations) for each in it.writer.selected] == [("data", {SELECTED: "n2"})]
 
 
+async def test_a_claim_that_the_pod_names_twice_is_told_its_node_once() -> None:
+    uses = [{"name": name, "persistentVolumeClaim": {"claimName": "data"}} for name in ("v", "w")]
+    it = desk(static=False)
+    twice = {"kind": "Pod", "metadata": {"name": "web", "namespace": "default", "uid": "web"}, "spec": {"volumes": uses}}
+    it.pods |= world_from([twice], "test").pending
+    await it.pre_bind(it.reserve("web", N2), N2)
+    assert [each.metadata.name for each in it.writer.selected] == ["data"]
+
+
 @pytest.mark.parametrize(
     ("shown", "message"),
     [

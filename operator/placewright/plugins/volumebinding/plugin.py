@@ -115,7 +115,9 @@ class VolumeBinding(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin, R
             return SUCCESS
         findings = self._find(state, cluster)
         bindings = [(naming_claim(volume, claim), claim) for claim, volume in findings.bindings(row)]
-        provisions = [naming_node(claim, node) for claim in findings.to_provision(row)]
+        # A pod may name a claim twice; written twice, the second write would find its version gone.
+        made = {claim.metadata.name: claim for claim in findings.to_provision(row)}
+        provisions = [naming_node(claim, node) for claim in made.values()]
         state.write(_RESERVED, assume(bindings, provisions, cluster.objects.storage))
         return SUCCESS
 
