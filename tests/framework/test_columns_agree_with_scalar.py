@@ -60,6 +60,9 @@ def parts(evaluator: Evaluator, evaluation: Evaluation, world: TwinWorld) -> dic
     totals = evaluator.score(evaluation)
     rows = np.flatnonzero(evaluation.feasible)
     found = evaluator.breakdown(evaluation, rows)
+    columns, nothing = evaluator.parts(evaluation), np.zeros(len(rows), np.int64)
+    for plugin, scores in found.items():
+        assert columns.get(plugin, nothing).tolist() == [score.product for score in scores]
     result = {}
     for i, row in enumerate(rows):
         result[str(world.cluster.names[row])] = {plugin: Part(*scores[i]) for plugin, scores in found.items()}

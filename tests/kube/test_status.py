@@ -11,12 +11,12 @@ from pods import pod
 
 from placewright.api.decode import decode
 from placewright.api.errors import EvictError
-from placewright.api.objects import NodeName, Pod
+from placewright.api.objects import NodeName, ObjectMeta, Pod
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.evictor import HttpEvictor
 from placewright.kube.login import load_config
-from placewright.kube.profiles import patch_status, profile_path
+from placewright.kube.profiles import apply_status
 from placewright.kube.retry import Backoff
 from placewright.kube.status import HttpStatusWriter
 from placewright.sandbox.server import Sandbox
@@ -285,9 +285,15 @@ async def test_a_standby_evicts_nobody(office: Office) -> None:
     assert office.api.requests == []
 
 
-async def test_a_profiles_status_is_merged_under_our_field_manager(office: Office) -> None:
+async def test_a_profiles_status_is_applied_under_our_field_manager(office: Office) -> None:
     office.api.on("PATCH /apis/placewright.dev/v1alpha1/schedulingprofiles/batch/status", OK)
-    await patch_status(office.client, profile_path("batch"), {"activeGeneration": 3})
+    await apply_status(office.client, ObjectMeta(name="batch", uid="u-1"), {"activeGeneration": 3})
     (request,) = office.api.asked("PATCH")
-    assert request.body == {"status": {"activeGeneration": 3}} and request.query["fieldManager"] == "placewright"
-    assert request.headers["Content-Type"] == "application/merge-patch+json"
+    assert request.body == {
+        "apiVersion": "placewright.dev/v1alpha1",
+        "kind": "SchedulingProfile",
+        "metadata": {"name": "batch", "uid": "u-1"},
+        "status": {"activeGeneration": 3},
+    }
+    assert request.query == {"fieldManager": "placewright", "force": "true"}
+    assert request.headers["Content-Type"] == "application/apply-patch+yaml"

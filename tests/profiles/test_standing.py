@@ -9,6 +9,7 @@ import pytest
 
 from placewright.api.objects import Condition
 from placewright.api.profile import QueueSizes
+from placewright.profiles.advice import Hint
 from placewright.profiles.standing import Reason, Standing, status_of
 
 NOW, EARLIER = "2026-03-01T12:00:00Z", "2026-03-01T11:00:00Z"
@@ -56,9 +57,25 @@ def test_the_time_of_a_condition_changes_only_when_its_status_flips() -> None:
     assert [condition["lastTransitionTime"] for condition in flipped] == [NOW, NOW]
 
 
-def test_conditions_of_others_are_passed_on() -> None:
-    advice = Condition(type="Advice", status="True", reason="Drowned", message="m", last_transition_time=EARLIER)
-    assert conditions(status_of(standing(Reason.ACTIVE), [advice], NOW)) == {"Ready": "True", "Advice": "True"}
+def test_conditions_of_others_are_not_ours_to_say() -> None:
+    theirs = Condition(type="Audited", status="True", reason="Fine", message="m", last_transition_time=EARLIER)
+    assert conditions(status_of(standing(Reason.ACTIVE), [theirs], NOW)) == {"Ready": "True"}
+
+
+def test_advice_stands_beside_ready_only_while_there_is_any_and_is_about_the_generation_in_effect() -> None:
+    previous = [Condition(type="Advice", status="True", reason="Old", message="m", last_transition_time=EARLIER)]
+    hints = [Hint("Drowned", "one."), Hint("Drowned", "two.")]
+    *_, advice = status_of(standing(Reason.INVALID_PROFILE, observed=5, active=4), previous, NOW, hints=hints)["conditions"]
+    assert advice == {
+        "type": "Advice", "status": "True", "reason": "Drowned", "message": "one. two.", "lastTransitionTime": EARLIER,
+        "observedGeneration": 4,
+    }  # fmt: skip
+    assert conditions(status_of(standing(Reason.ACTIVE), previous, NOW)) == {"Ready": "True"}
+
+
+def test_advice_of_several_kinds_has_a_reason_of_its_own() -> None:
+    *_, advice = status_of(standing(Reason.ACTIVE), [], NOW, hints=[Hint("A", "a."), Hint("B", "b.")])["conditions"]
+    assert (advice["reason"], advice["message"]) == ("SeveralHints", "a. b.")
 
 
 def test_the_queue_s_sizes_come_with_their_sum() -> None:

@@ -14,13 +14,13 @@ NAME = "default-scheduler"
 ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
 
 
-def swap(world: World, policy: FakePolicy | None) -> None:
-    """Another profile under the same scheduler name, or none."""
+def swap(world: World, policy: FakePolicy | None, *reconsidered: str) -> None:
+    """Another profile under the same scheduler name, or none; plugins that may judge otherwise under it."""
     if policy is None:
         del world.policies[NAME]
     else:
         world.policies[NAME] = policy
-    world.queue.reprioritise(NAME)
+    world.queue.reprioritise(NAME, frozenset(reconsidered))
 
 
 def test_a_changed_order_holds_for_pods_that_wait_already() -> None:
@@ -81,10 +81,41 @@ def test_a_pod_that_a_plugin_rejected_which_was_disabled_meanwhile_is_tried_agai
     assert world.place("web") is Place.BACKOFF
 
 
+def test_pods_that_a_reconsidered_plugin_rejected_are_tried_again_and_no_others() -> None:
+    world = World(FakePolicy(interests={"Fit": [], "Ports": [], "Taints": []}))
+    world.rejected(pod("ports"), "Ports")
+    world.rejected(pod("both"), "Fit", "Ports")
+    world.rejected(pod("fit"), "Fit")
+    world.now += 5
+    swap(world, FakePolicy(interests={"Fit": [], "Ports": [], "Taints": []}), "Ports", "Taints")
+    places = {name: world.place(name) for name in ("ports", "both", "fit")}
+    assert places == {"ports": Place.ACTIVE, "both": Place.ACTIVE, "fit": Place.UNSCHEDULABLE}
+
+
+def test_an_attempt_that_was_rejected_under_an_earlier_generation_is_repeated() -> None:
+    """Its plugin may have other arguments by now, and pods in flight cannot be asked about when the profile changes."""
+    world = World(FakePolicy(interests={"Fit": []}))
+    world.add(pod("web"))
+    queued = world.pop()
+    swap(world, FakePolicy(interests={"Fit": []}), "Fit")
+    world.queue.return_unschedulable(queued, {"Fit"})
+    assert world.place("web") is Place.BACKOFF
+
+
+def test_a_longer_backoff_holds_for_pods_that_back_off_already() -> None:
+    world = World(FakePolicy(backoff=BackoffPolicy(1, 10)))
+    world.rejected(pod("web"))
+    swap(world, FakePolicy(backoff=BackoffPolicy(60, 60)))
+    world.now += 5
+    assert world.queue.flush_backoff() == 0
+    world.now += 60
+    assert world.queue.flush_backoff() == 1
+
+
 def test_all_rejected_pods_are_tried_again_when_asked_for() -> None:
     world = World(FakePolicy(interests={"Fit": []}))
     world.rejected(pod("web"), "Fit")
-    world.queue.reprioritise(NAME, retry_rejected=True)
+    world.queue.reprioritise(NAME, None)
     assert world.place("web") is Place.BACKOFF
 
 

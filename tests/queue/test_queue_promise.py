@@ -144,7 +144,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.world.policies.pop(profile, None)
         if policy is not None:
             self.world.policies[profile] = policy
-        self.queue.reprioritise(profile, retry_rejected=retry)
+        self.queue.reprioritise(profile, None if retry else frozenset())
 
     @invariant()
     def every_pod_is_in_exactly_one_place(self) -> None:
@@ -158,7 +158,7 @@ class QueueMachine(RuleBasedStateMachine):
         """However tangled: with profiles back and gates open, every pod can be tried."""
         for profile in ("default-scheduler", "gpu"):
             self.world.policies[profile] = FakePolicy(backoff=BackoffPolicy(1, 0))
-            self.queue.reprioritise(profile, retry_rejected=True)
+            self.queue.reprioritise(profile, None)
         for queued in self.trying:
             self.queue.return_unschedulable(queued)
         self.world.now += 1000

@@ -235,7 +235,7 @@ class World:
         profile = resolve(convert(body, SchedulingProfile), self._registry)
         handle = ProfileHandle(self.cluster, self.ports, self.queue.nominator, self.scheduler.waiting, NoVolumeWriter())
         self.profiles[profile.scheduler_name] = handle.evaluator(profile, self._registry, asking)
-        self.queue.reprioritise(profile.scheduler_name, retry_rejected=True)
+        self.queue.reprioritise(profile.scheduler_name, None)
 
     def _policy(self, scheduler_name: str) -> ProfilePolicy | None:
         evaluator = self.profiles.get(scheduler_name)

@@ -17,6 +17,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError
+from placewright.framework.influence import Influence
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -83,11 +84,16 @@ class Evaluation:
 
 
 class Evaluator:
-    """Evaluates pods under one profile runtime, on one cluster."""
+    """Evaluates pods under one profile runtime, on one cluster.
+
+    Attributes:
+        influence: what the score plugins did to decisions; whoever decides counts.
+    """
 
     def __init__(self, runtime: ProfileRuntime, cluster: Cluster, nominations: Nominations | None = None) -> None:
         self.runtime = runtime
         self.checker = RowChecker(runtime, cluster, NoNominations() if nominations is None else nominations)  # an empty one is false
+        self.influence = Influence(plugin.name for plugin in runtime.score)
         self._cluster = cluster
         self._kept: OrderedDict[Hashable, PodColumns] = OrderedDict()
 
@@ -207,6 +213,21 @@ class Evaluator:
             else:
                 raw, scores = kept[0][at], kept[1][at]
             parts[plugin.name] = [PluginScore(r, s, weight) for r, s in zip(raw.tolist(), scores.tolist(), strict=True)]
+        return parts
+
+    def parts(self, evaluation: Evaluation) -> dict[str, IntColumn]:
+        """By plugin, what it put into the totals of the feasible rows, shape (rows,); those with nothing to score are left out."""
+        parts: dict[str, IntColumn] = {}
+        for plugin in self.runtime.score:
+            if plugin.name in evaluation.state.skip_score:
+                continue
+            if plugin.reads is Reads.CLUSTER:
+                scores = evaluation.cluster_scores[plugin.name][1]
+            else:
+                summary = evaluation.summaries[plugin.name]
+                scores = evaluation.columns.local_score(plugin, evaluation.state, evaluation.rows, summary)[1]
+            if scores is not NOTHING_SCORED:
+                parts[plugin.name] = self.runtime.weight(plugin) * scores
         return parts
 
     # --- explaining ----------------------------------------------------------------------------------------------------------

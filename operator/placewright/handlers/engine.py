@@ -21,6 +21,7 @@ from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.handlers.extenders import Extenders
 from placewright.handlers.profilekeeper import ProfileKeeper
+from placewright.handlers.profilestatus import StatusReporter
 from placewright.handlers.reconciling import UnscheduledPodLister
 from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sources import Shortfall, sources_and_sinks
@@ -38,6 +39,7 @@ from placewright.leadership.peering import Leadership, ensure_peering
 from placewright.leadership.replica import Replica, make_replica
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import LiveProfiles, Swap
+from placewright.profiles.reconsidering import reconsidered
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.cycle import SchedulingCycle
@@ -151,8 +153,8 @@ class Engine:
         ports = Ports(self._events, self._status, HttpEvictor(self.client, lambda: self.leadership.active))
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.leadership)
         self.intake = Intake(self.cluster, self.queue, self.scheduler.binding)
-        events = ProfileEvents(self.client, self.replica.identity)
-        self.profiles = ProfileKeeper(self.client, self._live, self.queue, lambda: self.leadership.active, events)
+        reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
+        self.profiles = ProfileKeeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
         self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
         reflectors: list[Reflector[Any]] = [
@@ -193,15 +195,10 @@ class Engine:
 
     def _swapped(self, swap: Swap[Evaluator]) -> None:
         self._extenders.swapped(swap)
-        self.queue.reprioritise(swap.scheduler_name, retry_rejected=_may_accept_more(swap))
-
-
-def _may_accept_more(swap: Swap[Evaluator]) -> bool:
-    """True when pods that were rejected before might fit now: anything but weights and backoff changed."""
-    if swap.before is None or swap.after is None:
-        return True
-    before, after = swap.before.profile, swap.after.profile
-    return (before.points, before.args, before.extenders) != (after.points, after.args, after.extenders)
+        in_question = None
+        if swap.before is not None and swap.after is not None:
+            in_question = reconsidered(swap.before.profile, swap.after.profile)
+        self.queue.reprioritise(swap.scheduler_name, in_question)
 
 
 def _how_it_ended(task: asyncio.Task[None]) -> str:

@@ -1,7 +1,4 @@
-"""Keeps SchedulingProfiles: applies what Kopf shows, and writes back how each one stands.
-
-Only the active replica writes status; at most one write a profile and beat, and none when nothing changed.
-"""
+"""Keeps SchedulingProfiles: applies what Kopf shows, and has it told how each one stands. Only the active replica tells."""
 
 from __future__ import annotations
 
@@ -9,19 +6,19 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from placewright.api.objects import Condition, ObjectMeta
+from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile
 from placewright.framework.evaluation import Evaluator
+from placewright.handlers.profilestatus import StatusReporter
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
-from placewright.kube.profiles import PROFILES_PATH, ProfileEvents, patch_status, profile_path
+from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.wire import Wire
-from placewright.profiles.live import LiveProfiles
-from placewright.profiles.standing import Reason, Standing, status_of
+from placewright.profiles.advice import advise
+from placewright.profiles.live import Active, LiveProfiles
+from placewright.profiles.standing import Reason, Standing
 from placewright.queue.queue import SchedulingQueue
 
 _logger = logging.getLogger(__name__)
@@ -30,13 +27,9 @@ _BEAT_SECONDS: Final = 1.0
 #: After so many beats without any profile it is said that nothing will happen.
 _PATIENT_BEATS: Final = 5
 
-#: Reasons of events about profiles.
-ACTIVE: Final = "ProfileActive"
-REJECTED: Final = "ProfileRejected"
-
 
 class ProfileKeeper:
-    """The live profiles and their status."""
+    """The live profiles, and who tells of them."""
 
     def __init__(
         self,
@@ -44,19 +37,14 @@ class ProfileKeeper:
         live: LiveProfiles[Evaluator],
         queue: SchedulingQueue,
         may_write: Callable[[], bool],
-        events: ProfileEvents,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        reporter: StatusReporter,
     ) -> None:
         self._client = client
         self._live = live
         self._queue = queue
         self._may_write = may_write
-        self._events = events
-        self._now = now
+        self._reporter = reporter
         self._seen: dict[str, SchedulingProfile] = {}
-        self._conditions: dict[str, list[Condition]] = {}
-        self._written: dict[str, dict[str, Any]] = {}
-        self._announced: dict[str, Standing] = {}
         self._unreadable: dict[str, Standing] = {}
         self._changed = asyncio.Event()
         self._wire = Wire(SchedulingProfile)
@@ -66,7 +54,7 @@ class ProfileKeeper:
         name = profile.metadata.name
         self._seen[name] = profile
         self._unreadable.pop(name, None)
-        self._conditions.setdefault(name, list(profile.status.conditions or ()))
+        self._reporter.seen(profile)
         outcome = self._live.apply(profile)
         if not outcome.changed or outcome.standing is None:
             return
@@ -85,8 +73,9 @@ class ProfileKeeper:
         active = next((swap for swap in self._live.remove(name, uid).swaps if swap.after is None), None)
         if active is not None:
             _logger.warning("profile %s was deleted: pods of schedulerName %r wait", name, active.scheduler_name)
-        for memory in (self._seen, self._conditions, self._written, self._announced, self._unreadable):
-            memory.pop(name, None)
+        self._seen.pop(name)
+        self._unreadable.pop(name, None)
+        self._reporter.forget(name)
         self._changed.set()
 
     async def compare(self) -> None:
@@ -101,70 +90,51 @@ class ProfileKeeper:
     def refuse_unreadable(self, metadata: ObjectMeta, problem: str) -> None:
         """A profile does not even have the shape of one: the last good generation stays in effect."""
         name = metadata.name
+        known = self._unreadable.get(name)
+        if known is not None and (known.observed_generation, known.message) == (metadata.generation, problem):
+            return
         _logger.error("profile %s: generation %d is refused: %s", name, metadata.generation, problem)
         self._seen[name] = SchedulingProfile(metadata=metadata)
+        if metadata.uid != self._reporter.uid_of(name):
+            self._reporter.seen(self._seen[name])
         active = next((s.active_generation for s in self._live.standings() if s.name == name), None)
         self._unreadable[name] = Standing(name, "", metadata.generation, active, Reason.INVALID_PROFILE, problem)
         self._changed.set()
 
     async def run(self) -> None:
-        """Write status and announce changes, on change and at every beat, until cancelled."""
+        """Have it told how profiles stand, on change and at every beat, until cancelled."""
         for beat in itertools.count():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_BEAT_SECONDS):
+                async with asyncio.timeout(self._beat()):
                     await self._changed.wait()
             self._changed.clear()
             if beat == _PATIENT_BEATS and not self._seen:
                 _logger.warning("there is no SchedulingProfile: no pod is placed until one is applied, such as manifests/base/profile.yaml")
             if self._may_write():
-                for standing in self._standings():
-                    await self._report(standing)
+                await self._tell()
 
-    def _standings(self) -> list[Standing]:
+    def _beat(self) -> float:
+        """Seconds to wait for a change: what changed while it was not due yet is told as soon as it is."""
+        return min([_BEAT_SECONDS, *(wait for name in self._seen if (wait := self._reporter.seconds_until_due(name)))])
+
+    async def _tell(self) -> None:
+        active = {each.profile.name: each for each in self._live.active.values()}
+        await asyncio.gather(*(self._tell_of(standing, active.get(standing.name)) for standing in self._standings()))
+
+    async def _tell_of(self, standing: Standing, active: Active[Evaluator] | None) -> None:
+        if active is None:
+            await self._reporter.report(standing, self._sizes(standing.scheduler_name), ())
+            return
+        scorers = [type(plugin) for plugin in active.runtime.runtime.score]
+        hints = advise(active.profile, scorers, active.runtime.influence)
+        await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), hints)
+
+    def _standings(self) -> Iterable[Standing]:
         readable = {standing.name: standing for standing in self._live.standings()}
-        return list((readable | self._unreadable).values())
-
-    async def _report(self, standing: Standing) -> None:
-        profile = self._seen.get(standing.name)
-        if profile is None:
-            return
-        await self._announce_once(profile, standing)
-        previous = self._conditions.get(standing.name, [])
-        status = status_of(standing, previous, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), self._sizes(standing.scheduler_name))
-        if self._written.get(standing.name) == status:
-            return
-        try:
-            await patch_status(self._client, profile_path(standing.name), status)
-        except RequestError as problem:
-            if not (isinstance(problem, ApiError) and problem.status == NOT_FOUND):
-                _logger.debug("profile %s: status could not be written, will be tried again: %s", standing.name, problem)
-            return
-        self._written[standing.name] = status
-        self._conditions[standing.name] = [_condition(item) for item in status["conditions"]]
-
-    async def _announce_once(self, profile: SchedulingProfile, standing: Standing) -> None:
-        if self._announced.get(standing.name) == standing:
-            return
-        self._announced[standing.name] = standing
-        refused = standing.reason.stalls
-        with contextlib.suppress(RequestError):  # best effort, as all events
-            await self._events.record(
-                profile.metadata, "Warning" if refused else "Normal", REJECTED if refused else ACTIVE, standing.message
-            )
+        return (readable | self._unreadable).values()
 
     def _sizes(self, scheduler_name: str) -> QueueSizes:
         sizes = self._queue.sizes(scheduler_name)
         return QueueSizes(
             active=sizes.active + sizes.in_flight, backoff=sizes.backoff, unschedulable=sizes.unschedulable, gated=sizes.gated
         )
-
-
-def _condition(item: dict[str, Any]) -> Condition:
-    return Condition(
-        type=item["type"],
-        status=item["status"],
-        reason=item.get("reason", ""),
-        message=item.get("message", ""),
-        last_transition_time=item.get("lastTransitionTime"),
-        observed_generation=item.get("observedGeneration"),
-    )

@@ -1,4 +1,4 @@
-"""The status of SchedulingProfiles, merge patches of `/status` and never of `spec`; and events about them."""
+"""The status of SchedulingProfiles, applied to `/status` and never to `spec`; and events about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
-from placewright.kube.client import MERGE_PATCH, ApiClient
+from placewright.kube.client import ApiClient
 from placewright.kube.discovery import collection_path
 from placewright.kube.events import cut_note, seconds_time
 
@@ -17,12 +17,24 @@ FIELD_MANAGER: Final = "placewright"
 PROFILES_PATH: Final = collection_path(GROUP, VERSION, PLURAL)
 
 
-async def patch_status(client: ApiClient, path: str, status: Mapping[str, Any]) -> None:
-    """Merge-patch the status of the object at `path` (lists, conditions among them, are replaced as a whole).
+#: Server-side apply; JSON is YAML.
+_APPLY_PATCH: Final = "application/apply-patch+yaml"
 
-    Raises `ApiError` (404 when the object is gone) and `Unreachable`.
+
+async def apply_status(client: ApiClient, profile: ObjectMeta, status: Mapping[str, Any]) -> None:
+    """Server-side apply: `status` is all that we say of this profile.
+
+    Fields and conditions that we said before and do not say now go; those of others stay. Where others wrote what we say, ours counts.
+    Raises `ApiError` (404 when the profile is gone, 409 or 422 when it is another one by now) and `Unreachable`.
     """
-    await client.patch(f"{path}/status", {"status": status}, {"fieldManager": FIELD_MANAGER}, MERGE_PATCH)
+    body = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": KIND,
+        "metadata": {"name": profile.name, "uid": profile.uid},
+        "status": status,
+    }
+    params = {"fieldManager": FIELD_MANAGER, "force": "true"}
+    await client.patch(f"{profile_path(profile.name)}/status", body, params, _APPLY_PATCH)
 
 
 def profile_path(name: str) -> str:

@@ -1,12 +1,13 @@
 """How a profile stands, and the status that says so.
 
-Conditions follow what kstatus, Flux and Argo CD read: `Ready` is always there; `Reconciling` and `Stalled` only while they are true.
+Conditions follow what kstatus, Flux and Argo CD read: `Ready` is always there; `Reconciling` and `Stalled` only while they are true, and
+so is `Advice`, which they do not read.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,10 +15,13 @@ import msgspec
 
 from placewright.api.objects import Condition
 from placewright.api.profile import QueueSizes
+from placewright.profiles.advice import SEVERAL_HINTS, Hint
 
 READY: Final = "Ready"
 RECONCILING: Final = "Reconciling"
 STALLED: Final = "Stalled"
+ADVICE: Final = "Advice"
+OUR_CONDITIONS: Final = frozenset({READY, RECONCILING, STALLED, ADVICE})
 
 _MAX_MESSAGE: Final = 4096
 
@@ -61,21 +65,26 @@ class Standing:
 
 
 def status_of(
-    standing: Standing, previous: Sequence[Condition], now: str, pending: QueueSizes = QueueSizes()  # noqa: B008 - frozen
+    standing: Standing,
+    previous: Sequence[Condition],
+    now: str,
+    pending: QueueSizes = QueueSizes(),  # noqa: B008 - frozen
+    hints: Sequence[Hint] = (),
 ) -> dict[str, Any]:
-    """The body of `status`.
+    """The body of `status`: all that we say, and nothing that others say.
 
     Args:
         standing: what to say.
-        previous: the conditions that the object carries now; times of unchanged ones are kept, types that are not ours are passed on.
+        previous: the conditions that the object carries now; times of unchanged ones are kept.
         now: RFC 3339, for conditions whose status flips.
         pending: the profile's pods in the queue.
+        hints: what its author may want to know of the generation in effect.
     """
     total = pending.active + pending.backoff + pending.unschedulable + pending.gated
     return {
         "observedGeneration": standing.observed_generation,
         "activeGeneration": standing.active_generation or 0,
-        "conditions": [msgspec.to_builtins(condition) for condition in _conditions(standing, previous, now)],
+        "conditions": [msgspec.to_builtins(condition) for condition in _conditions(standing, previous, now, hints)],
         "pending": {
             "total": total,
             "active": pending.active,
@@ -86,26 +95,28 @@ def status_of(
     }
 
 
-def _conditions(standing: Standing, previous: Sequence[Condition], now: str) -> Iterable[Condition]:
+def _conditions(standing: Standing, previous: Sequence[Condition], now: str, hints: Sequence[Hint]) -> Iterable[Condition]:
     known = {condition.type: condition for condition in previous}
-    ready = "False" if standing.reason.stalls or standing.reason is Reason.APPLYING else "True"
-    current = [(READY, ready)]
-    if standing.reason is Reason.APPLYING:
-        current.append((RECONCILING, "True"))
-    if standing.reason.stalls:
-        current.append((STALLED, "True"))
-    for kind, status in current:
-        before = known.get(kind)
-        unchanged = before is not None and before.status == status and before.last_transition_time
-        yield Condition(
-            type=kind,
-            status=status,
-            reason=standing.reason,
-            message=_short(standing.message),
-            last_transition_time=before.last_transition_time if before is not None and unchanged else now,
-            observed_generation=standing.observed_generation,
-        )
-    yield from (condition for condition in previous if condition.type not in (READY, RECONCILING, STALLED))
+    for condition in _current(standing, hints):
+        before = known.get(condition.type)
+        unchanged = before is not None and before.status == condition.status and before.last_transition_time
+        since = before.last_transition_time if before is not None and unchanged else now
+        yield msgspec.structs.replace(condition, message=_short(condition.message), last_transition_time=since)
+
+
+def _current(standing: Standing, hints: Sequence[Hint]) -> Iterator[Condition]:
+    """What holds now, without times."""
+    reason, about = standing.reason, standing.observed_generation
+    ready = "False" if reason.stalls or reason is Reason.APPLYING else "True"
+    yield Condition(READY, ready, reason, standing.message, observed_generation=about)
+    if reason is Reason.APPLYING:
+        yield Condition(RECONCILING, "True", reason, standing.message, observed_generation=about)
+    if reason.stalls:
+        yield Condition(STALLED, "True", reason, standing.message, observed_generation=about)
+    if hints:
+        reasons = {hint.reason for hint in hints}
+        word = hints[0].reason if len(reasons) == 1 else SEVERAL_HINTS
+        yield Condition(ADVICE, "True", word, " ".join(hint.message for hint in hints), observed_generation=standing.active_generation)
 
 
 def _short(message: str) -> str:

@@ -135,11 +135,12 @@ class Lane:
     def after_failure(self, queued: QueuedPod, began_under: Hints, missed: Iterable[Happening]) -> Requeue:
         """What a failed pod is to do, in view of what happened during its attempt.
 
-        A rejection by a plugin that the same profile does not list is waited out like any other: to retry it at once could go on forever.
+        An attempt that began under another generation says little about this one, so it is repeated. A rejection by a plugin that the same
+        profile does not list is waited out like any other: to retry it at once could go on forever.
         """
-        if not queued.rejected or (self.hints is not began_under and not self.speaks_for(queued)):
+        if not queued.rejected:
             return Requeue.AFTER_BACKOFF
-        how = Requeue.SKIP
+        how = Requeue.SKIP if self.hints is began_under else Requeue.AFTER_BACKOFF
         for event, old, new in missed:
             answer = self.hints.about(event).worth(queued, old, new)
             if answer is Requeue.IMMEDIATELY:

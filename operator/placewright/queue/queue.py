@@ -284,11 +284,11 @@ class SchedulingQueue:
         expiries = (lane.next_backoff_expiry() for lane in self._lanes.values())
         return min((expiry for expiry in expiries if expiry is not None), default=None)
 
-    def reprioritise(self, scheduler_name: str, *, retry_rejected: bool = False) -> None:
+    def reprioritise(self, scheduler_name: str, reconsidered: AbstractSet[str] | None = NO_PLUGINS) -> None:
         """A profile came, changed, was paused, resumed or went: take over its new order, backoff, gates and hints.
 
-        Pods keep their place, but gated ones are checked again, and those that only disabled plugins rejected are tried again after
-        their backoff; with `retry_rejected` all rejected ones are. Without a profile its pods wait as unschedulable until it is back.
+        Pods keep their place, but gated ones are checked again, and those that a plugin of `reconsidered` rejected (None: any plugin), or
+        only disabled ones did, are tried again after their backoff. Without a profile its pods wait as unschedulable until it is back.
         """
         lane = self._lanes.get(scheduler_name)
         if lane is None:
@@ -298,7 +298,10 @@ class SchedulingQueue:
         if not lane.served:
             self._drop_if_idle(lane)
             return
-        rejected = [q for q in lane.unschedulable if retry_rejected or returned or not lane.speaks_for(q)]
+        anybody = returned or reconsidered is None
+        rejected = [
+            q for q in lane.unschedulable if anybody or not lane.speaks_for(q) or not q.rejecting_plugins.isdisjoint(reconsidered or ())
+        ]
         for queued in [*lane.gated, *rejected]:
             self._requeue(lane, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
         self._ready.set()

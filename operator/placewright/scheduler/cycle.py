@@ -148,6 +148,8 @@ class SchedulingCycle:
             lowest = _add(extra, totals, evaluation.rows)
             choice = choose(totals, self._rng)
             parts = evaluator.breakdown(evaluation, np.array([choice.row], np.intp))
+            if evaluator.influence.due():
+                evaluator.influence.note(totals[evaluation.rows], evaluator.parts(evaluation))
         except (CycleError, InvalidScoreError) as problem:
             raise broken(str(problem)) from problem
         products = {plugin: scores[0].product for plugin, scores in parts.items()}

@@ -1,0 +1,149 @@
+"""Says how profiles stand: in their status, and in an event whenever that changes.
+
+At most one write a profile and second, and none when nothing changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.objects import Condition, ObjectMeta
+from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
+from placewright.kube.profiles import ProfileEvents, apply_status
+from placewright.profiles.advice import Hint
+from placewright.profiles.standing import OUR_CONDITIONS, READY, Standing, status_of
+
+_logger = logging.getLogger(__name__)
+
+#: Between two writes of one profile's status, in seconds.
+WRITE_SECONDS: Final = 1.0
+
+#: Reasons of events about profiles.
+ACTIVE: Final = "ProfileActive"
+REJECTED: Final = "ProfileRejected"
+
+
+@dataclass(slots=True)
+class _Report:
+    """What was said about one profile.
+
+    Attributes:
+        metadata, conditions: of the object as it was seen last; the conditions with what we wrote since.
+        written: the status that we wrote last; None when it has to be written anew.
+        announced: the standing that events tell of.
+        due: when its status may be written again, seconds of the clock.
+        failing: the last write failed, and that has been said.
+    """
+
+    metadata: ObjectMeta
+    conditions: Sequence[Condition] = ()
+    shown: ProfileStatus = field(default_factory=ProfileStatus)
+    written: Mapping[str, Any] | None = None
+    announced: Standing | None = None
+    due: float = 0.0
+    failing: bool = False
+
+
+class StatusReporter:
+    """Remembers what was said about each profile, and says what changed."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        events: ProfileEvents,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`now`: for the times of conditions; `clock`: seconds, monotonic, for the pace of writing."""
+        self._client = client
+        self._events = events
+        self._now = now
+        self._clock = clock
+        self._reports: dict[str, _Report] = {}
+
+    def seen(self, profile: SchedulingProfile) -> None:
+        """A profile as the API server shows it. Where its status is not what we wrote, somebody else did that: it is written anew."""
+        metadata, status = profile.metadata, profile.status
+        known = self._reports.get(metadata.name)
+        if known is None or known.metadata.uid != metadata.uid:
+            self._reports[metadata.name] = _Report(metadata, tuple(status.conditions or ()), status)
+            return
+        known.metadata = metadata
+        if known.written is not None and _ours(status) != _ours(msgspec.convert(known.written, ProfileStatus)):
+            known.written = None
+
+    def uid_of(self, name: str) -> str | None:
+        """The profile that is reported under this name; None for nobody."""
+        report = self._reports.get(name)
+        return None if report is None else report.metadata.uid
+
+    def forget(self, name: str) -> None:
+        """A profile is gone."""
+        self._reports.pop(name, None)
+
+    def seconds_until_due(self, name: str) -> float:
+        """How long until this profile's status may be written; 0 when it may be."""
+        report = self._reports.get(name)
+        return 0.0 if report is None else max(0.0, report.due - self._clock())
+
+    async def report(self, standing: Standing, pending: QueueSizes, hints: Sequence[Hint]) -> None:
+        """Write the status and announce the standing, as far as they changed and are due. Never raises for what the API server does."""
+        report = self._reports.get(standing.name)
+        if report is None or self._clock() < report.due:
+            return
+        status = status_of(standing, report.conditions, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), pending, hints)
+        if report.written != status:
+            report.due = self._clock() + WRITE_SECONDS
+            await self._write(report, status)
+        await self._announce_once(report, standing)
+
+    async def _write(self, report: _Report, status: Mapping[str, Any]) -> None:
+        try:
+            # What is sent may be shown before it is answered, so it counts as written from now on.
+            report.written = status
+            await apply_status(self._client, report.metadata, status)
+        except RequestError as problem:
+            report.written = None
+            # Gone, or another one of that name: its deletion is on its way to us.
+            if not (isinstance(problem, ApiError) and problem.status in (NOT_FOUND, CONFLICT, INVALID)):
+                level = logging.DEBUG if report.failing else logging.WARNING
+                _logger.log(level, "profile %s: status could not be written, will be tried again: %s", report.metadata.name, problem)
+                report.failing = True
+            return
+        report.failing = False
+        report.conditions = msgspec.convert(status["conditions"], tuple[Condition, ...])
+
+    async def _announce_once(self, report: _Report, standing: Standing) -> None:
+        if report.announced == standing:
+            return
+        first, report.announced = report.announced is None, standing
+        if first and _says(report.shown, standing):
+            return  # the replica before us, or this one before it was started again, announced it
+        refused = standing.reason.stalls
+        kind, reason = ("Warning", REJECTED) if refused else ("Normal", ACTIVE)
+        with contextlib.suppress(RequestError):  # best effort, as all events
+            await self._events.record(report.metadata, kind, reason, standing.message)
+
+
+def _ours(status: ProfileStatus) -> tuple[object, ...]:
+    """What we write of a status, to be compared."""
+    conditions = {each.type: each for each in status.conditions or () if each.type in OUR_CONDITIONS}
+    return status.observed_generation, status.active_generation, status.pending, conditions
+
+
+def _says(status: ProfileStatus, standing: Standing) -> bool:
+    """Whether an object's status tells of this standing already."""
+    ready = next((each for each in status.conditions or () if each.type == READY), None)
+    if ready is None or status.active_generation != (standing.active_generation or 0):
+        return False
+    return (ready.observed_generation, ready.reason) == (standing.observed_generation, standing.reason)

@@ -1,0 +1,76 @@
+"""Advice about a profile that is in effect: what is allowed, but perhaps not what its author meant.
+
+The defaults are nobody's mistake: a plugin that the profile has only by default, with its default weight and arguments, is not spoken of
+when it has nothing to do, as most clusters give some plugin nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.framework.influence import SAMPLE_EVERY, Influence
+from placewright.framework.interface import MAX_NODE_SCORE, Plugin
+from placewright.framework.resolved import ResolvedProfile
+from placewright.profiles.defaults import DEFAULT_PLUGINS
+
+#: Reasons of the condition; stable, for alerts and scripts.
+DROWNS_OTHERS: Final = "WeightDrownsOthers"
+NEVER_DECIDES: Final = "PluginNeverDecides"
+NOTHING_TO_SCORE: Final = "PluginHasNothingToScore"
+SEVERAL_HINTS: Final = "SeveralHints"
+
+#: So many samples in a row must agree before "never" is said.
+ENOUGH_SAMPLES: Final = 50
+_LATELY: Final = f"the last {ENOUGH_SAMPLES * SAMPLE_EVERY} decisions, of which one in {SAMPLE_EVERY} was looked at"
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """One piece of advice: a reason for programs, and a sentence for people that says what to do."""
+
+    reason: str
+    message: str
+
+
+def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> tuple[Hint, ...]:
+    """What the author of this profile may want to know; `scorers` are the classes of its score plugins, `influence` what they did since it took effect."""
+    return (*_drowning(profile), *_ineffective(profile, scorers, influence))
+
+
+def _drowning(profile: ResolvedProfile) -> Iterator[Hint]:
+    """A weight that is larger than all others together: its plugin's full score cannot be outvoted."""
+    total = sum(profile.weights.values()) + sum(e.weight for e in profile.extenders if e.prioritize_verb)
+    for name, weight in profile.weights.items():
+        others = total - weight
+        if 0 < others < weight:
+            yield Hint(
+                DROWNS_OTHERS,
+                f"{name} has weight {weight}, all others together have {others}: where it gives one node {MAX_NODE_SCORE} points more than "
+                f"another, nothing can outvote it. To let the others have a say, set weights.{name} to {others} or less.",
+            )
+
+
+def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> Iterator[Hint]:
+    for plugin in scorers:
+        name, weight = plugin.name, profile.weights[plugin.name]
+        if not _chosen(plugin, weight, profile.args[name]):
+            continue
+        if influence.idle(name) >= ENOUGH_SAMPLES:
+            yield Hint(
+                NOTHING_TO_SCORE,
+                f"{name} (weight {weight}) had nothing to score in {_LATELY}: all nodes got the same from it. Check its arguments and what "
+                f"it reads of pods and nodes, or set weights.{name} to 0.",
+            )
+        elif influence.undecisive(name) >= ENOUGH_SAMPLES:
+            yield Hint(
+                NEVER_DECIDES,
+                f"{name} (weight {weight}) changed no outcome of {_LATELY}: without it the same nodes would have been best. "
+                f"Raise weights.{name} if it shall count, or set it to 0.",
+            )
+
+
+def _chosen(plugin: type[Plugin], weight: int, args: object) -> bool:
+    """Whether somebody wanted this plugin so, rather than having it by default."""
+    return plugin.name not in DEFAULT_PLUGINS or weight != plugin.default_weight or args != plugin.Args()

@@ -1,0 +1,110 @@
+"""What a profile's author is told about weights that do not do what weights are for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from placewright.framework.influence import Influence
+from placewright.framework.resolved import ExtensionPoint
+from placewright.profiles.advice import ENOUGH_SAMPLES, Hint, advise
+from placewright.profiles.resolve import resolve
+from profiles.makers import CATALOGUE, profile
+
+QUIET = Influence([])
+
+
+def hints(spec: dict[str, Any], influence: Influence | None = None) -> tuple[Hint, ...]:
+    resolved = resolve(profile(spec), CATALOGUE)
+    names = resolved.at(ExtensionPoint.SCORE)
+    return advise(resolved, [CATALOGUE[name] for name in names], influence or Influence(names))
+
+
+def after_samples(count: int, parts: dict[str, list[int]], *names: str) -> Influence:
+    """Decisions that were all alike, in the eyes of these plugins."""
+    influence = Influence(names)
+    columns = {plugin: np.array(part) for plugin, part in parts.items()}
+    for _ in range(count):
+        influence.note(np.sum(list(columns.values()), axis=0), columns)
+    return influence
+
+
+SCORERS = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "ImageLocality")
+
+
+def test_there_is_no_advice_about_the_defaults() -> None:
+    never_anything = after_samples(1000, {"TaintToleration": [0, 0]}, *SCORERS)
+    assert hints({}, never_anything) == ()
+
+
+@pytest.mark.parametrize(("weight", "drowns"), [(6, False), (7, True)])
+def test_a_weight_drowns_the_others_when_they_cannot_make_up_for_it_together(weight: int, drowns: bool) -> None:
+    """TaintToleration 3, NodeAffinity 2 and ImageLocality 1 stand against it."""
+    found = hints({"weights": {"NodeResourcesFit": weight}})
+    assert [hint.reason for hint in found] == (["WeightDrownsOthers"] if drowns else [])
+
+
+def test_advice_on_a_drowning_weight_names_the_plugin_the_numbers_and_what_to_set() -> None:
+    (hint,) = hints({"weights": {"NodeResourcesFit": 5000}})
+    assert hint.message == (
+        "NodeResourcesFit has weight 5000, all others together have 6: where it gives one node 100 points more than another, nothing can "
+        "outvote it. To let the others have a say, set weights.NodeResourcesFit to 6 or less."
+    )
+
+
+def test_a_plugin_that_scores_alone_drowns_nobody() -> None:
+    off = {"TaintToleration": 0, "NodeAffinity": 0, "ImageLocality": 0}
+    assert hints({"weights": {"NodeResourcesFit": 5000, **off}}) == ()
+
+
+def test_the_weights_of_extenders_count_among_the_others() -> None:
+    extender = {"urlPrefix": "http://x", "prioritizeVerb": "p", "weight": 1}
+    assert hints({"weights": {"NodeResourcesFit": 7}, "extenders": [extender]}) == ()
+
+
+def test_a_plugin_that_somebody_gave_a_weight_and_that_never_changes_an_outcome_is_hinted_at() -> None:
+    influence = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
+    (hint,) = hints({"weights": {"ImageLocality": 2}}, influence)
+    assert hint.reason == "PluginNeverDecides"
+    assert hint.message.startswith("ImageLocality (weight 2) changed no outcome of the last")
+    assert "Raise weights.ImageLocality" in hint.message
+
+
+def test_a_plugin_that_somebody_gave_a_weight_and_that_has_nothing_to_score_is_hinted_at() -> None:
+    influence = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 2]}, *SCORERS)
+    (hint,) = hints({"weights": {"ImageLocality": 2}}, influence)
+    assert hint.reason == "PluginHasNothingToScore"
+
+
+def test_a_plugin_that_is_not_among_the_defaults_is_spoken_of_with_any_weight() -> None:
+    influence = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0]}, *SCORERS, "Tetris")
+    found = hints({"plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}]}}, "weights": {"Tetris": 1}}, influence)
+    assert [(hint.reason, hint.message.split()[0]) for hint in found] == [("PluginHasNothingToScore", "Tetris")]
+
+
+def test_a_default_plugin_with_arguments_of_somebodys_own_is_spoken_of() -> None:
+    influence = after_samples(ENOUGH_SAMPLES, {"TaintToleration": [9, 0]}, *SCORERS)
+    found = hints({"pluginConfig": [{"name": "NodeResourcesFit", "args": {"topWeight": 9}}]}, influence)
+    assert [hint.reason for hint in found] == ["PluginHasNothingToScore"]
+
+
+def test_never_is_not_said_before_enough_was_seen() -> None:
+    influence = after_samples(ENOUGH_SAMPLES - 1, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
+    assert hints({"weights": {"ImageLocality": 2}}, influence) == ()
+
+
+def test_advice_goes_when_the_plugin_decides_again() -> None:
+    influence = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
+    influence.note(np.array([9, 11]), {"NodeResourcesFit": np.array([9, 0]), "ImageLocality": np.array([0, 11])})
+    assert hints({"weights": {"ImageLocality": 2}}, influence) == ()
+
+
+def test_advice_stays_word_for_word_the_same_while_decisions_go_on() -> None:
+    """It stands in the status, which is written only when it changes."""
+    few, many = (
+        hints({"weights": {"ImageLocality": 2}}, after_samples(count, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS))
+        for count in (ENOUGH_SAMPLES, 10 * ENOUGH_SAMPLES)
+    )
+    assert few == many != ()
