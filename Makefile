@@ -35,13 +35,21 @@ types: $(READY) ## Types, by mypy --strict
 imports: $(READY) ## Which room may import which
 	@$(BIN)/lint-imports --no-logo --no-cache
 
+# A file, and the module that prints it.
+MADE := \
+	crds/schedulingprofiles.yaml=placewright.profiles.crd \
+	manifests/base/clusterrole.yaml=placewright.handlers.permissions
+
 generate: $(READY) ## Write the files that are made from code
-	@$(BIN)/python -m placewright.profiles.crd > crds/schedulingprofiles.yaml.new
-	@mv crds/schedulingprofiles.yaml.new crds/schedulingprofiles.yaml
+	@set -e; for each in $(MADE); do \
+		file=$${each%%=*}; $(BIN)/python -m $${each#*=} > $$file.new; mv $$file.new $$file; \
+	done
 
 generated: $(READY) ## Are the files that are made from code up to date?
-	@$(BIN)/python -m placewright.profiles.crd | diff -u crds/schedulingprofiles.yaml - \
-		|| { echo "crds/schedulingprofiles.yaml is out of date: run 'make generate'" >&2; exit 1; }
+	@for each in $(MADE); do \
+		file=$${each%%=*}; $(BIN)/python -m $${each#*=} | diff -u $$file - \
+			|| { echo "$$file is out of date: run 'make generate'" >&2; exit 1; }; \
+	done
 
 check: lint types imports generated test ## Everything that CI checks
 

@@ -1,0 +1,194 @@
+"""The shipped role: with it everything works, and with any one of its rights taken away a named thing does not.
+
+Each scenario below is something that the operator does, run in a sandbox that enforces RBAC, as its ServiceAccount. A table says which
+right each scenario is red without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import yaml
+
+from handlers.test_volumes import Storage
+from placewright.api.decode import convert
+from placewright.api.objects import Pod
+from placewright.api.pods import PodInfo
+from placewright.handlers.permissions import needed_by, needs, role_yaml
+from placewright.kube.client import ApiClient
+from placewright.kube.events import EventLimits, HttpEventRecorder
+from placewright.kube.login import load_config
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import read_profiles
+from placewright.profiles.resolve import resolve
+from placewright.sandbox.faults import Rule
+
+from .rights import Refused, Right, Trial, new_trial, rights_of, role_without, shipped
+
+ROLE = shipped("clusterrole")
+BINDING = "/binding"
+
+
+async def it_reads_and_follows_everything(trial: Trial) -> None:
+    """Lists what it needs, elects itself, and keeps a watch open on each."""
+    wanted = {(right.group, right.resource) for right in rights_of(ROLE) if right.verb == "watch"}
+    async with trial.operator() as running:
+        await trial.until(lambda: trial.watched() >= wanted and running.engine.leadership.active, "everything is watched")
+
+
+async def it_places_a_pod_and_says_so(trial: Trial) -> None:
+    """Binding, event."""
+    trial.stage.nodes(1).pod("web")
+    async with trial.operator():
+        await trial.until(lambda: trial.stage.placed("web"), "the pod is placed")
+        await trial.until(lambda: [each for each in trial.stage.events("web") if each[0] == "Scheduled"], "the event is written")
+
+
+async def it_says_on_the_pod_why_it_waits(trial: Trial) -> None:
+    """The condition PodScheduled."""
+    trial.stage.pod("web")
+    async with trial.operator():
+        await trial.until(lambda: trial.stage.condition("web"), "the condition is written")
+
+
+async def it_reports_on_a_profile(trial: Trial) -> None:
+    """The profile's status, and an event."""
+    async with trial.operator():
+        await trial.until(lambda: trial.stage.profile_condition("Ready"), "the status is written")
+        await trial.until(lambda: trial.stage.events("default"), "the event is written")
+
+
+async def it_makes_room_for_a_pod_that_is_more_important(trial: Trial) -> None:
+    """Preemption."""
+    stage = trial.stage.node("full", cpu="1")
+    classes = stage.sandbox.resource("scheduling.k8s.io", "v1", "priorityclasses")
+    stage.sandbox.writes.create(classes, "", {"metadata": {"name": "urgent"}, "value": 1000})
+    stage.pod("victim", cpu="1")
+    async with trial.operator():
+        await trial.until(lambda: stage.placed("victim"), "the first pod is placed")
+        container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "1"}}}
+        urgent = {"schedulerName": "placewright", "priorityClassName": "urgent", "containers": [container]}
+        pods = stage.sandbox.resource("", "v1", "pods")
+        stage.sandbox.writes.create(pods, "default", {"metadata": {"name": "urgent"}, "spec": urgent})
+        await trial.until(lambda: stage.placed("urgent"), "the urgent pod is placed")
+
+
+async def it_gives_a_claim_a_volume(trial: Trial) -> None:
+    """Writes the claim into the volume."""
+    storage = Storage(trial.stage)
+    storage.storage_class("kubernetes.io/no-provisioner")
+    storage.node("left")
+    storage.volume("disk", "left")
+    storage.pod_with_claim("web")
+    async with trial.operator():
+        await trial.until(lambda: storage.claimed_by("disk") == "web" and trial.stage.placed("web"), "the volume is claimed")
+
+
+async def it_says_where_a_volume_is_to_be_made(trial: Trial) -> None:
+    """Writes the node onto the claim."""
+    storage = Storage(trial.stage)
+    storage.storage_class("example.test/maker")
+    storage.node("left", zone="west")
+    storage.pod_with_claim("web")
+    async with trial.operator():
+        await trial.until(lambda: storage.selected_node("web") == "left" and trial.stage.placed("web"), "the claim names the node")
+
+
+async def it_looks_before_it_binds_again(trial: Trial) -> None:
+    """After a Binding without an answer."""
+    trial.stage.sandbox.faults.add(Rule(method="POST", path=BINDING, lose_answer=True, times=1))
+    trial.stage.nodes(1).pod("web")
+    async with trial.operator() as running:
+        await trial.until(lambda: running.engine._binder.counts.bound, "it is known that the pod is bound")
+
+
+async def it_counts_repeated_events(trial: Trial) -> None:
+    """The second time the same is said, the first event becomes a series."""
+    stage = trial.stage.pod("web")
+    pod = PodInfo(convert(stage.show("web"), Pod))
+    async with ApiClient(load_config(str(trial.kubeconfig()))) as client:
+        recorder = HttpEventRecorder(client, "test", limits=EventLimits(series_interval=0.0, attempts=1))
+        recorder.start()
+        try:
+            for times in (1, 2):
+                recorder.record(pod, "Warning", "FailedScheduling", "Scheduling", "no room")
+                await trial.until(lambda n=times: recorder.counts.written == n, "the event is written")  # type: ignore[misc]
+        finally:
+            await recorder.close()
+
+
+Scenario = Callable[[Trial], Awaitable[None]]
+SCENARIOS: tuple[Scenario, ...] = (
+    it_reads_and_follows_everything,
+    it_places_a_pod_and_says_so,
+    it_says_on_the_pod_why_it_waits,
+    it_reports_on_a_profile,
+    it_makes_room_for_a_pod_that_is_more_important,
+    it_gives_a_claim_a_volume,
+    it_says_where_a_volume_is_to_be_made,
+    it_looks_before_it_binds_again,
+    it_counts_repeated_events,
+)
+RED_WITHOUT: dict[Right, Scenario] = {
+    Right("", "pods/binding", "create"): it_places_a_pod_and_says_so,
+    Right("events.k8s.io", "events", "create"): it_places_a_pod_and_says_so,
+    Right("events.k8s.io", "events", "patch"): it_counts_repeated_events,
+    Right("", "pods/status", "patch"): it_says_on_the_pod_why_it_waits,
+    Right("", "pods", "get"): it_looks_before_it_binds_again,
+    Right("", "pods", "delete"): it_makes_room_for_a_pod_that_is_more_important,
+    Right("", "persistentvolumes", "patch"): it_gives_a_claim_a_volume,
+    Right("", "persistentvolumeclaims", "patch"): it_says_where_a_volume_is_to_be_made,
+    Right("", "events", "create"): it_reports_on_a_profile,
+    Right("placewright.dev", "schedulingprofiles/status", "patch"): it_reports_on_a_profile,
+}
+"""What is not here is read or elected by, and `it_reads_and_follows_everything` without it no more."""
+STARTING = [right for right in rights_of(ROLE) if right not in RED_WITHOUT]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
+async def test_with_the_shipped_role_the_operator_is_refused_nothing(scenario: Scenario) -> None:
+    async with new_trial(ROLE) as trial:
+        await scenario(trial)
+
+
+@pytest.mark.parametrize("right", rights_of(ROLE), ids=str)
+async def test_without_one_right_something_that_needs_it_is_refused(right: Right) -> None:
+    scenario = RED_WITHOUT.get(right, it_reads_and_follows_everything)
+    async with new_trial(role_without(ROLE, right)) as trial:
+        with pytest.raises(Refused) as refused:
+            await scenario(trial)
+    assert right.covers(refused.value.asked), f"{scenario.__name__} without {right}: {refused.value}"
+
+
+def test_what_is_left_for_the_start_is_reading_and_electing() -> None:
+    assert {right.verb for right in STARTING if right.group != "kopf.dev"} == {"list", "watch"}
+    assert {right.verb for right in STARTING if right.group == "kopf.dev"} == {"get", "list", "watch", "patch"}
+
+
+def test_the_role_in_the_base_is_the_one_that_is_generated() -> None:
+    assert yaml.safe_load(role_yaml(list(needs()))) == ROLE
+
+
+def profile(plugins: str = "{}") -> str:
+    spec = f"spec: {{schedulerName: x, plugins: {plugins}}}"
+    return f"apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {{name: x}}\n{spec}\n"
+
+
+def rights_for(*documents: str) -> set[Right]:
+    resolved = [resolve(read_profiles(each, "test")[0], in_tree()) for each in documents]
+    return set(rights_of(yaml.safe_load(role_yaml(needed_by(resolved)))))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "spared"),
+    [
+        ("DefaultPreemption", {Right("", "pods", "delete")}),
+        ("VolumeBinding", {Right("", "persistentvolumes", "patch"), Right("", "persistentvolumeclaims", "patch")}),
+    ],
+)
+def test_a_role_for_profiles_without_a_plugin_lacks_what_only_that_plugin_needs(plugin: str, spared: set[Right]) -> None:
+    everything = set(rights_of(ROLE))
+    without = profile(f"{{multiPoint: {{disabled: [{{name: {plugin}}}]}}}}")
+    assert rights_for(without) == everything - spared
+    assert rights_for(without, profile()) == everything
