@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from placewright.api.extenders import ManagedResource
+from placewright.api.extenders import ManagedResource, NodeVictims
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEvent, EventResource
 from placewright.queue.queued import Place
 
@@ -301,6 +304,29 @@ async def test_an_ignorable_one_that_fails_has_no_say() -> None:
     dead = extender(ignorable=True)
     dead.broken = {"preempt": "connection refused"}
     assert await preempting(crowded(dead)) == ("low", "a")
+
+
+async def test_an_extender_may_look_for_victims_on_any_node_that_is_there_and_on_no_other() -> None:
+    seen: dict[str, list[str] | None] = {}
+
+    class Wayward(ScriptedExtender):
+        async def preempt(
+            self,
+            pod: PodInfo,
+            victims: Mapping[NodeName, NodeVictims],
+            pods_on: Callable[[NodeName], Iterable[PodInfo]] | None = None,
+        ) -> dict[NodeName, NodeVictims]:
+            assert pods_on is not None
+            for name in ("a", "gone"):
+                try:
+                    seen[name] = [there.name for there in pods_on(NodeName(name))]
+                except KeyError:
+                    seen[name] = None
+            return dict(victims)
+
+    world = crowded(Wayward(extender().settings)).pods(pod("orphan").on("gone"))
+    await preempting(world)
+    assert seen == {"a": ["low"], "gone": None}
 
 
 # --- bind ------------------------------------------------------------------------------------------------------------------------------

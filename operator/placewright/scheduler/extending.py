@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -208,7 +208,7 @@ class _Attempt:
             if not victims:
                 break
             try:
-                victims = await extender.preempt(self._pod, victims, self._cluster.pods_on)
+                victims = await extender.preempt(self._pod, victims, self._pods_on)
             except ExtenderError as problem:
                 if not extender.settings.ignorable:
                     return PostFilterResult(error(f"preemption: {problem}"))
@@ -216,6 +216,12 @@ class _Attempt:
             else:
                 asked = True
         return alternatives.choose(victims) if asked else made_room
+
+    def _pods_on(self, node: NodeName) -> Iterable[PodInfo]:
+        """All pods of a node that is there; raises KeyError for one that is not, whose pods may be known all the same."""
+        if self._cluster.row(node) is None:
+            raise KeyError(node)
+        return self._cluster.pods_on(node)
 
     def _with(self, verb: str) -> Iterator[Extender]:
         return (extender for extender in self._extenders if getattr(extender.settings, verb))
