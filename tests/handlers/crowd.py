@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 Object = dict[str, Any]
+Demand = Callable[[str, Object, Object], None]
+"""Takes the name of an application, the spec of its pods, and their container."""
 HOST, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 NAMESPACES = ("shop", "bank")
 #: Nodes by region; the third zone is alone in its region.
 ZONES = {"zone-a": "us-west-2", "zone-b": "us-west-2", "zone-c": "us-east-1"}
-#: Old and new disks of drivers that limit how many of them a node takes.
+#: How pods come by their volumes: by class, by one claim for all pods of an application, by one disk for all of them.
+STORAGE = ("standard", "at-once", "limited", "local", "shared", "disk")
+#: A driver that puts one volume on a node and no more.
 LIMITED = "limited.test/disks"
 
 
@@ -23,7 +28,7 @@ def cluster() -> list[Object]:
         _class("limited", LIMITED, waits=True),
         _class("local", "kubernetes.io/no-provisioner", waits=True),
     ]
-    drivers = [{"name": LIMITED, "nodeID": "n", "topologyKeys": [HOST], "allocatable": {"count": 2}}]
+    drivers = [{"name": LIMITED, "nodeID": "n", "topologyKeys": [HOST], "allocatable": {"count": 1}}]
     limits = [_object("storage.k8s.io/v1", "CSINode", node["metadata"]["name"], spec={"drivers": drivers}) for node in nodes]
     priorities = [_object("scheduling.k8s.io/v1", "PriorityClass", "harmless", value=0, preemptionPolicy="Never")]
     spaces = [_object("v1", "Namespace", name, labels={"team": name}) for name in NAMESPACES]
@@ -69,6 +74,9 @@ def _local_volume(name: str, number: int) -> Object:
 class Crowd:
     """Random applications. The pods of one are alike, so that what spreads them holds at the end if it held at every step.
 
+    The first ones ask for nothing but a volume, one of each kind, for seven pods: more than there are nodes for pods that ask for nothing
+    special, so that what must not share a node, or a claim, would be bound to.
+
     Attributes:
         objects: claims.
         pods: every pod, shuffled.
@@ -78,21 +86,27 @@ class Crowd:
         self._random = Random(seed)
         self.objects: list[Object] = []
         self.pods: list[Object] = []
-        for number in range(applications):
-            self._application(f"app-{number}", self._random.choice(NAMESPACES))
+        for number, storage in enumerate(STORAGE):
+            self._application(f"plain-{number}", storage, 7, [])
+        for number in range(applications - len(STORAGE)):
+            storage = self._random.choice(["", "", "", *STORAGE])
+            demands = self._random.sample(self._demands(), self._random.choice([0, 1, 1, 2, 2, 3]))
+            self._application(f"app-{number}", storage, self._random.choice([1, 2, 4, 7]), demands)
         self._random.shuffle(self.pods)
 
-    def _application(self, name: str, namespace: str) -> None:
+    def _demands(self) -> list[Demand]:
+        return [self._place, self._tolerate, self._gpus, self._port, self._apart, self._together, self._spread]
+
+    def _application(self, name: str, storage: str, replicas: int, demands: Sequence[Demand]) -> None:
+        namespace = self._random.choice(NAMESPACES)
         spec: Object = {"priorityClassName": "harmless", "tolerations": [], "affinity": {}, "volumes": []}
-        requests = {"cpu": self._random.choice(["100m", "500m", "1500m"]), "memory": "256Mi"}
+        requests = {"cpu": self._random.choice(["100m", "500m", "1500m"]) if demands else "50m", "memory": "256Mi"}
         container: Object = {"name": "main", "image": "example.test/main", "resources": {"requests": requests}}
-        demands = (self._place, self._tolerate, self._gpus, self._port, self._apart, self._together, self._spread)
-        for demand in self._random.sample(demands, self._random.choice([0, 1, 1, 2, 2, 3])):
+        for demand in demands:
             demand(name, spec, container)
-        storage = self._random.choice([None, None, "standard", "at-once", "limited", "local", "shared", "disk"])
-        for number in range(self._random.choice([1, 2, 4, 7])):
+        for number in range(replicas):
             pod = f"{name}-{number}"
-            volumes = [*self._volume(name, pod, namespace, storage)]
+            volumes = self._volume(name, pod, namespace, storage)
             body = _object("v1", "Pod", pod, {"app": name}, spec={**spec, "containers": [container], "volumes": volumes})
             body["metadata"]["namespace"] = namespace
             self.pods.append(body)
@@ -153,8 +167,8 @@ class Crowd:
         more: list[Object] = [{}, {}, {"minDomains": 4}, {"nodeTaintsPolicy": "Honor"}, {"nodeAffinityPolicy": "Ignore"}]
         spec["topologySpreadConstraints"] = [{**constraint, **self._random.choice(more)}]
 
-    def _volume(self, app: str, pod: str, namespace: str, storage: str | None) -> list[Object]:
-        if storage is None:
+    def _volume(self, app: str, pod: str, namespace: str, storage: str) -> list[Object]:
+        if not storage:
             return []
         if storage == "disk":
             return [{"name": "data", "gcePersistentDisk": {"pdName": app}}]

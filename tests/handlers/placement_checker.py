@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import cache, cached_property
 from typing import Any
 
 Object = dict[str, Any]
@@ -47,6 +48,7 @@ _BETWEEN = re.compile(r", (?=\d+ )")
 _SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 
+@cache
 def amount(text: object) -> Fraction:
     """A quantity in plain units, as the documentation of quantities has it."""
     match = re.fullmatch(r"([0-9.]+)(m|[kMGT]?|[KMGT]i)", str(text))
@@ -71,9 +73,13 @@ class World:
     csi_nodes: Mapping[str, Object]
     bound: Sequence[str]
 
+    @cached_property
+    def _placed(self) -> list[Object]:
+        return [pod for pod in self.pods if _node(pod) in self.nodes and not _ended(pod)]
+
     def placed(self, but: Object) -> list[Object]:
         """Pods that have a node and have not ended, without this one."""
-        return [pod for pod in self.pods if _node(pod) in self.nodes and not _ended(pod) and _uid(pod) != _uid(but)]
+        return [pod for pod in self._placed if pod is not but]
 
 
 def wrong_placements(world: World) -> list[str]:

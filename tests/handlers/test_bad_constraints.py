@@ -251,3 +251,25 @@ async def test_a_pod_that_somebody_put_on_a_node_against_its_own_words_is_left_t
         await stage.until(lambda: stage.placed(name))
     assert stage.node_of("put") == "node-1"
     assert stage.events("put") == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"selector": UNREADABLE}, f'persistentvolumeclaim "odd": spec.selector: {NO_OPERATOR}'),
+        ({"selector": labels(tier="a b")}, 'persistentvolumeclaim "odd": spec.selector: values[0]: Invalid value: "a b"'),
+        ({"resources": {"requests": {"storage": "plenty"}}}, 'persistentvolumeclaim "odd": spec.resources.requests.storage: '),
+    ],
+)
+async def test_a_claim_that_makes_no_sense_keeps_its_own_pod_waiting_and_no_other(stage: Stage, asked: Object, said: str) -> None:
+    by_hand = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    create(stage, "storageclasses", "disks", by_hand, "storage.k8s.io")
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "disks", "resources": {"requests": {"storage": "1Gi"}}, **asked}
+    create(stage, "persistentvolumeclaims", "odd", {"spec": spec})
+    create_pod(stage, "odd", {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "odd"}}]})
+    async with operator(stage):
+        await stage.until(lambda: stage.condition("odd"))
+        assert said in stage.condition("odd")["message"]
+        (name,) = stage.pods(1)
+        await stage.until(lambda: stage.placed(name))
+    assert stage.node_of("odd") == ""

@@ -49,6 +49,12 @@ class Storage:
         spec = {"schedulerName": "placewright", "containers": [{"name": "main", "image": "i"}], "volumes": volumes}
         self._sandbox.writes.create(self._pods, "default", {"metadata": {"name": name}, "spec": spec})
 
+    def pod_with_ephemeral_volume(self, name: str) -> None:
+        asked: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "disks"}
+        volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": asked}}}]
+        spec = {"schedulerName": "placewright", "containers": [{"name": "main", "image": "i"}], "volumes": volumes}
+        self._sandbox.writes.create(self._pods, "default", {"metadata": {"name": name}, "spec": spec})
+
     def claimed_by(self, volume: str) -> str:
         """The name of the claim that a volume names."""
         reference = self._sandbox.writes.current(self._volumes, "", volume).object["spec"].get("claimRef") or {}
@@ -134,6 +140,17 @@ async def test_pods_follow_volumes_that_were_made_before_them() -> None:
             zones = {name: storage.zone_of_volume(name) for name in names}
             assert {name: storage.zone(stage.node_of(name)) for name in names} == zones
             assert len(set(zones.values())) > 1
+
+
+async def test_a_pod_with_a_volume_for_its_own_lifetime_is_placed_once_its_claim_was_made() -> None:
+    async with new_stage(volumes=True) as stage:
+        storage = Storage(stage.profile())
+        storage.node("left", zone="west")
+        storage.storage_class("example.test/maker")
+        storage.pod_with_ephemeral_volume("web")
+        async with operator(stage):
+            await stage.until(lambda: stage.placed("web"))
+            assert storage.zone_of_volume("web-scratch") == "west"
 
 
 async def test_a_hundred_pods_get_the_hundred_volumes_that_there_are() -> None:
