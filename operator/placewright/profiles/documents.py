@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, Final
+from collections.abc import Hashable, Iterator
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -36,18 +36,51 @@ def _as_text(loader: _Loader, node: yaml.ScalarNode) -> Any:
 _Loader.add_constructor(_TIMESTAMP, _as_text)
 
 
+class UnreadableDocument(ProfileError):
+    """Text that is no YAML as Kubernetes reads it.
+
+    Attributes:
+        line, column: where, from 1; 0 when that is not known.
+    """
+
+    def __init__(self, found: str, allowed: str, mark: yaml.Mark | None = None) -> None:
+        self.line, self.column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        super().__init__([Problem(f"line {self.line}, column {self.column}" if mark else "", found, allowed)])
+
+
+class PlacedDocument(NamedTuple):
+    """A document's value, and the node that it was made from, which knows the places in the text (see `places`)."""
+
+    value: Any
+    node: yaml.Node
+
+
 def parse_documents(text: str) -> list[Any]:
     """All documents of a YAML text that are not empty; raise `ProfileError` with line and column."""
+    return [document.value for document in parse_placed(text)]
+
+
+def parse_placed(text: str) -> list[PlacedDocument]:
+    """`parse_documents`, for whoever wants to say where something stands. Raises `UnreadableDocument`."""
     if len(text) > MAX_CHARACTERS:
-        raise ProfileError([Problem("", f"{len(text)} characters", f"at most {MAX_CHARACTERS}")])
+        raise UnreadableDocument(f"{len(text)} characters", f"at most {MAX_CHARACTERS}")
     try:
-        documents = [document for document in yaml.load_all(text, _Loader) if document is not None]
+        documents = [document for document in _load(text) if document.value is not None]
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ProfileError([Problem(where, str(error.problem), "YAML")]) from None
+        raise UnreadableDocument(str(error.problem), "YAML", error.problem_mark) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ProfileError([Problem("", str(error).splitlines()[0], "YAML")]) from None
+        raise UnreadableDocument(str(error).splitlines()[0], "YAML") from None
     if not documents:
-        raise ProfileError([Problem("", "an empty document", "a profile")])
+        raise UnreadableDocument("an empty document", "a profile")
     return documents
+
+
+def _load(text: str) -> Iterator[PlacedDocument]:
+    loader = _Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            assert node is not None
+            yield PlacedDocument(loader.construct_document(node), node)
+    finally:
+        loader.dispose()

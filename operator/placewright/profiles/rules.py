@@ -1,7 +1,7 @@
 """Rules across the fields of a profile that the API server itself can hold, in CEL: what the CRD carries as `x-kubernetes-validations`.
 
-API servers before 1.25 pass over them, so each has its counterpart in `check`, `extenders` or `live`; tests/profiles/test_rules.py holds the
-two together. A rule may count on the types and bounds of `descriptions`, but not on a field being there.
+API servers before 1.25 pass over them, so each has its counterpart in `check` or `extenders`; tests/profiles/test_rules.py holds the two
+together. A rule may count on the types and bounds of `descriptions`, but not on a field being there.
 """
 
 from __future__ import annotations

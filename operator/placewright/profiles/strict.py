@@ -110,7 +110,7 @@ def _problem_of(message: str, document: Any, kind: inspect.Type) -> Problem:
     if missing := _MISSING.match(text):
         return Problem(_join(path, _spelled(inner, missing[1])), "nothing", "a value: the field is required")
     if text.startswith("Invalid enum value"):
-        return Problem(path, found, _members(inner))
+        return Problem(path, found, _members(inner, str(_at(document, steps))))
     if wrong := _WRONG_TYPE.match(text):
         return Problem(path, found, wrong["allowed"].replace("`", "").replace(" | ", " or "))
     return Problem(path, found, f"something else: {text}")
@@ -139,11 +139,13 @@ def _spelled(kind: inspect.Type, name: str) -> str:
     return next((wire_name(kind, field) for field in kind.fields if field.encode_name == name), name)
 
 
-def _members(kind: inspect.Type) -> str:
+def _members(kind: inspect.Type, found: str) -> str:
+    """What a closed set holds, with the member that was probably meant."""
     members = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     values = [value for member in members if isinstance(member, inspect.LiteralType) for value in member.values]
     values += [value.value for member in members if isinstance(member, inspect.EnumType) for value in member.cls]
-    return ", ".join(str(value) for value in values) or "another value"
+    words = [str(value) for value in values]
+    return (", ".join(words) or "another value") + did_you_mean(found, words)
 
 
 def _at(document: Any, steps: list[str | int]) -> Any:

@@ -35,8 +35,8 @@ _BLOCKED: Final = (
 )
 #: Words of the language that a field's name may also be.
 _RESERVED: Final = frozenset(
-    ("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop")
-    + ("package", "namespace", "return", "var", "void", "while")
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"}
+    | {"package", "namespace", "return", "var", "void", "while"}
 )
 _ESCAPED: Final = re.compile(r"__|[.\-/]")
 _ESCAPES: Final = MappingProxyType({"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"})

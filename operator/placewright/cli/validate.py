@@ -1,0 +1,83 @@
+"""`placewright validate`: are these profiles right? For CI, pre-commit and before `kubectl apply`; needs no cluster.
+
+Exit code 2 when anything is wrong, 0 when not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from placewright.api.bad_input import InputError, bad_field
+from placewright.cli.options import Subparsers
+from placewright.cli.reports import FORMATS
+from placewright.framework.registry import installed_plugins
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.defaults import Catalogue
+from placewright.profiles.validation import Checked, check_file
+
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+_STDIN: Final = "-"
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("validate", help="check files of profiles, without a cluster")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="SchedulingProfiles or KubeSchedulerConfigurations, YAML or JSON; a folder stands for all in it, - for standard input",
+    )
+    parser.add_argument("-o", "--output", choices=sorted(FORMATS), default="text", help="how to say what is wrong (default: %(default)s)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing when nothing is wrong")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Check all files; 2 when something is wrong with any of them."""
+    catalogue: Catalogue = in_tree().extended(installed_plugins())
+    checked = [check_file(text, name, catalogue) for name, text in _texts(args.files)]
+    findings = [finding for one in checked for finding in one.findings]
+    sys.stdout.write(FORMATS[args.output](findings))
+    if args.output == "text" and not (findings or args.quiet):
+        sys.stdout.write(_summary(checked))
+    return 2 if findings else 0
+
+
+def _texts(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        if name == _STDIN:
+            yield "<stdin>", _decoded(sys.stdin.buffer.read(), "<stdin>")
+            continue
+        for path in _files(Path(name)):
+            try:
+                yield str(path), _decoded(path.read_bytes(), str(path))
+            except OSError as error:
+                raise InputError(f"{path}: {error.strerror}") from None
+
+
+def _files(path: Path) -> Sequence[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
+
+
+def _decoded(raw: bytes, name: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise bad_field(name, "bytes that are not text", "UTF-8") from None
+
+
+def _summary(checked: Sequence[Checked]) -> str:
+    profiles, others = sum(one.profiles for one in checked), sum(one.others for one in checked)
+    passed_over = f"; {_counted(others, 'object')} of other kinds passed over" if others else ""
+    return f"{_counted(profiles, 'profile')} in {_counted(len(checked), 'file')}: nothing is wrong{passed_over}\n"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

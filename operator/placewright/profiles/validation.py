@@ -1,0 +1,194 @@
+"""Everything that is wrong with a file of profiles, each with its place in the text: what `placewright validate` says.
+
+The checks are those of the operator and, for manifests, the CRD's schema besides, so that what passes here is taken by the API server and
+comes into effect. Objects of other kinds are passed over: files of a repository are looked at as they come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import jsonschema
+import yaml
+
+from placewright.api.bad_input import printable, shown
+from placewright.api.profile import GROUP, KIND, SchedulingProfile
+from placewright.profiles.config import CONFIG_KIND, read_profiles
+from placewright.profiles.defaults import Catalogue
+from placewright.profiles.documents import PlacedDocument, UnreadableDocument, parse_placed
+from placewright.profiles.places import Place, place_of
+from placewright.profiles.problem import Problem, ProfileError, did_you_mean
+from placewright.profiles.resolve import resolve
+from placewright.profiles.schema import json_schema
+
+_KIND_OF: Final[Mapping[str, str]] = {GROUP: KIND, "kubescheduler.config.k8s.io": CONFIG_KIND}
+_OURS: Final = (*_KIND_OF, *_KIND_OF.values())
+_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+#: Fields of a configuration that hold for all of its profiles, by their path in a profile.
+_FOR_ALL: Final[Mapping[str, str]] = {
+    "spec.backoff.initialSeconds": "podInitialBackoffSeconds",
+    "spec.backoff.maxSeconds": "podMaxBackoffSeconds",
+    "spec.extenders": "extenders",
+}
+_LIMITS: Final[Mapping[str, str]] = {
+    "maxItems": "at most {} items",
+    "maxProperties": "at most {} entries",
+    "maxLength": "at most {} characters",
+    "minLength": "at least {} character",
+    "pattern": "text that matches {}",
+    "enum": "one of {}",
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "type": "{}",
+}
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong, and where; the lines and columns of a file begin at 1."""
+
+    file: str
+    place: Place
+    problem: Problem
+
+    def __str__(self) -> str:
+        """One line, as compilers write it."""
+        return printable(f"{self.file}:{self.place.line}:{self.place.column}: {self.problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in one file, and how many profiles and other objects it has."""
+
+    findings: tuple[Finding, ...]
+    profiles: int = 0
+    others: int = 0
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What has been found so far."""
+
+    problems: list[tuple[Problem, yaml.Node]] = field(default_factory=list)
+    profiles: int = 0
+    others: int = 0
+    names: set[str] = field(default_factory=set)
+    scheduler_names: set[str] = field(default_factory=set)
+
+    def add(self, problems: Iterable[Problem], node: yaml.Node) -> None:
+        """Note problems of a document, each once."""
+        self.problems += ((problem, node) for problem in dict.fromkeys(problems))
+
+
+def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
+    """Check YAML or JSON text; `file` is its name in what is found."""
+    notes = _Notes()
+    try:
+        documents = parse_placed(text) if text.strip() else []
+    except UnreadableDocument as error:
+        if not any(word in text for word in _OURS):
+            return Checked((), others=1)  # a template, or a format of somebody else's: nothing of ours is lost in it
+        (problem,) = error.problems
+        return Checked((Finding(file, Place(error.line or 1, error.column or 1), problem._replace(path="")),))
+    for document in documents:
+        _check(document.value, "", document, catalogue, notes)
+    findings = (Finding(file, place_of(problem.path, node), problem) for problem, node in notes.problems)
+    return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others)
+
+
+def _check(value: Any, path: str, document: PlacedDocument, catalogue: Catalogue, notes: _Notes) -> None:
+    """One object; `path` leads to it when it is an item of a List."""
+    if isinstance(value, Mapping) and value.get("kind") == "List" and isinstance(value.get("items"), list):
+        for index, item in enumerate(value["items"]):
+            _check(item, f"items[{index}]", document, catalogue, notes)
+        return
+    group = str(value.get("apiVersion")).partition("/")[0] if isinstance(value, Mapping) else ""
+    if group not in _KIND_OF and not (isinstance(value, Mapping) and value.get("kind") in _KIND_OF.values()):
+        notes.others += 1
+        return
+    problems = list(_problems(value, group, catalogue, notes))
+    notes.add((problem.inside(path) if path else problem for problem in problems), document.node)
+
+
+def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes: _Notes) -> Iterator[Problem]:
+    """What is wrong with one object of ours, with paths inside it."""
+    if group in _KIND_OF and value.get("kind") != _KIND_OF[group]:
+        allowed = _KIND_OF[group]
+        yield Problem("kind", shown(value.get("kind")), f"{allowed}{did_you_mean(str(value.get('kind')), [allowed])}")
+        return
+    try:
+        profiles = read_profiles(value, "")
+    except ProfileError as error:
+        notes.profiles += 1
+        yield from error.problems
+        return
+    notes.profiles += len(profiles)
+    for index, profile in enumerate(profiles):
+        found = [*_of_profile(profile, catalogue), *_repeated(profile.spec.scheduler_name, notes.scheduler_names)]
+        if value["kind"] == CONFIG_KIND:
+            yield from (problem._replace(path=_in_configuration(problem.path, index, value)) for problem in found)
+        else:
+            yield from found
+            yield from _of_manifest(value, profile, found, notes)
+
+
+def _of_profile(profile: SchedulingProfile, catalogue: Catalogue) -> Iterator[Problem]:
+    try:
+        resolve(profile, catalogue)
+    except ProfileError as error:
+        yield from error.problems
+
+
+def _repeated(name: str, seen: set[str]) -> Iterator[Problem]:
+    if name in seen:
+        yield Problem("spec.schedulerName", shown(name), "each schedulerName once: the older of two profiles would win")
+    seen.add(name)
+
+
+def _of_manifest(value: Mapping[str, Any], profile: SchedulingProfile, found: list[Problem], notes: _Notes) -> Iterator[Problem]:
+    """What the API server alone would say of the object."""
+    name = profile.metadata.name
+    if not _NAME.fullmatch(name):
+        yield Problem("metadata.name", shown(name), "lower case letters, digits, '-' and '.', as in the name of a host")
+    if name in notes.names:
+        yield Problem("metadata.name", shown(name), "each name once")
+    notes.names.add(name)
+    if not found:
+        yield from _of_schema(_without_nulls(value))
+
+
+def _of_schema(manifest: Any) -> Iterator[Problem]:
+    for error in _validator().iter_errors(manifest):
+        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".")
+        limit = _LIMITS.get(str(error.validator))
+        value: Any = error.instance
+        found = f"{len(value)} of them" if error.validator in ("maxItems", "maxProperties") else shown(value)
+        yield Problem(path, found, limit.format(error.validator_value) if limit else f"something else: {error.message[:200]}")
+
+
+@cache
+def _validator() -> jsonschema.protocols.Validator:
+    return jsonschema.Draft202012Validator(json_schema())
+
+
+def _without_nulls(value: Any) -> Any:
+    """Null means absent, as the operator reads it."""
+    if isinstance(value, Mapping):
+        return {str(key): _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _in_configuration(path: str, index: int, value: Mapping[str, Any]) -> str:
+    """The path in a KubeSchedulerConfiguration of what a profile calls so."""
+    for ours, theirs in _FOR_ALL.items():
+        if path.startswith(ours):
+            return theirs + path.removeprefix(ours)
+    name = path.removeprefix("spec.")
+    profiles = value.get("profiles") or [{}]
+    own = profiles[index] if index < len(profiles) and isinstance(profiles[index], Mapping) else {}
+    if name in value and name not in own:
+        return name
+    return f"profiles[{index}].{name}" if own else name

@@ -1,0 +1,252 @@
+"""`placewright validate`: what it finds, where, in which format, and what it passes over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from placewright.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+BAD = """\
+# A comment, so that lines are not what one would count.
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+---
+apiVersion: placewright.dev/v1alpha1
+kind: SchedulingProfile
+metadata:
+  name: bad
+spec:
+  schedulerName: x
+  plugins:
+    filter:
+      enabled:
+      - name: NodeName
+      - name: NodeNames
+  weights:
+    NodeResourcesFit: 300000
+  backoff: {initialSeconds: 3, maxSeconds: 2}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAlocated
+"""
+FOUND = [
+    "16:9: spec.plugins.filter.enabled[1].name: found 'NodeNames'; allowed a known plugin (did you mean 'NodeName'?)",
+    "18:5: spec.weights.NodeResourcesFit: found 300000; allowed 0 to 100000 (0: off)",
+    "19:32: spec.backoff.maxSeconds: found 2.0; allowed 0 (no backoff), or initialSeconds (3.0) to 86400",
+    "24:9: spec.pluginConfig[0].args.scoringStrategy.type: found 'MostAlocated'; allowed LeastAllocated, MostAllocated, "
+    "RequestedToCapacityRatio (did you mean 'MostAllocated'?)",
+]
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> str:
+    return written(tmp_path, BAD)
+
+
+def written(folder: Path, text: str, name: str = "profiles.yaml") -> str:
+    folder.joinpath(name).write_text(text)
+    return str(folder / name)
+
+
+def profile(name: str = "p", **spec: Any) -> str:
+    return yaml.safe_dump(
+        {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
+    )
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str, code: int) -> str:
+    assert main(["validate", *words]) == code
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def said_of(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines about a file, without its name."""
+    file = written(folder, text)
+    assert main(["validate", "-q", file]) in (0, 2)
+    return [line.removeprefix(f"{file}:") for line in capsys.readouterr().out.splitlines()]
+
+
+def test_everything_that_is_wrong_is_named_with_its_line(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, bad, code=2).splitlines() == [f"{bad}:{line}" for line in FOUND]
+
+
+def test_what_is_right_is_counted_and_with_quiet_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, profile() + "---\n" + profile("q", schedulerName="q") + "---\n{kind: ConfigMap, apiVersion: v1}\n")
+    expected = "2 profiles in 1 file: nothing is wrong; 1 object of other kinds passed over\n"
+    assert told(capsys, file, code=0) == expected
+    assert told(capsys, "-q", file, code=0) == ""
+
+
+def test_our_own_samples_are_right(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nothing is wrong" in told(capsys, str(ROOT / "manifests/samples"), str(ROOT / "manifests/base"), code=0)
+
+
+# --- places --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (profile(weights={"example.com/x.y": 1}), "7:5: spec.weights.example.com/x.y: "),
+        (profile().replace("name: p", "labels: {}"), "3:1: metadata.name: found nothing"),
+        (profile(pluginConfig=[{"name": "NodeResourcesFit", "args": {"ignored": []}}]), "8:7: spec.pluginConfig[0].args.ignored: "),
+        (profile(weigths={}), "6:3: spec.weigths: found an unknown field; "),
+        (profile(extenders=[{"urlPrefix": "http://x"}]), "7:5: spec.extenders[0]: found nothing to call"),
+        ("apiVersion: v1\nkind: List\nitems:\n- " + profile(paused=3).replace("\n", "\n  "), "9:5: items[0].spec.paused: "),
+        (profile() + "---\n" + profile("q"), "11:1: spec.schedulerName: found 'default-scheduler'; allowed each schedulerName once"),
+        (profile() + "---\n" + profile(schedulerName="q"), "10:3: metadata.name: found 'p'; allowed each name once"),
+        (profile("Bad_Name"), "4:3: metadata.name: found 'Bad_Name'"),
+    ],
+)
+def test_each_problem_stands_at_its_field_or_at_what_should_hold_it(
+    text: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (said,) = said_of(text, tmp_path, capsys)
+    assert said.startswith(line)
+
+
+def test_an_alias_is_followed_to_where_its_value_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = profile().replace("spec: {}", "spec:\n  weights: &w {NodeName: 1}\n  pluginConfig: []\n")
+    (said,) = said_of(text, tmp_path, capsys)
+    assert said.startswith("6:16: spec.weights.NodeName: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("kind: SchedulingProfile\nspec: [", "2:8: ", "allowed YAML"),
+        ("kind: SchedulingProfile\nkind: x\n", "2:1: ", "the key 'kind' a second time"),
+    ],
+)
+def test_text_that_is_no_yaml_is_told_with_its_line(
+    text: str, place: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (said,) = said_of(text, tmp_path, capsys)
+    assert said.startswith(place)
+    assert words in said
+
+
+# --- what is looked at ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "{{ template }}: [", "a: !Ref b\n", "3\n", "kind: Kustomization\n"])
+def test_what_is_not_ours_is_passed_over(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said_of(text, tmp_path, capsys) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "words"),
+    [
+        ("SchedulingProfil", "placewright.dev/v1alpha1", "did you mean 'SchedulingProfile'?"),
+        ("SchedulingProfile", "placewright.dev/v1", "allowed placewright.dev/v1alpha1"),
+        ("SchedulingProfile", "placewrite.dev/v1alpha1", "allowed placewright.dev/v1alpha1"),
+        ("KubeSchedulerConfig", "kubescheduler.config.k8s.io/v1", "did you mean 'KubeSchedulerConfiguration'?"),
+    ],
+)
+def test_a_kind_or_version_that_is_almost_ours_is_not_passed_over(
+    kind: str, version: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (said,) = said_of(f"kind: {kind}\napiVersion: {version}\nmetadata: {{name: a}}\n", tmp_path, capsys)
+    assert words in said
+
+
+def test_a_configuration_of_kube_scheduler_is_checked_under_its_own_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 101
+podInitialBackoffSeconds: 20
+podMaxBackoffSeconds: 10
+extenders:
+- urlPrefix: http://x
+profiles:
+- schedulerName: a
+- schedulerName: b
+  percentageOfNodesToScore: 102
+  plugins: {score: {enabled: [{name: Foo}]}}
+"""
+    assert [line.partition(" found")[0] for line in said_of(text, tmp_path, capsys)] == [
+        "3:1: percentageOfNodesToScore:",
+        "5:1: podMaxBackoffSeconds:",
+        "7:3: extenders[0]:",
+        "11:3: profiles[1].percentageOfNodesToScore:",
+        "12:32: profiles[1].plugins.score.enabled[0].name:",
+    ]
+
+
+def test_what_only_the_api_server_would_refuse_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    disabled = [{"name": "*"}] * 101
+    (said,) = said_of(profile(plugins={"score": {"disabled": disabled}}), tmp_path, capsys)
+    assert said.endswith("spec.plugins.score.disabled: found 101 of them; allowed at most 100 items")
+
+
+def test_standard_input_is_a_file_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with Path(written(tmp_path, profile(paused=3))).open() as source:
+        monkeypatch.setattr("sys.stdin", source)
+        assert told(capsys, "-", code=2).startswith("<stdin>:6:3: spec.paused: ")
+
+
+def test_a_file_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "/nowhere/x.yaml"]) == 2
+    assert capsys.readouterr().err == "placewright: error: /nowhere/x.yaml: No such file or directory\n"
+
+
+# --- formats -------------------------------------------------------------------------------------------------------------------
+
+
+def test_json_has_a_list_of_problems(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first, *_ = found = json.loads(told(capsys, "-o", "json", bad, code=2))
+    assert len(found) == len(FOUND)
+    assert first == {
+        "file": bad,
+        "line": 16,
+        "column": 9,
+        "path": "spec.plugins.filter.enabled[1].name",
+        "found": "'NodeNames'",
+        "allowed": "a known plugin (did you mean 'NodeName'?)",
+    }
+
+
+def test_github_gets_annotations_in_which_nothing_can_break_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, profile(weights={"a%0A::error::b": 1}), "a,b.yaml")
+    (line,) = told(capsys, "-o", "github", file, code=2).splitlines()
+    head, _, message = line.removeprefix("::error ").partition("::")
+    assert head == f"file={tmp_path / 'a'}%2Cb.yaml,line=7,col=5,title=Scheduling profile"
+    assert message.startswith("spec.weights.a%250A::error::b: ")
+
+
+def test_sarif_names_the_place_of_each_problem(bad: str, capsys: pytest.CaptureFixture[str]) -> None:
+    log = json.loads(told(capsys, "-o", "sarif", bad, code=2))
+    (run,) = log["runs"]
+    assert (log["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "placewright")
+    declared = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in run["results"]} <= declared
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    assert [place["region"]["startLine"] for place in places] == [16, 18, 19, 24]
+    assert {place["artifactLocation"]["uri"] for place in places} == {bad}
+
+
+def test_without_problems_the_formats_of_programs_are_still_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, profile())
+    assert json.loads(told(capsys, "-o", "json", file, code=0)) == []
+    assert json.loads(told(capsys, "-o", "sarif", file, code=0))["runs"][0]["results"] == []
+    assert told(capsys, "-o", "github", file, code=0) == ""
+
+
+def test_the_pre_commit_hook_runs_this_command() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"] == "placewright validate --quiet"
+    assert {"id", "name", "language", "types_or"} <= hook.keys()
