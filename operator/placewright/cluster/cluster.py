@@ -24,7 +24,7 @@ from placewright.cluster.journal import Journal
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.ports import HostPorts
 from placewright.cluster.resources import Resources, grown
-from placewright.cluster.supposition import Supposition
+from placewright.cluster.supposition import Supposition, net_of
 from placewright.cluster.volumes import VolumeUse
 
 _FIRST_CAPACITY: Final = 64
@@ -87,8 +87,7 @@ class Cluster:
         #: Uids of assumed pods by name, in the order of their assumption; hardly ever more than one.
         self._assumed_as: dict[PodKey, list[str]] = {}
         self._priorities: dict[int, int] = {}
-        #: By node and uid, a pod that is there hypothetically (1) or hypothetically not (-1).
-        self._supposed: dict[NodeName, dict[str, tuple[PodInfo, int]]] = {}
+        self._suppositions: list[Supposition] = []
 
     # --- reading ---------------------------------------------------------------------------------------------------------
 
@@ -174,12 +173,12 @@ class Cluster:
     def pods_on(self, node: NodeName) -> Iterable[PodInfo]:
         """Pods on a node, assumed ones included; also for nodes that are not there (yet, or any more)."""
         pods = self._pods_on.get(node, {})
-        supposed = self._supposed.get(node)
-        if supposed is None:
+        if not self._suppositions:
             return pods.values()
+        supposed = net_of(self._suppositions, self._row_of.get(node))
         return [
-            *(pod for uid, pod in pods.items() if uid not in supposed),
-            *(pod for pod, sign in supposed.values() if sign > 0),
+            *(pod for uid, pod in pods.items() if not supposed.get(uid, (pod, 0))[1]),
+            *(pod for pod, net in supposed.values() if net > 0),
         ]
 
     def placement(self, uid: str) -> Placement | None:
@@ -317,24 +316,13 @@ class Cluster:
     @contextmanager
     def supposing(self) -> Iterator[Supposition]:
         """The same for many rows, and step by step."""
-        supposition = Supposition(self._suppose)
+        supposition = Supposition(self._count_all)
+        self._suppositions.append(supposition)
         try:
             yield supposition
         finally:
             supposition.undo()
-
-    def _suppose(self, pods: Sequence[tuple[int, PodInfo]], sign: int) -> None:
-        self._count_all(pods, sign)
-        for row, pod in pods:
-            node = self.names[row]
-            if node is None:
-                continue
-            supposed = self._supposed.setdefault(node, {})
-            net = supposed.pop(pod.uid, (pod, 0))[1] + sign
-            if net:
-                supposed[pod.uid] = (pod, net)
-            elif not supposed:
-                del self._supposed[node]
+            self._suppositions.remove(supposition)
 
     def _enter(self, placement: Placement) -> None:
         pod, node, assumed = placement

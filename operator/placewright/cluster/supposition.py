@@ -2,42 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from placewright.api.pods import PodInfo
 
 #: Pods, each with the row that it is put on or taken from.
 Moves = Sequence[tuple[int, PodInfo]]
+#: By uid, a pod, and how often it is there more (1) or less (-1) than in truth.
+Net = dict[str, tuple[PodInfo, int]]
+_NOTHING: Final[Net] = {}
 
 
 class Supposition:
     """What is supposed, and how to forget it again; made by `Cluster.supposing`."""
 
-    def __init__(self, suppose: Callable[[Moves, int], None]) -> None:
-        """`suppose` counts pods onto their rows (1) or off them (-1)."""
-        self._suppose = suppose
-        self._net: dict[tuple[int, str], tuple[PodInfo, int]] = {}
+    def __init__(self, count: Callable[[Moves, int], None]) -> None:
+        """`count` counts pods onto their rows (1) or off them (-1)."""
+        self._count = count
+        self._net: dict[int, Net] = {}
 
     def add(self, pods: Moves) -> None:
         """As if these pods were there, too."""
-        self._note(pods, 1)
+        self._suppose(pods, 1)
 
     def remove(self, pods: Moves) -> None:
         """As if these pods were not there."""
-        self._note(pods, -1)
+        self._suppose(pods, -1)
 
     def undo(self) -> None:
         """Everything as it was before."""
         for sign in (1, -1):
-            self._suppose([(row, pod) for (row, _), (pod, net) in self._net.items() for _ in range(-sign * net)], sign)
+            pods = [(row, pod) for row, net in self._net.items() for pod, more in net.values() for _ in range(-sign * more)]
+            self._count(pods, sign)
         self._net.clear()
 
-    def _note(self, pods: Moves, sign: int) -> None:
-        self._suppose(pods, sign)
-        net = self._net
+    def net(self, row: int | None) -> Mapping[str, tuple[PodInfo, int]]:
+        """What is supposed of a row; of no row, nothing."""
+        return _NOTHING if row is None else self._net.get(row, _NOTHING)
+
+    def _suppose(self, pods: Moves, sign: int) -> None:
+        self._count(pods, sign)
+        net_by_row = self._net
         for row, pod in pods:
-            known = net.pop((row, pod.uid), None)
-            if known is None:
-                net[row, pod.uid] = (pod, sign)
-            elif known[1] + sign:
-                net[row, pod.uid] = (pod, known[1] + sign)
+            net = net_by_row.get(row)
+            if net is None:
+                net = net_by_row[row] = {}
+            known = net.pop(pod.uid, None)
+            more = sign if known is None else known[1] + sign
+            if more:
+                net[pod.uid] = (pod, more)
+
+
+def net_of(suppositions: Iterable[Supposition], row: int | None) -> Net:
+    """What several suppositions, one within the other, come to on a row."""
+    total: Net = {}
+    for supposition in suppositions:
+        for uid, (pod, more) in supposition.net(row).items():
+            total[uid] = (pod, total.get(uid, (pod, 0))[1] + more)
+    return total

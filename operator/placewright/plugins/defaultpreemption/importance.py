@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from placewright.api.pods import PodInfo
@@ -16,8 +17,11 @@ NOT_STARTED: Final = math.inf
 def start_time(pod: PodInfo) -> Seconds:
     """When the pod started, in seconds since 1970; `NOT_STARTED` where the kubelet has not said so, or not legibly."""
     stated = pod.pod.status.start_time
-    if stated is None:
-        return NOT_STARTED
+    return NOT_STARTED if stated is None else _seconds(stated)
+
+
+@lru_cache(maxsize=65536)
+def _seconds(stated: str) -> Seconds:
     try:
         time = datetime.fromisoformat(stated)
     except ValueError:

@@ -202,9 +202,14 @@ class AttachedVolumes:
             return _EMPTY
         resolver = self._limits.resolver(lambda lookup: self._concerned.setdefault(lookup, set()).add(row))
         pods = frozenset(self._cluster.volumes.pods(row))
-        used = frozenset(volume for pod in pods for volume in resolver.of_placed_pod(pod))
+        used = frozenset[Attachable]().union(*[self._resolved(pod, resolver) for pod in pods])
         attached = frozenset(resolver.attached(name))
         return _Node(pods, used, attached, Counter(volume.driver for volume in used | attached), limits)
+
+    def _resolved(self, pod: PodInfo, resolver: Resolver) -> frozenset[Attachable]:
+        """Looked up anew, so that the row is told when any of it changes, and remembered for trials."""
+        found = frozenset(resolver.of_placed_pod(pod))
+        return self._of_pods.recall(pod, lambda: found)
 
     def _of(self, driver: str) -> _Columns:
         size = self._cluster.size
