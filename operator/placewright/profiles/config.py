@@ -1,11 +1,12 @@
 """Profiles from files: SchedulingProfile manifests, and kube-scheduler's own KubeSchedulerConfiguration v1.
 
-Both are read strictly: an unknown or repeated field is refused, as kube-scheduler refuses it.
+Both are read strictly: an unknown or repeated field is refused, as kube-scheduler refuses it. Older versions, with other defaults, and
+the legacy Policy are the business of `placewright.profiles.conversion`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +30,8 @@ from placewright.profiles.problem import Problem, ProfileError
 from placewright.profiles.strict import decode_strict
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
-CONFIG_API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+CONFIG_GROUP: Final = "kubescheduler.config.k8s.io"
+CONFIG_API_VERSION: Final = f"{CONFIG_GROUP}/v1"
 CONFIG_KIND: Final = "KubeSchedulerConfiguration"
 
 
@@ -43,7 +45,7 @@ class ConfigProfile(KubeObject, frozen=True):
 
 
 class LeaderElection(KubeObject, frozen=True):
-    """Accepted and not used here: leadership has its own settings."""
+    """Who leads; `placewright run --config` takes `leader_elect`, the rest has no counterpart."""
 
     leader_elect: bool | None = None
     lease_duration: str | None = None
@@ -55,7 +57,7 @@ class LeaderElection(KubeObject, frozen=True):
 
 
 class ClientConnection(KubeObject, frozen=True):
-    """Accepted and not used here: the kubeconfig and limits are the command line's."""
+    """How to reach the API server; `placewright run --config` takes kubeconfig, qps and burst."""
 
     kubeconfig: str | None = None
     accept_content_types: str | None = None
@@ -103,7 +105,7 @@ def read_profiles(document: str | Mapping[str, Any], source: str) -> list[Schedu
     try:
         documents = parse_documents(document) if isinstance(document, str) else [document]
         profiles = [profile for item in documents for profile in _read(item)]
-        _refuse_repeated_names(profiles)
+        refuse_repeated_names(profiles)
     except ProfileError as error:
         raise ProfileError(error.problems, source) from None
     return profiles
@@ -118,20 +120,21 @@ def _read(document: Any) -> Iterator[SchedulingProfile]:
             yield from _read(item)
     elif kind == KIND:
         _expect("apiVersion", version, API_VERSION)
-        yield _manifest(document)
+        yield read_manifest(document)
     elif kind == CONFIG_KIND:
-        _expect("apiVersion", version, CONFIG_API_VERSION)
-        yield from _configuration(decode_strict(document, KubeSchedulerConfiguration))
+        _expect("apiVersion", version, CONFIG_API_VERSION, " (placewright convert translates older versions)")
+        yield from configured_profiles(decode_strict(document, KubeSchedulerConfiguration))
     else:
         raise ProfileError([Problem("kind", shown(kind), f"{KIND} or {CONFIG_KIND}")])
 
 
-def _expect(path: str, found: Any, allowed: str) -> None:
+def _expect(path: str, found: Any, allowed: str, hint: str = "") -> None:
     if found != allowed:
-        raise ProfileError([Problem(path, shown(found), allowed)])
+        raise ProfileError([Problem(path, shown(found), f"{allowed}{hint}")])
 
 
-def _manifest(document: Mapping[str, Any]) -> SchedulingProfile:
+def read_manifest(document: Mapping[str, Any]) -> SchedulingProfile:
+    """One SchedulingProfile manifest; raises `ProfileError`."""
     manifest = decode_strict(document, _Manifest)
     try:
         metadata = msgspec.convert(manifest.metadata, ObjectMeta)
@@ -142,8 +145,8 @@ def _manifest(document: Mapping[str, Any]) -> SchedulingProfile:
     return SchedulingProfile(metadata=metadata, spec=manifest.spec)
 
 
-def _configuration(config: KubeSchedulerConfiguration) -> Iterator[SchedulingProfile]:
-    """One profile each; what the configuration says for all of them is folded in where a profile does not say."""
+def configured_profiles(config: KubeSchedulerConfiguration) -> Iterator[SchedulingProfile]:
+    """The profiles of a configuration, one each; what the configuration says for all of them is folded in where a profile does not say."""
     profiles = config.profiles or [ConfigProfile()]
     backoff = _backoff(config)
     for index, profile in enumerate(profiles):
@@ -171,7 +174,7 @@ def _backoff(config: KubeSchedulerConfiguration) -> Backoff:
     )
 
 
-def _refuse_repeated_names(profiles: list[SchedulingProfile]) -> None:
+def refuse_repeated_names(profiles: Iterable[SchedulingProfile]) -> None:
     """In a running cluster the older of two profiles wins; in a file there is no older one."""
     seen: set[str] = set()
     for profile in profiles:

@@ -1,0 +1,76 @@
+"""`placewright convert`: between SchedulingProfiles and the files of kube-scheduler, old and new."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from placewright.api.bad_input import InputError, printable
+from placewright.cli.options import Subparsers
+from placewright.framework.registry import Registry, installed_plugins
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.conversion.documents import Document, manifest, to_yaml
+from placewright.profiles.conversion.findings import Finding, Loss, without_counterpart
+from placewright.profiles.conversion.reading import Conversion, convert
+from placewright.profiles.conversion.writing import to_configuration
+
+PROFILES: Final = "schedulingprofile"
+CONFIGURATION: Final = "kubeschedulerconfiguration"
+_LARGEST: Final = 4 * 1_048_576
+_WORDS: Final = {
+    Loss.PLACEMENT: "no counterpart, and pods may be placed differently",
+    Loss.SETTING: "no counterpart",
+    Loss.NOTE: "note",
+}
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("convert", help="translate kube-scheduler's configuration or Policy into profiles, and back")
+    kinds = "a KubeSchedulerConfiguration (v1, v1beta1 to v1beta3), a legacy Policy (JSON or YAML), SchedulingProfiles; - for stdin"
+    parser.add_argument("file", metavar="FILE", help=kinds)
+    parser.add_argument("--to", choices=(PROFILES, CONFIGURATION), default=PROFILES, help=f"what to write (default: {PROFILES})")
+    parser.add_argument("--strict", action="store_true", help="exit with 2 when anything has no counterpart")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print YAML on stdout, and what has no counterpart there, as comments, and on stderr."""
+    registry = in_tree().extended(installed_plugins())
+    documents, findings = _converted(convert(read_file(args.file), args.file, registry), args.to, registry)
+    lines = [f"{_WORDS[finding.loss]}: {finding}" for finding in findings]
+    sys.stdout.write(to_yaml(documents, lines))
+    sys.stderr.writelines(f"placewright: {printable(line)}\n" for line in lines)
+    return 2 if args.strict and without_counterpart(findings) else 0
+
+
+def read_file(name: str) -> str:
+    """The text of a file, or of standard input for `-`; raises `InputError`."""
+    try:
+        text = sys.stdin.read(_LARGEST + 1) if name == "-" else _text(Path(name))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(text) > _LARGEST:
+        raise InputError(f"{name}: found more than {_LARGEST} characters; allowed a configuration")
+    return text
+
+
+def _text(path: Path) -> str:
+    with path.open(encoding="utf-8") as opened:
+        return opened.read(_LARGEST + 1)
+
+
+def _converted(conversion: Conversion, to: str, registry: Registry) -> tuple[Sequence[Document], Sequence[Finding]]:
+    if to == PROFILES:
+        return [manifest(profile) for profile in conversion.profiles], [*conversion.findings, *_flags(conversion)]
+    document, lost = to_configuration(conversion.profiles, registry)
+    return [document | conversion.settings.document()], [*conversion.findings, *lost]
+
+
+def _flags(conversion: Conversion) -> Iterable[Finding]:
+    """A profile does not hold settings of the process; flags do."""
+    for field, flag in conversion.settings.flags():
+        yield Finding(field, f"a setting of the process, not of a profile: placewright run {flag}", Loss.SETTING)

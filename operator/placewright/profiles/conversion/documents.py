@@ -1,0 +1,62 @@
+"""Profiles and configurations as documents: only what is stated, in the order in which people write it, and as YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from placewright.api.bad_input import printable
+from placewright.api.profile import KIND, Backoff, Plugins, ProfileSpec, SchedulingProfile
+from placewright.profiles.config import API_VERSION
+
+Document = dict[str, Any]
+
+_WIDTH: Final = 120
+#: An object of the API has no status or bookkeeping in a file.
+_KEPT_METADATA: Final = ("name", "labels", "annotations")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes everything out: an alias means nothing to most readers of Kubernetes' files."""
+
+    def ignore_aliases(self, _data: object) -> bool:
+        """No anchors."""
+        return True
+
+
+def to_yaml(documents: Iterable[Document], comments: Sequence[str] = ()) -> str:
+    """The documents as YAML text, with the comments before them, a line each."""
+    header = "".join(f"# {printable(comment)}\n" for comment in comments)
+    texts = [yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH) for document in documents]
+    return header + "---\n".join(texts)
+
+
+def manifest(profile: SchedulingProfile) -> Document:
+    """The profile as a manifest, fit for `kubectl apply`."""
+    metadata = {name: value for name, value in msgspec.to_builtins(profile.metadata).items() if name in _KEPT_METADATA and value}
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": stated_spec(profile.spec)}
+
+
+def stated_spec(spec: ProfileSpec) -> Document:
+    """`spec` without what is as it would be anyway; the schedulerName is always there."""
+    document: Document = {"schedulerName": spec.scheduler_name}
+    for name, value in msgspec.to_builtins(spec).items():
+        if name == "plugins":
+            value = stated_plugins(spec.plugins)  # noqa: PLW2901 - the same field, pruned
+        if name == "backoff" and spec.backoff == Backoff():
+            continue
+        if name == "backoff":
+            value = {key: int(number) if number == int(number) else number for key, number in value.items()}  # noqa: PLW2901
+        if value not in (None, {}, []):
+            document[name] = value
+    return document
+
+
+def stated_plugins(plugins: Plugins) -> Document:
+    """Plugin sets that say something."""
+    sets: Mapping[str, Document] = msgspec.to_builtins(plugins)
+    stated = {point: {side: refs for side, refs in each.items() if refs} for point, each in sets.items()}
+    return {point: each for point, each in stated.items() if each}

@@ -1,0 +1,106 @@
+"""A profile's plugins and arguments while they are being rewritten; structs are frozen, and lists of lists are hard to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.profile import PluginConfig, PluginRef, Plugins, PluginSet
+from placewright.profiles.merge import ALL
+
+MULTI_POINT: Final = "multi_point"
+SCORE: Final = "score"
+PRE_SCORE: Final = "pre_score"
+#: What kube-scheduler's files put into arguments beside their fields.
+_TYPE_META: Final = ("apiVersion", "kind")
+
+
+@dataclass(slots=True)
+class DraftSet:
+    """What is switched on and off at one point."""
+
+    enabled: list[PluginRef] = field(default_factory=list)
+    disabled: list[str] = field(default_factory=list)
+
+    def names(self) -> list[str]:
+        """The enabled plugins."""
+        return [ref.name for ref in self.enabled]
+
+    def drops(self, name: str) -> bool:
+        """True when the plugin would not come from the defaults or multiPoint."""
+        return name in self.disabled or ALL in self.disabled
+
+    def enable(self, name: str, weight: int | None = None) -> None:
+        """Enable the plugin, in its place where it is enabled already."""
+        ref = PluginRef(name=name, weight=weight)
+        if name in self.names():
+            self.enabled[self.names().index(name)] = ref
+        else:
+            self.enabled.append(ref)
+
+    def disable(self, name: str) -> None:
+        """Disable the plugin, whoever brings it."""
+        self.enabled = [ref for ref in self.enabled if ref.name != name]
+        if not self.drops(name):
+            self.disabled.append(name)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Say nothing of these plugins."""
+        gone = set(names)
+        self.enabled = [ref for ref in self.enabled if ref.name not in gone]
+        self.disabled = [name for name in self.disabled if name not in gone]
+
+
+class Draft:
+    """Plugins and arguments of one profile."""
+
+    def __init__(self, plugins: Plugins, configs: Iterable[PluginConfig] | None) -> None:
+        self.sets = {name: _draft(getattr(plugins, name)) for name in plugins.__struct_fields__}
+        self.args: dict[str, dict[str, Any]] = {config.name: without_type_meta(config.args) for config in configs or ()}
+
+    @property
+    def multi_point(self) -> DraftSet:
+        """The set for all points."""
+        return self.sets[MULTI_POINT]
+
+    @property
+    def score(self) -> DraftSet:
+        """The set of the score point."""
+        return self.sets[SCORE]
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Say nothing of these plugins, at any point."""
+        names = set(names)
+        for each in self.sets.values():
+            each.forget(names)
+        self.args = {name: args for name, args in self.args.items() if name not in names}
+
+    def points(self) -> Iterator[tuple[str, DraftSet]]:
+        """Field name, as documents spell it, and set."""
+        spelled = dict(zip(Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True))
+        return ((spelled[name], each) for name, each in self.sets.items())
+
+    def plugins(self) -> Plugins:
+        """The plugins as they stand now."""
+        return Plugins(**{name: _built(each) for name, each in self.sets.items()})
+
+    def plugin_config(self) -> list[PluginConfig] | None:
+        """The arguments as they stand now."""
+        return [PluginConfig(name=name, args=args) for name, args in self.args.items()] or None
+
+
+def without_type_meta(args: dict[str, Any] | None) -> dict[str, Any]:
+    """Arguments without the apiVersion and kind that say which version of kube-scheduler they were written for."""
+    return {name: value for name, value in (args or {}).items() if name not in _TYPE_META}
+
+
+def _draft(chosen: PluginSet) -> DraftSet:
+    return DraftSet(list(chosen.enabled or ()), [ref.name for ref in chosen.disabled or ()])
+
+
+def _built(draft: DraftSet) -> PluginSet:
+    disabled = [PluginRef(name=name) for name in draft.disabled]
+    return msgspec.structs.replace(PluginSet(), enabled=draft.enabled or None, disabled=disabled or None)

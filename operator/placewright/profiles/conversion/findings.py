@@ -1,0 +1,58 @@
+"""What a conversion could not carry over, or carried over in another form."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Loss(enum.Enum):
+    """How much a finding matters."""
+
+    #: Pods may be placed differently.
+    PLACEMENT = enum.auto()
+    #: A setting of the process, or of how it is watched, that has no counterpart; placement is the same.
+    SETTING = enum.auto()
+    #: Nothing is lost; it looks different now.
+    NOTE = enum.auto()
+
+
+class Finding(NamedTuple):
+    """One of them: where in the input, what about it, and how much it matters."""
+
+    path: str
+    text: str
+    loss: Loss
+
+    def __str__(self) -> str:
+        """One line, as users read it."""
+        return f"{self.path}: {self.text}"
+
+
+class Findings:
+    """Collects findings; each is kept once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Finding, None] = {}
+
+    def placement(self, path: str, text: str) -> None:
+        """Pods may be placed differently."""
+        self._found[Finding(path, text, Loss.PLACEMENT)] = None
+
+    def setting(self, path: str, text: str) -> None:
+        """A setting of the process is gone."""
+        self._found[Finding(path, text, Loss.SETTING)] = None
+
+    def note(self, path: str, text: str) -> None:
+        """Nothing is lost."""
+        self._found[Finding(path, text, Loss.NOTE)] = None
+
+    def all(self) -> tuple[Finding, ...]:
+        """In the order in which they were found."""
+        return tuple(self._found)
+
+
+def without_counterpart(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Those that are more than notes."""
+    return tuple(finding for finding in findings if finding.loss is not Loss.NOTE)

@@ -1,0 +1,112 @@
+"""The way in: any file that says how a scheduler places pods, as SchedulingProfiles, with a list of what has no counterpart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.bad_input import shown
+from placewright.api.profile import KIND, SchedulingProfile
+from placewright.profiles.config import API_VERSION, CONFIG_KIND, read_manifest, refuse_repeated_names
+from placewright.profiles.conversion.configuration import read_configuration
+from placewright.profiles.conversion.findings import Finding, Findings
+from placewright.profiles.conversion.policy import POLICY_KIND, read_policy
+from placewright.profiles.conversion.process import ProcessSettings
+from placewright.profiles.defaults import Catalogue
+from placewright.profiles.documents import parse_documents
+from placewright.profiles.problem import Problem, ProfileError
+from placewright.profiles.resolve import resolve
+
+_KINDS: Final = f"{KIND}, {CONFIG_KIND} or {POLICY_KIND}"
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]+")
+_DOTS: Final = re.compile(r"[.-]*\.[.-]*")
+_LONGEST_NAME: Final = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What came of a file.
+
+    Attributes:
+        profiles: each of them resolves.
+        settings: of the process; what manifests of profiles cannot hold.
+        findings: what has no counterpart, or looks different now.
+    """
+
+    profiles: tuple[SchedulingProfile, ...]
+    settings: ProcessSettings
+    findings: tuple[Finding, ...]
+
+
+def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
+    """Read YAML or JSON; raise `ProfileError`, one line a problem, for what cannot be read or would not be accepted as a profile."""
+    findings = Findings()
+    try:
+        read = [_read(document, catalogue, findings) for document in _documents(parse_documents(text))]
+        profiles = _with_object_names(profile for some, _ in read for profile in some)
+        refuse_repeated_names(profiles)
+        for profile in profiles:
+            _check(profile, catalogue)
+    except ProfileError as error:
+        raise ProfileError(error.problems, source) from None
+    said = next((settings for _, settings in read if settings != ProcessSettings()), ProcessSettings())
+    return Conversion(tuple(profiles), said, findings.all())
+
+
+def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    """Documents, items of lists, and what a ConfigMap carries under any name: schedulers are often given their file in one."""
+    for document in documents:
+        if not isinstance(document, Mapping):
+            raise ProfileError([Problem("", shown(document), f"an object of kind {_KINDS}")])
+        kind = document.get("kind")
+        if kind == "List" and isinstance(document.get("items"), list):
+            yield from _documents(document["items"])
+        elif kind == "ConfigMap" and isinstance(document.get("data"), Mapping):
+            for text in document["data"].values():
+                yield from _documents(parse_documents(str(text)))
+        else:
+            yield document
+
+
+def _read(
+    document: Mapping[str, Any], catalogue: Catalogue, findings: Findings
+) -> tuple[list[SchedulingProfile], ProcessSettings]:
+    kind = document.get("kind")
+    if kind == CONFIG_KIND:
+        return read_configuration(document, catalogue, findings)
+    if kind == POLICY_KIND:
+        return [read_policy(document, catalogue, findings)], ProcessSettings()
+    if kind == KIND:
+        if document.get("apiVersion") != API_VERSION:
+            raise ProfileError([Problem("apiVersion", shown(document.get("apiVersion")), API_VERSION)])
+        return [read_manifest(document)], ProcessSettings()
+    raise ProfileError([Problem("kind", shown(kind), _KINDS)])
+
+
+def _with_object_names(profiles: Iterable[SchedulingProfile]) -> list[SchedulingProfile]:
+    """The names that files give need not be names of objects: those that are not become some."""
+    named: dict[str, SchedulingProfile] = {}
+    for profile in profiles:
+        wanted = object_name(profile.metadata.name)
+        name, number = wanted, 2
+        while name in named:
+            name, number = f"{wanted}-{number}", number + 1
+        metadata = msgspec.structs.replace(profile.metadata, name=name)
+        named[name] = msgspec.structs.replace(profile, metadata=metadata)
+    return list(named.values())
+
+
+def object_name(text: str) -> str:
+    """A name that the API server takes, as near to the text as it goes."""
+    return _DOTS.sub(".", _NOT_IN_NAMES.sub("-", text.lower()))[:_LONGEST_NAME].strip("-.") or "profile"
+
+
+def _check(profile: SchedulingProfile, catalogue: Catalogue) -> None:
+    try:
+        resolve(profile, catalogue)
+    except ProfileError as error:
+        raise ProfileError(problem.inside(f"profile {profile.spec.scheduler_name!r}") for problem in error.problems) from None
