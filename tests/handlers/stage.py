@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -114,6 +115,15 @@ class Stage:
     def write_profile_unchecked(self, name: str = "default", **spec: Any) -> None:
         """Past the schema."""
         self.sandbox.writes.modify(self._profiles, "", name, lambda profile: profile["spec"].update(spec))
+
+    def edit_status(self, change: Callable[[Object], None], name: str = "default") -> None:
+        """As somebody else would who writes to a profile's status."""
+
+        def changed(profile: Object) -> None:
+            profile["status"] = json.loads(json.dumps(profile.get("status") or {}))
+            change(profile["status"])
+
+        self.sandbox.writes.modify(self._profiles, "", name, changed)
 
     def delete_profile(self, name: str = "default") -> None:
         self.sandbox.writes.delete(self._profiles, "", name, DeleteOptions())

@@ -1,4 +1,4 @@
-"""`placewright bench`: how fast decisions are, without an API server and through one."""
+"""`placewright bench`: how fast decisions are, without an API server and through one, and how fast profiles are reloaded."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rich.table import Table
 from placewright.api.bad_input import printable
 from placewright.cli.bench.against import FEWEST_NODES, BenchFailed, add_options, compare
 from placewright.cli.bench.end_to_end import EndToEnd, measure_end_to_end
+from placewright.cli.bench.reload import Reloads, measure_reloads
 from placewright.cli.options import Subparsers, whole_number
 from placewright.simulate.benchmark import RUNS, Measurement, measure
 from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
@@ -24,6 +25,7 @@ from placewright.simulate.benchworkloads import WORKLOADS
 
 _MOST_NODES = 100_000
 _MOST_PODS = 1_000_000
+_MOST_RELOADS = 1_000
 
 
 def register(subparsers: Subparsers) -> None:
@@ -43,10 +45,15 @@ def register(subparsers: Subparsers) -> None:
         "--assigned", type=whole_number(0, _MOST_PODS), default=0, help="pods that are on nodes before the operator starts (default: 0)"
     )
     end_to_end.set_defaults(main=_end_to_end)
+    reload = benchmarks.add_parser("reload", help="from a changed profile to the first decision under it, while pods arrive")
+    reload.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=1000, help="default: 1000")
+    reload.add_argument("--rate", type=whole_number(1, 10_000), default=300, help="pods that arrive a second (default: 300)")
+    reload.add_argument("--reloads", type=whole_number(1, _MOST_RELOADS), default=200, help="changes of the profile (default: 200)")
+    reload.set_defaults(main=_reload)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
-    for benchmark in (decisions, end_to_end, against):
+    for benchmark in (decisions, end_to_end, reload, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
 
 
@@ -130,6 +137,32 @@ def _end_to_end_row(m: EndToEnd) -> dict[str, Any]:
         "CPU ms/pod": round(m.operator_cpu * 1000 / m.pods, 2),
         "server": round(m.server_cpu * 1000 / m.pods, 2),
         "MB": round(m.operator_bytes / 1e6),
+    }
+
+
+def _reload(args: argparse.Namespace) -> int:
+    """Exit code 1 when the audit found anything: then the figures mean nothing."""
+    measured = asyncio.run(measure_reloads(args.nodes, args.rate, args.reloads))
+    if args.output == "json":
+        _print_json(asdict(measured))
+    else:
+        _print_table("reload: from a changed profile to the first pod decided under it", [_reload_row(measured)])
+    for line in measured.torn:
+        sys.stderr.write(f"placewright: {printable(line)}\n")
+    return int(bool(measured.torn or measured.twice or measured.bound < measured.pods))
+
+
+def _reload_row(m: Reloads) -> dict[str, Any]:
+    return {
+        "nodes": m.nodes,
+        "pods/s": round(m.per_second),
+        "reloads": m.reloads,
+        "p50 ms": round(m.p50 * 1000),
+        "p99 ms": round(m.p99 * 1000),
+        "pods": m.pods,
+        "lost": m.pods - m.bound,
+        "twice": m.twice,
+        "torn": len(m.torn),
     }
 
 
