@@ -1,6 +1,7 @@
 """One HTTP client for one API server: bare aiohttp, keep-alive, no retries.
 
 Bounds on concurrency belong to those who ask (binder, events, status): a limit here would make a Lease renewal wait behind slow binds.
+A limit on requests a second is there for those who ask for one; watches do not count.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from yarl import URL
 from placewright.api.decode import decode
 from placewright.kube.errors import AWAY, UNAUTHORIZED, RequestError, Unreachable, error_from_answer
 from placewright.kube.login import ClusterAccess
+from placewright.kube.ratelimit import TokenBucket
 from placewright.kube.retry import AwayNotice
 
 T = TypeVar("T")
@@ -48,12 +50,20 @@ class ApiClient:
         away: whether the server answers, said once each way.
     """
 
-    def __init__(self, access: ClusterAccess, *, timeout: float = 30.0, user_agent: str = USER_AGENT) -> None:
-        """`timeout`: seconds for a whole request, connecting included; streams have none of their own."""
+    def __init__(
+        self,
+        access: ClusterAccess,
+        *,
+        timeout: float = 30.0,
+        user_agent: str = USER_AGENT,
+        limit: TokenBucket | None = None,
+    ) -> None:
+        """`timeout`: seconds for a whole request, connecting included; streams have none of their own. `limit`: of requests a second."""
         self.access = access
         self.away = AwayNotice(access.server)
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
         self._user_agent = user_agent
+        self._limit = limit
         # Parsed once; a path in the server's URL, as gateways to several clusters have it, goes before ours.
         self._base = URL(access.server)
         self._prefix = self._base.raw_path.rstrip("/")
@@ -103,6 +113,8 @@ class ApiClient:
     ) -> bytes:
         """Send one request and read the whole answer."""
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+        if self._limit is not None:
+            await self._limit.take()
         async with self._send(method, path, params, data, content_type, self._timeout) as answer:
             return await answer.read()
 
