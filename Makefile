@@ -27,10 +27,11 @@ e2e: $(READY) ## The tests that want a real API server (docs/e2e.md)
 	$(BIN)/pytest --real tests/contract tests/e2e $(ARGS)
 
 lint: $(READY) ## Style, by ruff
-	@$(BIN)/ruff check --quiet operator tests
+	@$(BIN)/ruff check --quiet operator tests manifests
 
 types: $(READY) ## Types, by mypy --strict
 	@$(BIN)/mypy
+	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py
 
 imports: $(READY) ## Which room may import which
 	@$(BIN)/lint-imports --no-logo --no-cache
@@ -44,12 +45,14 @@ generate: $(READY) ## Write the files that are made from code
 	@set -e; for each in $(MADE); do \
 		file=$${each%%=*}; $(BIN)/python -m $${each#*=} > $$file.new; mv $$file.new $$file; \
 	done
+	@$(BIN)/python manifests/helm/generate.py
 
 generated: $(READY) ## Are the files that are made from code up to date?
 	@for each in $(MADE); do \
 		file=$${each%%=*}; $(BIN)/python -m $${each#*=} | diff -u $$file - \
 			|| { echo "$$file is out of date: run 'make generate'" >&2; exit 1; }; \
 	done
+	@$(BIN)/python manifests/helm/generate.py --check
 
 check: lint types imports generated test ## Everything that CI checks
 

@@ -1,0 +1,183 @@
+"""The Helm chart: up to date, rendered by Go's own templates, and the same in effect as what kustomize builds."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from placewright import __version__
+
+from .rights import Right, rights_of
+from .schemas import problems
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "manifests" / "helm" / "placewright"
+RENDER = Path(__file__).parent / "render" / "main.go"
+Manifest = dict[str, Any]
+Key = tuple[str, str]
+Render = Callable[[Manifest], dict[tuple[str, str], Manifest]]
+VALUES: Manifest = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA: Manifest = json.loads((CHART / "values.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def render(tmp_path_factory: pytest.TempPathFactory) -> Render:
+    """Everything that the chart makes of its values, with others laid over them."""
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("go is not installed: nothing here can run Go's templates")
+    program = tmp_path_factory.mktemp("chart") / "render"
+    built = subprocess.run([go, "build", "-o", str(program), str(RENDER)], capture_output=True, text=True, check=False, timeout=100)
+    assert built.returncode == 0, built.stderr
+    return lambda more: rendered([str(program), str(CHART / "templates")], more)
+
+
+def merged(values: Manifest, more: Manifest) -> Manifest:
+    """As Helm lays one values file over another: maps merge, null takes away, all else replaces."""
+    found = copy.deepcopy(values)
+    for key, value in more.items():
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, dict) and isinstance(found.get(key), dict):
+            found[key] = merged(found[key], value)
+        else:
+            found[key] = value
+    return found
+
+
+def rendered(command: list[str], more: Manifest) -> dict[Key, Manifest]:
+    values = merged(VALUES, more)
+    jsonschema.validate(values, SCHEMA)
+    data = {
+        "Values": values,
+        "Release": {"Name": "ours", "Namespace": "placewright-system", "Service": "Helm"},
+        "Chart": {"Name": "placewright", "Version": __version__, "AppVersion": __version__},
+    }
+    ran = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, check=False, timeout=30)
+    assert ran.returncode == 0, ran.stderr
+    return by_key(yaml.safe_load_all(ran.stdout))
+
+
+def by_key(manifests: Any) -> dict[Key, Manifest]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in manifests if each}
+
+
+def kustomized(folder: str) -> dict[Key, Manifest]:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed: nothing here can run kustomize")
+    built = subprocess.run(
+        [kubectl, "kustomize", str(ROOT / "manifests" / folder)], capture_output=True, text=True, check=True, timeout=60
+    )
+    return by_key(yaml.safe_load_all(built.stdout))
+
+
+def without_labels(manifest: Manifest) -> Manifest:
+    """Labels differ by tool; what selects pods does not, and is compared."""
+    bare = copy.deepcopy(manifest)
+    bare["metadata"].pop("labels", None)
+    template = bare.get("spec", {}).get("template")
+    if template:
+        selected = set(bare["spec"]["selector"]["matchLabels"])
+        labels = template["metadata"]["labels"]
+        template["metadata"]["labels"] = {key: value for key, value in labels.items() if key in selected}
+    return bare
+
+
+def test_the_chart_is_what_the_generator_writes() -> None:
+    command = [sys.executable, str(CHART.parent / "generate.py"), "--check"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_definitions_are_those_that_kustomize_applies() -> None:
+    ours = {each.name: each.read_text() for each in (CHART / "crds").iterdir()}
+    assert ours == {name: (ROOT / "crds" / name).read_text() for name in ours}
+    listed = yaml.safe_load((ROOT / "crds" / "kustomization.yaml").read_text())["resources"]
+    assert sorted(ours) == sorted(listed)
+
+
+def test_the_default_values_hold_to_their_schema() -> None:
+    jsonschema.validate(VALUES, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"replica": 3}, {"replicas": "two"}, {"image": {"name": "x"}}, {"profiles": {"default": "text"}}, {"schedulerName": ""}]
+)
+def test_a_wrong_value_is_refused(wrong: Manifest) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(merged(VALUES, wrong), SCHEMA)
+
+
+def test_the_chart_installs_what_kustomize_does(render: Render) -> None:
+    of_kustomize = kustomized("base")
+    ours = render({"podDisruptionBudget": {"enabled": False}})
+    apart = {"CustomResourceDefinition", "Namespace"}  # Helm installs the ones from crds/, and the other when it is told to
+    assert set(ours) == {key for key in of_kustomize if key[0] not in apart}
+    for key, manifest in ours.items():
+        expected = without_labels(of_kustomize[key])
+        if key[0] == "Deployment":
+            expected["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] = "IfNotPresent"  # what it is without being said
+        assert without_labels(manifest) == expected, key
+
+
+def test_everything_that_can_be_switched_on_is_a_valid_object(render: Render) -> None:
+    every = render(
+        {
+            "networkPolicy": {"enabled": True, "egress": [{"ports": [{"port": 8443, "protocol": "TCP"}]}]},
+            "profileRoles": True,
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "imagePullSecrets": [{"name": "registry"}],
+            "podAnnotations": {"example.com/note": "x"},
+            "extraArgs": ["-v", "2"],
+            "extraEnv": [{"name": "HTTPS_PROXY", "value": "https://proxy.test:3128"}],
+            "affinity": {"podAntiAffinity": {}},
+            "serviceAccount": {"annotations": {"example.com/role": "x"}},
+            "profiles": {"batch": {"schedulerName": "batch", "weights": {"NodeResourcesFit": 5}}},
+        }
+    )
+    assert {"NetworkPolicy", "PodDisruptionBudget", "ClusterRole", "SchedulingProfile", "Deployment"} <= {kind for kind, _ in every}
+    assert [problem for manifest in every.values() for problem in problems(manifest)] == []
+    container = every["Deployment", "placewright"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"] == ["run", "-v", "2"]
+    assert container["env"][-1]["name"] == "HTTPS_PROXY"
+    assert every["NetworkPolicy", "placewright"]["spec"]["egress"][-1]["ports"][0]["port"] == 8443
+    assert every["SchedulingProfile", "batch"]["spec"]["weights"] == {"NodeResourcesFit": 5}
+
+
+def test_a_profile_that_is_null_is_not_made(render: Render) -> None:
+    assert "SchedulingProfile" not in {kind for kind, _ in render({"profiles": {"default": None}})}
+
+
+def test_a_digest_goes_before_the_tag(render: Render) -> None:
+    digest = f"sha256:{'0' * 64}"
+
+    def image(**given: str) -> str:
+        found = render({"image": given})["Deployment", "placewright"]
+        return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
+
+    assert image() == f"placewright:{__version__}"
+    assert image(repository="registry.test/placewright", tag="edge") == "registry.test/placewright:edge"
+    assert image(tag="edge", digest=digest) == f"placewright@{digest}"
+
+
+@pytest.mark.parametrize(
+    ("flag", "spared"),
+    [
+        ("preemption", {Right("", "pods", "delete")}),
+        ("volumes", {Right("", "persistentvolumes", "patch"), Right("", "persistentvolumeclaims", "patch")}),
+    ],
+)
+def test_rights_that_nobody_uses_can_be_left_out(render: Render, flag: str, spared: set[Right]) -> None:
+    everything = set(rights_of(render({})["ClusterRole", "placewright"]))
+    assert set(rights_of(render({"rbac": {flag: False}})["ClusterRole", "placewright"])) == everything - spared
