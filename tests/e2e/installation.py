@@ -14,7 +14,7 @@ import yaml
 
 from placewright.controlplane.server import ControlPlane
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.kube.login import load_config
 
 Object = dict[str, Any]
@@ -28,9 +28,10 @@ _TOKEN_SECONDS: Final = 3600
 _ESTABLISHED_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.05
 _APPLY: Final = "application/apply-patch+yaml"
+_DEFINITION: Final = "CustomResourceDefinition"
 _COLLECTIONS: Final = {
     "Namespace": "/api/v1/namespaces",
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    _DEFINITION: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
@@ -95,7 +96,13 @@ async def _apply_all(kubeconfig: Path, *, has_controllers: bool) -> None:
 
 
 async def apply(client: ApiClient, manifest: Object) -> None:
-    """Server-side apply; waits for the definition of a custom resource to be in effect."""
+    """Server-side apply; waits for the definition of a custom resource to be in effect.
+
+    Definitions are created or replaced: the apply of servers before 1.23 refuses rules in CEL, which they drop from what is created.
+    """
+    if manifest["kind"] == _DEFINITION:
+        await _put(client, manifest)
+        return
     path = f"{_COLLECTIONS[manifest['kind']]}/{manifest['metadata']['name']}"
     body = copy.deepcopy(manifest)
     async with asyncio.timeout(_ESTABLISHED_SECONDS):
@@ -108,6 +115,19 @@ async def apply(client: ApiClient, manifest: Object) -> None:
                 await asyncio.sleep(_LOOK_SECONDS)
             else:
                 return
+
+
+async def _put(client: ApiClient, manifest: Object) -> None:
+    collection = _COLLECTIONS[manifest["kind"]]
+    try:
+        await client.post(collection, manifest)
+    except ApiError as error:
+        if error.status != CONFLICT:
+            raise
+        path = f"{collection}/{manifest['metadata']['name']}"
+        found = json.loads(await client.get(path))
+        metadata = {**manifest["metadata"], "resourceVersion": found["metadata"]["resourceVersion"]}
+        await client.put(path, {**manifest, "metadata": metadata})
 
 
 async def _token(kubeconfig: Path) -> str:

@@ -19,7 +19,7 @@ from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.serverversion import server_version
 
 from . import makers
-from .installation import PROFILES, Installation, shipped
+from .installation import PROFILES, Installation
 from .stage import Stage, new_stage
 from .views import DEADLINE, Seen
 
@@ -176,10 +176,21 @@ async def _refusal(stage: Stage, profile: Object) -> ApiError:
             await stage.delete(f"{PROFILES}/ruled")
 
 
-def test_the_definitions_that_are_shipped_do_not_rely_on_rules_that_old_servers_drop() -> None:
-    definitions = [json.dumps(each) for each in shipped() if each["kind"] == "CustomResourceDefinition"]
-    assert definitions
-    assert not [each for each in definitions if "x-kubernetes-validations" in each]
+async def test_what_a_shipped_rule_forbids_is_refused_by_the_server_or_else_by_the_operator(stage: Stage, minor: int) -> None:
+    wrong = {"initialSeconds": 10, "maxSeconds": 1}
+    if minor >= RULES:
+        with pytest.raises(ApiError, match="maxSeconds is at least initialSeconds"):
+            await stage.edit_profile(backoff=wrong)
+        return
+    async with stage.active_operator():
+        refused = await stage.edit_profile(backoff=wrong)
+
+        def stalled() -> bool:
+            profile = stage.views.profiles["default"]
+            return profile.status.get("observedGeneration") == refused and profile.condition("Stalled").get("status") == "True"
+
+        await stage.views.until(stalled, lambda: f"generation {refused} is refused: {stage.views.profiles['default'].status}")
+    assert "spec.backoff.maxSeconds: found 1" in stage.views.profiles["default"].condition("Stalled")["message"]
 
 
 # --- disruption budgets -------------------------------------------------------------------------------------------------------------

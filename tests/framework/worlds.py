@@ -54,7 +54,7 @@ class Dice(random.Random):
 
     def labels(self) -> Body:
         """Labels of a node: text, numbers, and absent."""
-        choices = {"zone": ("a", "b"), "disk": ("ssd", "hdd", ""), "cores": ("4", "16", "-2", "many"), "rack": ("r1",)}
+        choices = {"zone": ("a", "b"), "disk": ("ssd", "hdd", ""), "cores": ("4", "16", "2", "many"), "rack": ("r1",)}
         return {key: self.choice(values) for key, values in choices.items() if self.maybe(0.7)}
 
     def taints(self) -> list[Body]:
@@ -123,7 +123,7 @@ class Dice(random.Random):
         """One requirement."""
         operator = self.choice(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
         if operator in ("Gt", "Lt"):
-            return {"key": "cores", "operator": operator, "values": [self.choice(("3", "4", "-2"))]}
+            return {"key": "cores", "operator": operator, "values": [self.choice(("3", "4", "1"))]}
         values = self.sample(("a", "b", "ssd", "", "4", "r1"), 3) if operator in ("In", "NotIn") else []
         return {"key": self.choice(KEYS), "operator": operator, "values": values}
 
