@@ -123,11 +123,11 @@ def role_yaml(wanted: Sequence[Need]) -> str:
     for need in wanted:
         lines.append(f"# {need.why}")
         for rule in need.rules:
-            lines += _rule_lines(rule)
+            lines += rule_lines(rule)
     return _HEADER + "\n".join(lines) + "\n"
 
 
-def _rule_lines(rule: Rule) -> Iterator[str]:
+def rule_lines(rule: Rule) -> Iterator[str]:
     lead = "- "
     for field, value in rule.manifest().items():
         yield f"{lead}{field}: [{', '.join(each or _CORE for each in value)}]"
