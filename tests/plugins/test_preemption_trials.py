@@ -206,9 +206,26 @@ def bound_claim(name: str, mode: str, zone: str) -> tuple[PersistentVolumeClaim,
 def test_nodes_whose_pods_mean_each_other_are_tried_in_step_as_if_each_were_alone(seed: int) -> None:
     scene, preemptor = crowd(Dice(seed))
     handle = scene.evaluator().runtime.post_filter[0].handle
-    alone = trials(scene, OneByOne(handle), preemptor)
-    assert trials(scene, handle, preemptor) == alone
-    assert trials(scene, Reluctant(handle), preemptor) == alone
+    in_step = trials(scene, handle, preemptor)
+    assert in_step == trials(scene, OneByOne(handle), preemptor)
+    assert in_step == trials(scene, Reluctant(handle), preemptor)
+
+
+@SETTINGS
+@given(st.integers(0, 2**32))
+def test_many_nodes_with_nominated_pods_are_looked_at_together_and_each_is_told_what_it_alone_would_be(seed: int) -> None:
+    dice = Dice(seed)
+    scene, newcomer = crowd(dice)
+    for n in range(len(PLACES)):
+        scene.nominated[NodeName(f"n{n}")] = [neighbour(dice, f"nominated{n}", dice.randint(2, 5))]
+    checker = scene.evaluator().checker
+    try:
+        together = checker.crowded_out(newcomer, None)
+    except CycleError:
+        return
+    rows = [int(row) for row in scene.cluster.rows()]
+    alone = {row: checker.beside_nominated(newcomer, row) for row in rows}
+    assert together == {row: status for row, status in alone.items() if status is not None and not status.ok}
 
 
 def test_a_node_tried_alone_keeps_whom_it_can() -> None:

@@ -135,14 +135,7 @@ class Evaluator:
     # --- nominated pods --------------------------------------------------------------------------------------------------------
 
     def _respect_nominations(self, evaluation: Evaluation) -> None:
-        verdicts: dict[int, Status] = {}
-        for name in self.checker.nominations.nodes():
-            row = self._cluster.row(name)
-            if row is None or (evaluation.candidates is not None and name not in evaluation.candidates):
-                continue
-            status = self.checker.beside_nominated(evaluation.pod, row)
-            if status is not None and not status.ok:
-                verdicts[row] = status
+        verdicts = self.checker.crowded_out(evaluation.pod, evaluation.candidates)
         if verdicts:
             evaluation.feasible = evaluation.feasible.copy()
             evaluation.feasible[list(verdicts)] = False

@@ -6,7 +6,7 @@ Unlike an evaluation this keeps no column: what is looked at may be hypothetical
 from __future__ import annotations
 
 from collections.abc import Collection, Container
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from placewright.framework.prefiltering import outside, pre_filter
 from placewright.framework.rowtrials import TrialsOfRows
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import SUCCESS, Status
+
+#: From so many rows on it pays to ask for all of them together.
+_WORTH_TRIALS: Final = 4
 
 
 class Nominations(Protocol):
@@ -106,6 +109,27 @@ class RowChecker:
 
     def trials(self, pod: PodInfo) -> TrialsOfRows:
         """`Handle.trials`; raises `CycleError`."""
+        return TrialsOfRows(self._runtime, self._cluster, pod, self._nominated_beside(pod))
+
+    def crowded_out(self, pod: PodInfo, among: Container[NodeName] | None) -> dict[int, Status]:
+        """Rows where the pod does not fit beside the pods nominated there, with the verdict; of these nodes, or of all.
+
+        Raises `CycleError`.
+        """
+        nominated = self._nominated_beside(pod)
+        rows = [row for row in nominated if among is None or self._cluster.names[row] in among]
+        verdicts: dict[int, Status] = {}
+        if len(rows) >= _WORTH_TRIALS:
+            together = TrialsOfRows(self._runtime, self._cluster, pod, nominated)
+            rejections, unsettled = together.check_beside_nominated(np.array(rows, np.intp))
+            verdicts = {row: status for status, rejected in rejections for row in rejected.tolist()}
+            rows = unsettled.tolist()
+        for row in rows:
+            status = self.beside_nominated(pod, row)
+            if status is not None and not status.ok:
+                verdicts[row] = status
+        return verdicts
+
+    def _nominated_beside(self, pod: PodInfo) -> dict[int, list[PodInfo]]:
         rows = {row: name for name in self.nominations.nodes() if (row := self._cluster.row(name)) is not None}
-        nominated = {row: others for row, name in rows.items() if (others := self._in_the_way(pod, name))}
-        return TrialsOfRows(self._runtime, self._cluster, pod, nominated)
+        return {row: others for row, name in rows.items() if (others := self._in_the_way(pod, name))}

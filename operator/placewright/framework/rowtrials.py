@@ -45,27 +45,37 @@ class TrialsOfRows:
         self._cluster = cluster
         self._pod = pod
         self._nominated = nominated
+        beside_nominated = self._filters_beside_nominated() if nominated else None  # first, so that what these pods carry is known
         state = CycleState()
         refusal, candidates, self._narrowed_by = self._pre_filter(state)
         self._candidates = None if candidates is None else rows_named(cluster, candidates)
         filters = [] if refusal is not None else self._filters(state)
         self._judges = list(self._willing(filters, state))
         self._complete = refusal is None and len(self._judges) == len(filters)
-        self._beside_nominated = self._complete and bool(nominated) and self._asked_alike_beside_nominated(filters)
+        self._beside_nominated = self._complete and beside_nominated == filters
+        self._carriers_version = cluster.groups.carriers_version
 
     def check(self, rows: Rows) -> RowChecks:
         """The verdict on these rows as the columns stand; raises `CycleError`."""
         inside = rows if self._candidates is None else rows[self._candidates[rows]]
         rejections = [] if len(inside) == len(rows) else [Rejection(outside(self._narrowed_by), np.setdiff1d(rows, inside))]
-        crowded = np.array([row for row in inside.tolist() if row in self._nominated] if self._nominated else [], np.intp)
-        unsettled = _NO_ROWS
-        if len(crowded):
-            beside = self._check_beside_nominated(crowded) if self._beside_nominated else _Verdict(_NO_ROWS, [])
-            unsettled = _NO_ROWS if self._beside_nominated else crowded
-            rejections += beside.rejections
-            inside = np.concatenate([np.setdiff1d(inside, crowded), beside.passing])
+        beside = RowChecks([], _NO_ROWS)
+        if self._nominated:
+            beside = self.check_beside_nominated(np.array([row for row in inside.tolist() if row in self._nominated], np.intp))
+            inside = np.setdiff1d(inside, np.concatenate([beside.unsettled, *(rejected for _, rejected in beside.rejections)]))
         passing, rejected = self._check(inside)
-        return RowChecks([*rejections, *rejected], unsettled if self._complete else np.concatenate([unsettled, passing]))
+        unsettled = beside.unsettled if self._complete else np.concatenate([beside.unsettled, passing])
+        return RowChecks([*rejections, *beside.rejections, *rejected], unsettled)
+
+    def check_beside_nominated(self, rows: Rows) -> RowChecks:
+        """The verdict on these rows with the pods that are nominated to them; raises `CycleError`."""
+        if not self._beside_nominated or not len(rows):
+            return RowChecks([], rows)
+        with self._cluster.supposing() as supposition:
+            supposition.add([(row, pod) for row in rows.tolist() for pod in self._nominated[row]])
+            if self._cluster.groups.carriers_version != self._carriers_version:  # the judges were made without some of these pods' terms
+                return RowChecks([], rows)
+            return RowChecks(self._check(rows).rejections, _NO_ROWS)
 
     def _check(self, rows: Rows) -> _Verdict:
         rejections: list[Rejection] = []
@@ -75,11 +85,6 @@ class TrialsOfRows:
                 rejections += [Rejection(status.by(plugin), rejected) for status, rejected in judge.explain(rows[~passes])]
                 rows = rows[passes]
         return _Verdict(rows, rejections)
-
-    def _check_beside_nominated(self, rows: Rows) -> _Verdict:
-        with self._cluster.supposing() as supposition:
-            supposition.add([(row, pod) for row in rows.tolist() for pod in self._nominated[row]])
-            return self._check(rows)
 
     # --- before anything is changed --------------------------------------------------------------------------------------------
 
@@ -102,9 +107,9 @@ class TrialsOfRows:
             return FilterAsJudge(plugin, state, self._pod, self._cluster)
         return plugin.judge(state, self._pod, self._cluster) if isinstance(plugin, JudgesApart) else None
 
-    def _asked_alike_beside_nominated(self, filters: Sequence[FilterPlugin]) -> bool:
-        """Whether no filter that skips the pod would have something to say beside nominated pods: judges that were not made cannot."""
+    def _filters_beside_nominated(self) -> list[FilterPlugin] | None:
+        """The filters that have something to say once the nominated pods are there; None where the pod is refused then."""
         with self._cluster.supposing() as supposition:
             supposition.add([(row, pod) for row, pods in self._nominated.items() for pod in pods])
             state = CycleState()
-            return self._pre_filter(state).refusal is None and self._filters(state) == filters
+            return self._filters(state) if self._pre_filter(state).refusal is None else None

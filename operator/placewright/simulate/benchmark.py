@@ -1,7 +1,7 @@
 """How fast pods are decided without an API server: the real queue, columns and cycle, and a binding that always succeeds.
 
-One decision is: pop, PreFilter, Filter, PreScore, Score, choose, assume, Reserve, Permit. Every node is evaluated. Nothing here waits, so the
-processor's time is measured: on a machine that has nothing else to do it is the time on the clock.
+One decision is: pop, PreFilter, Filter, PreScore, Score, choose, assume, Reserve, Permit. Every node is evaluated.
+Nothing here waits, so the processor's time is measured: on a machine that has nothing else to do it is the time on the clock.
 """
 
 from __future__ import annotations
