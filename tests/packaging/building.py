@@ -1,0 +1,62 @@
+"""What kustomize builds of the folders below manifests/."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+Manifest = dict[str, Any]
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+OVERLAYS = sorted(folder.name for folder in (MANIFESTS / "overlays").iterdir())
+COMPONENTS = sorted(folder.name for folder in (MANIFESTS / "components").iterdir())
+
+
+@functools.cache
+def kubectl() -> str:
+    """The tool; skips the test where it is not installed."""
+    found = shutil.which("kubectl")
+    if found is None:
+        pytest.skip("kubectl is not installed: nothing here can run kustomize")
+    return found
+
+
+@functools.cache
+def text_of(folder: Path) -> str:
+    """What `kubectl kustomize` prints."""
+    built = subprocess.run([kubectl(), "kustomize", str(folder)], capture_output=True, text=True, check=False, timeout=60)
+    assert built.returncode == 0, built.stderr
+    return built.stdout
+
+
+def manifests_of(folder: Path) -> list[Manifest]:
+    """The same as data."""
+    return [each for each in yaml.safe_load_all(text_of(folder)) if each]
+
+
+def with_components(overlay: str, components: list[str], folder: Path) -> Path:
+    """A copy of the manifests in which an overlay has these components; answers where to build."""
+    shutil.copytree(MANIFESTS.parent / "crds", folder / "crds")
+    shutil.copytree(MANIFESTS, folder / "manifests", ignore=shutil.ignore_patterns("helm"))
+    root = folder / "manifests" / "ours"
+    root.mkdir()
+    content = {"resources": [f"../overlays/{overlay}"], "components": [f"../components/{name}" for name in components]}
+    (root / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    return root
+
+
+def one(manifests: list[Manifest], kind: str) -> Manifest:
+    """The only manifest of a kind."""
+    (found,) = (each for each in manifests if each["kind"] == kind)
+    return found
+
+
+def pod_of(manifests: list[Manifest]) -> Manifest:
+    """The spec of the scheduler's pods."""
+    spec: Manifest = one(manifests, "Deployment")["spec"]["template"]["spec"]
+    return spec

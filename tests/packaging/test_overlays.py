@@ -1,0 +1,174 @@
+"""Overlays and components: each builds, is valid by Kubernetes' own schemas, and keeps what the base promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl.tool import Kubectl
+from placewright.api.profile import KIND
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import read_profiles
+from placewright.profiles.resolve import resolve
+from placewright.sandbox.process import SandboxProcess
+
+from .building import COMPONENTS, MANIFESTS, OVERLAYS, kubectl, manifests_of, one, pod_of, text_of, with_components
+from .schemas import problems
+
+Manifest = dict[str, Any]
+FOLDERS = [MANIFESTS / "base", *(MANIFESTS / "overlays" / name for name in OVERLAYS)]
+FOR_PRODUCTION = [folder for folder in FOLDERS if folder.name != "development"]
+
+
+def test_there_is_an_overlay_for_each_way_to_run() -> None:
+    assert {"single", "highly-available", "as-default-scheduler"} <= set(OVERLAYS)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_what_is_built_is_valid(folder: Path) -> None:
+    built = manifests_of(folder)
+    assert {"Deployment", "ClusterRole", KIND} <= {each["kind"] for each in built}
+    assert [problem for manifest in built for problem in problems(manifest)] == []
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_component_goes_with_an_overlay_and_is_valid(component: str, tmp_path: Path) -> None:
+    built = manifests_of(with_components("highly-available", [component], tmp_path))
+    assert built != manifests_of(MANIFESTS / "overlays" / "highly-available")
+    assert [problem for manifest in built for problem in problems(manifest)] == []
+
+
+def test_all_components_go_together(tmp_path: Path) -> None:
+    built = manifests_of(with_components("single", COMPONENTS, tmp_path))
+    assert len({(each["kind"], each["metadata"]["name"]) for each in built}) == len(built)
+
+
+def test_a_wrong_manifest_is_found() -> None:
+    deployment = one(manifests_of(MANIFESTS / "base"), "Deployment")
+    deployment["spec"]["template"]["spec"]["containers"][0]["imagePullPolice"] = "Always"
+    deployment["spec"]["replicas"] = "two"
+    found = list(problems(deployment))
+    assert any("imagePullPolice" in each for each in found)
+    assert any("replicas" in each for each in found)
+
+
+def test_a_wrong_profile_is_found() -> None:
+    profile = one(manifests_of(MANIFESTS / "base"), KIND)
+    profile["spec"]["wieghts"] = {}
+    assert any("wieghts" in each for each in problems(profile))
+
+
+def restrictions_broken(pod: Manifest) -> list[str]:
+    """Rules of the Pod Security Standard `restricted` that a pod breaks, and the read-only root."""
+    context, broken = pod.get("securityContext", {}), []
+    volumes = {kind for volume in pod.get("volumes", ()) for kind in volume if kind != "name"}
+    rules = {
+        "hostNetwork": not any(pod.get(each) for each in ("hostNetwork", "hostPID", "hostIPC")),
+        "volumes": volumes <= {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"},
+        "runAsNonRoot": context.get("runAsNonRoot") is True and context.get("runAsUser", 0) > 0,
+        "seccompProfile": context.get("seccompProfile", {}).get("type") == "RuntimeDefault",
+    }
+    for container in pod["containers"]:
+        own = container.get("securityContext", {})
+        rules |= {
+            "privileged": not own.get("privileged"),
+            "allowPrivilegeEscalation": own.get("allowPrivilegeEscalation") is False,
+            "capabilities": own.get("capabilities") == {"drop": ["ALL"]},
+            "hostPorts": not any("hostPort" in port for port in container.get("ports", ())),
+            "readOnlyRootFilesystem": own.get("readOnlyRootFilesystem") is True,
+        }
+        broken += [name for name, kept in rules.items() if not kept]
+    return broken
+
+
+@pytest.mark.parametrize("folder", FOR_PRODUCTION, ids=lambda folder: folder.name)
+def test_pods_are_restricted(folder: Path) -> None:
+    assert restrictions_broken(pod_of(manifests_of(folder))) == []
+
+
+def test_only_for_development_is_the_root_writable() -> None:
+    assert restrictions_broken(pod_of(manifests_of(MANIFESTS / "overlays" / "development"))) == ["readOnlyRootFilesystem"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_scheduler_never_waits_for_itself(folder: Path) -> None:
+    built = manifests_of(folder)
+    ours = {each["spec"]["schedulerName"] for each in built if each["kind"] == KIND}
+    assert pod_of(built)["schedulerName"] not in ours
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_profile_among_them_can_run(folder: Path) -> None:
+    for manifest in manifests_of(folder):
+        if manifest["kind"] == KIND:
+            resolve(read_profiles(manifest, folder.name)[0], in_tree())
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_only_what_has_a_namespace_is_given_one(folder: Path) -> None:
+    namespaced = {"ServiceAccount", "Deployment", "PodDisruptionBudget"}
+    for each in manifests_of(folder):
+        assert each["metadata"].get("namespace") == ("placewright-system" if each["kind"] in namespaced else None), each["kind"]
+
+
+def test_a_single_replica_is_gone_before_the_next_comes() -> None:
+    spec = one(manifests_of(MANIFESTS / "overlays" / "single"), "Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_replicas_stand_on_different_nodes_and_a_drain_takes_one_of_them() -> None:
+    built = manifests_of(MANIFESTS / "overlays" / "highly-available")
+    spec = one(built, "Deployment")["spec"]
+    assert spec["replicas"] >= 2
+    spread = {each["topologyKey"]: each["whenUnsatisfiable"] for each in spec["template"]["spec"]["topologySpreadConstraints"]}
+    assert spread == {"kubernetes.io/hostname": "DoNotSchedule", "topology.kubernetes.io/zone": "ScheduleAnyway"}
+    budget = one(built, "PodDisruptionBudget")["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert budget["selector"] == spec["selector"]
+    assert budget["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+
+
+def test_in_kube_scheduler_s_place_our_pods_are_left_to_the_name_that_kube_scheduler_keeps() -> None:
+    folder = MANIFESTS / "overlays" / "as-default-scheduler"
+    built = manifests_of(folder)
+    assert "default-scheduler" in {each["spec"]["schedulerName"] for each in built if each["kind"] == KIND}
+    kept = yaml.safe_load((folder / "kube-scheduler.yaml").read_text())
+    assert [profile["schedulerName"] for profile in kept["profiles"]] == [pod_of(built)["schedulerName"]]
+    (read,) = read_profiles(kept, "kube-scheduler.yaml")
+    resolve(read, in_tree())
+
+
+def test_the_priority_class_is_the_one_that_pods_name(tmp_path: Path) -> None:
+    built = manifests_of(with_components("single", ["priority-class"], tmp_path))
+    made = one(built, "PriorityClass")
+    assert pod_of(built)["priorityClassName"] == made["metadata"]["name"]
+    assert made["value"] <= 1_000_000_000, "the highest that is not kept for the system"
+
+
+def test_the_network_policy_selects_our_pods(tmp_path: Path) -> None:
+    built = manifests_of(with_components("single", ["network-policy"], tmp_path))
+    policy = one(built, "NetworkPolicy")
+    assert policy["metadata"]["namespace"] == one(built, "Deployment")["metadata"]["namespace"]
+    labels = one(built, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+@pytest.mark.parametrize("overlay", [name for name in OVERLAYS if name != "development"])
+async def test_kubectl_applies_an_overlay_twice_and_the_second_time_nothing_changes(overlay: str, tmp_path: Path) -> None:
+    rendered = tmp_path / "all.yaml"
+    rendered.write_text(text_of(MANIFESTS / "overlays" / overlay))
+    binary = kubectl()
+    async with SandboxProcess() as sandbox:
+        tool = Kubectl(binary, sandbox.kubeconfig, tmp_path, "placewright-system")
+        await tool("apply", "--server-side", "-k", str(MANIFESTS.parent / "crds"))
+        await tool("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+        apply = ("apply", "--server-side", "-f", str(rendered))
+        assert "deployment.apps/placewright serverside-applied" in await tool(*apply)
+        versions = ("get", "-f", str(rendered), "-o", "jsonpath={.items[*].metadata.resourceVersion}")
+        before = await tool(*versions)
+        await tool(*apply)
+        assert await tool(*versions) == before
+        assert "placewright" in await tool("get", "schedulingprofiles")
