@@ -18,7 +18,7 @@ import msgspec
 from placewright.api.objects import Condition, ObjectMeta
 from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.profiles import ProfileEvents, apply_status
 from placewright.profiles.advice import Hint
 from placewright.profiles.standing import OUR_CONDITIONS, READY, Standing, status_of
@@ -111,11 +111,10 @@ class StatusReporter:
         try:
             # What is sent may be shown before it is answered, so it counts as written from now on.
             report.written = status
-            await apply_status(self._client, report.metadata, status)
+            await apply_status(self._client, report.metadata.name, status)
         except RequestError as problem:
             report.written = None
-            # Gone, or another one of that name: its deletion is on its way to us.
-            if not (isinstance(problem, ApiError) and problem.status in (NOT_FOUND, CONFLICT, INVALID)):
+            if not (isinstance(problem, ApiError) and problem.status == NOT_FOUND):  # then its deletion is on its way to us
                 level = logging.DEBUG if report.failing else logging.WARNING
                 _logger.log(level, "profile %s: status could not be written, will be tried again: %s", report.metadata.name, problem)
                 report.failing = True

@@ -21,20 +21,21 @@ PROFILES_PATH: Final = collection_path(GROUP, VERSION, PLURAL)
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
-async def apply_status(client: ApiClient, profile: ObjectMeta, status: Mapping[str, Any]) -> None:
-    """Server-side apply: `status` is all that we say of this profile.
+async def apply_status(client: ApiClient, name: str, status: Mapping[str, Any]) -> None:
+    """Server-side apply: `status` is all that we say of the profile of this name.
 
     Fields and conditions that we said before and do not say now go; those of others stay. Where others wrote what we say, ours counts.
-    Raises `ApiError` (404 when the profile is gone, 409 or 422 when it is another one by now) and `Unreachable`.
+    Raises `ApiError` (404 when the profile is gone) and `Unreachable`. No API server looks at a uid here (seen: 1.20): what is meant for a
+    profile that was just deleted may reach its namesake, which then is written to anew.
     """
     body = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KIND,
-        "metadata": {"name": profile.name, "uid": profile.uid},
+        "metadata": {"name": name},
         "status": status,
     }
     params = {"fieldManager": FIELD_MANAGER, "force": "true"}
-    await client.patch(f"{profile_path(profile.name)}/status", body, params, _APPLY_PATCH)
+    await client.patch(f"{profile_path(name)}/status", body, params, _APPLY_PATCH)
 
 
 def profile_path(name: str) -> str:
