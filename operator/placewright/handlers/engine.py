@@ -19,6 +19,7 @@ from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import ProfileHandle
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
+from placewright.handlers.admission import AdmissionOptions
 from placewright.handlers.extenders import Extenders
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.profilestatus import StatusReporter
@@ -62,11 +63,13 @@ class EngineOptions:
         seed: of the choice among equally good nodes; None for a different one every start.
         reconcile_seconds: the slow beat of the reconciler.
         peering_lifetime: how long a replica that vanished keeps its lead, in seconds.
+        admission: answer the API server's questions about profiles; None: no.
     """
 
     seed: int | None = None
     reconcile_seconds: float = 300.0
     peering_lifetime: int = 15
+    admission: AdmissionOptions | None = None
 
 
 class Engine:

@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 import kopf
 
 import placewright.handlers  # noqa: F401 - registers the handlers
+from placewright.handlers.admission import registry_with_admission
 from placewright.handlers.engine import Engine
 from placewright.handlers.shortcut import pods_go_directly_to
 from placewright.handlers.watching import take_pod_event
@@ -113,6 +114,7 @@ async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> No
     try:
         with family.founding(), pods_go_directly_to(partial(take_pod_event, engine)):
             roots = await kopf.spawn_tasks(
+                registry=None if engine.options.admission is None else registry_with_admission(),
                 clusterwide=True,
                 identity=cast(Any, engine.replica.identity),  # a NewType of str that Kopf keeps private
                 memo=kopf.Memo(engine=engine),

@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import kopf
 
+from placewright.handlers.admission import AdmissionServer
 from placewright.handlers.engine import Engine
 from placewright.handlers.settings import configure
 from placewright.kube.login import load_config
@@ -31,7 +32,10 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
         memo.owns_engine = True
         await engine.start()
         memo.health = asyncio.create_task(_end_with(engine))
-    configure(settings, memo.engine.replica, memo.engine.options.peering_lifetime)
+    options = memo.engine.options
+    configure(settings, memo.engine.replica, options.peering_lifetime)
+    if options.admission is not None:
+        settings.admission.server = AdmissionServer(options.admission, memo.engine.client)
 
 
 async def _end_with(engine: Engine) -> None:

@@ -17,6 +17,7 @@ import yaml
 
 from placewright.api.bad_input import printable, shown
 from placewright.api.profile import GROUP, KIND, SchedulingProfile
+from placewright.profiles.check import check_same_name
 from placewright.profiles.config import CONFIG_KIND, read_profiles
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import PlacedDocument, UnreadableDocument, parse_placed
@@ -97,6 +98,22 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
         _check(document.value, "", document, catalogue, notes)
     findings = (Finding(file, place_of(problem.path, node), problem) for problem, node in notes.problems)
     return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others)
+
+
+def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogue: Catalogue) -> list[Problem]:
+    """What is wrong with a SchedulingProfile that is to be stored in place of `old`, None for a new one.
+
+    A change that leaves `spec` as it was is not held against what `spec` says: labels of a bad profile can be edited, and it can go.
+    """
+    if old is not None and old.get("spec") == new.get("spec"):
+        return []
+    try:
+        (profile,) = read_profiles(new, "")
+        resolve(profile, catalogue)
+    except ProfileError as error:
+        return list(error.problems)
+    former = ((old or {}).get("spec") or {}).get("schedulerName", profile.spec.scheduler_name)
+    return list(check_same_name(profile.spec.scheduler_name, former))
 
 
 def _check(value: Any, path: str, document: PlacedDocument, catalogue: Catalogue, notes: _Notes) -> None:

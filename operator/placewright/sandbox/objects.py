@@ -23,6 +23,7 @@ from .status import bad_request, method_not_allowed
 from .store import Stored
 from .views import Views
 from .watches import View
+from .webhooks import Webhooks, Write
 from .writes import PatchRequest, Writes
 
 _encode = msgspec.json.Encoder().encode
@@ -40,6 +41,7 @@ class ObjectRequests:
     views: Views
     selectable: SelectableFields
     access: Access
+    webhooks: Webhooks
 
     async def answer(self, request: web.BaseRequest, path: str, query: Query, user: User) -> Answer | None:
         """The answer to a request, or None when the path names nothing. Raises ApiError."""
@@ -49,19 +51,36 @@ class ObjectRequests:
         accept = request.headers.get("Accept", "")
         if request.method in ("GET", "HEAD"):
             return self._read(found, query, accept)
-        content_type = request.headers.get("Content-Type", "")
         body = await request.read()
-        if request.method == "PATCH":
-            return self._patch(found, query, body, content_type, request.headers.get("User-Agent", ""))
-        sent = queries.decode(body, content_type)
-        agent = request.headers.get("User-Agent", "")
-        if request.method == "POST":
-            return self._post(found, query, sent, agent, user)
-        if request.method == "PUT":
-            return self._put(found, query, sent, agent)
         if request.method == "DELETE":
-            return self._delete(found, query, sent)
+            return self._delete(found, query, queries.decode(body, request.headers.get("Content-Type", "")))
+        write = self._write(request, found, body, user)
+        await self._ask_webhooks(found, query, write, user)
+        return write(query)
+
+    def _write(self, request: web.BaseRequest, found: Route, body: bytes, user: User) -> Callable[[Query], Answer]:
+        """What the request does when it is carried out with such parameters; it can be rehearsed with `dryRun`."""
+        content_type, agent = request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
+        if request.method == "PATCH":
+            return lambda query: self._patch(found, query, body, content_type, agent)
+        if request.method == "POST":
+            return lambda query: self._post(found, query, queries.decode(body, content_type), agent, user)
+        if request.method == "PUT":
+            return lambda query: self._put(found, query, queries.decode(body, content_type), agent)
         raise method_not_allowed()
+
+    async def _ask_webhooks(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> None:
+        """Raises ApiError where one refuses. Only they make a write wait; what they are shown comes of a rehearsal."""
+        resource = found.resource
+        old = self.writes.store.get(resource.key, found.scope, found.name) if found.name else None
+        operation = "UPDATE" if old is not None else "CREATE"
+        hooks = self.webhooks.wants(resource, found.subresource, operation) if found.subresource in ("", "status") else []
+        if hooks:
+            shown = write({**query, "dryRun": "All"})
+            assert isinstance(shown, Reply)
+            former, dry_run = None if old is None else old.object, bool(query.get("dryRun"))
+            new = msgspec.json.decode(shown.body)
+            await self.webhooks.ask(hooks, Write(resource, found.subresource, operation, new, former, dry_run, user.name))
 
     def _read(self, found: Route, query: Query, accept: str) -> Answer:
         _require(found, "get" if found.name else "list")

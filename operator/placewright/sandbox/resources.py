@@ -152,6 +152,7 @@ def builtin_types() -> list[ResourceType]:
         *_workload_types(),
         *_storage_types(),
         *_access_types(),
+        _cluster("admissionregistration.k8s.io", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
         _namespaced("policy", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", status=True),
         _cluster("scheduling.k8s.io", "priorityclasses", "PriorityClass", "pc", singular="priorityclass"),
         _namespaced("coordination.k8s.io", "leases", "Lease"),

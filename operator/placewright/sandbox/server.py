@@ -43,6 +43,7 @@ from .store import Store
 from .views import Views
 from .volumecontroller import VolumeController
 from .watches import Watches
+from .webhooks import Webhooks
 from .writes import Writes
 
 LARGEST_BODY = 3 * 1024 * 1024
@@ -161,7 +162,8 @@ class Sandbox:
         disruptions = Disruptions(self.writes, self.resource("policy", "v1", "poddisruptionbudgets"))
         operations = PodOperations(self.writes, pods, disruptions)
         views = Views(self.reads, self.definitions, self.writes.identity.clock)
-        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, self.definitions.selectable, self.access)
+        webhooks, selectable = Webhooks(self.store), self.definitions.selectable
+        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, selectable, self.access, webhooks)
         Collector(self.writes)
         if self._options.volumes:
             VolumeController(self.writes)

@@ -1,0 +1,140 @@
+"""The optional webhook: the API server asks before it stores a profile, and refuses one that could not come into effect.
+
+Kopf serves it and finds the handler; what is checked is what `placewright validate` checks. Off unless asked for. Whoever keeps the
+ValidatingWebhookConfiguration himself (with cert-manager, say) names none here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import datetime as dt
+import logging
+from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import kopf
+
+from placewright.api.profile import GROUP, PLURAL, VERSION
+from placewright.framework.registry import Registry, installed_plugins
+from placewright.handlers.certificates import self_signed
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import ApiError
+from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.webhooks import apply_webhook
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.validation import check_object
+
+_logger = logging.getLogger(__name__)
+
+_HANDLER: Final = "profiles"
+_REFUSED: Final = 422
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionOptions:
+    """How the API server reaches us, and what it does when it cannot.
+
+    Attributes:
+        address, port: where to listen.
+        certificates: folder with `tls.crt`, `tls.key` and perhaps `ca.crt`, as a mounted Secret has them; read again when they change.
+            None: we make our own, which only one replica at a time can do.
+        service: (namespace, name, port) of the Service in front of us; None: the API server calls the address itself.
+        configuration: name of the ValidatingWebhookConfiguration that we keep; empty: somebody else does.
+        failure_policy: `Ignore` or `Fail`: whether profiles are taken unseen while nobody answers.
+    """
+
+    address: str = "0.0.0.0"  # noqa: S104 - the API server comes from elsewhere
+    port: int = 9443
+    certificates: Path | None = None
+    service: tuple[str, str, int] | None = None
+    configuration: str = "placewright"
+    failure_policy: str = "Ignore"
+
+
+class AdmissionServer(kopf.WebhookServer):
+    """Kopf's server, with certificates of our making, which tells the API server where it is once it listens."""
+
+    def __init__(self, options: AdmissionOptions, client: ApiClient) -> None:
+        folder = options.certificates
+        authority = None if folder is None or not (folder / "ca.crt").exists() else folder / "ca.crt"
+        super().__init__(
+            addr=options.address,
+            port=options.port,
+            certfile=None if folder is None else folder / "tls.crt",
+            pkeyfile=None if folder is None else folder / "tls.key",
+            cafile=authority,
+            extra_sans=() if options.service is None else _service_names(*options.service[:2]),
+        )
+        self._options = options
+        self._client = client
+
+    async def __call__(self, fn: Any) -> AsyncIterator[Any]:
+        """Serve; yields how to be reached, again whenever the certificates were renewed."""
+        announcing: asyncio.Task[None] | None = None
+        try:
+            async for config in super().__call__(fn):
+                reached = self._reached(config)
+                if announcing is not None:
+                    announcing.cancel()
+                announcing = asyncio.create_task(self._announce(reached), name="webhook configuration")
+                yield reached
+        finally:
+            if announcing is not None:
+                announcing.cancel()
+
+    def _reached(self, config: Mapping[str, Any]) -> Any:
+        service = self._options.service
+        if service is None:
+            return {**config, "url": f"{str(config['url']).rstrip('/')}/{_HANDLER}"}
+        namespace, name, port = service
+        rest = {key: value for key, value in config.items() if key != "url"}
+        return {**rest, "service": {"namespace": namespace, "name": name, "port": port, "path": f"/{_HANDLER}"}}
+
+    async def _announce(self, config: Mapping[str, Any]) -> None:
+        options = self._options
+        if not options.configuration:
+            return
+        try:
+            await until_answered(
+                lambda: apply_webhook(self._client, options.configuration, config, options.failure_policy), Backoff()
+            )
+            _logger.info("profiles are checked before they are stored: ValidatingWebhookConfiguration %s", options.configuration)
+        except ApiError as refused:
+            _logger.warning(
+                "the API server was not told to ask about profiles (ValidatingWebhookConfiguration %s): %s",
+                options.configuration, refused,
+            )  # fmt: skip
+
+    @staticmethod
+    def build_certificate(hostnames: Collection[str], password: str | None = None) -> tuple[bytes, bytes]:
+        """A certificate and its key; Kopf's own needs libraries that we do not have."""
+        del password
+        return self_signed(hostnames, dt.datetime.now(dt.UTC))
+
+
+def registry_with_admission() -> kopf.OperatorRegistry:
+    """Kopf's handlers, and the one that answers the API server: Kopf refuses to start with it where no server is configured."""
+    catalogue = in_tree().extended(installed_plugins())
+    registry = copy.deepcopy(kopf.get_default_registry())
+
+    async def review(body: kopf.Body, old: kopf.Body | None, **_: Any) -> None:
+        """Refuse a profile that could not come into effect."""
+        answer_review(body, old, catalogue)
+
+    declare = kopf.on.validate(GROUP, VERSION, PLURAL, id=_HANDLER, operations=["CREATE", "UPDATE"], registry=registry)
+    declare(cast(Any, review))
+    return registry
+
+
+def answer_review(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogue: Registry) -> None:
+    """Raise `kopf.AdmissionError` with all that is wrong, in one line."""
+    problems = check_object(dict(new), None if old is None else dict(old), catalogue)
+    if problems:
+        raise kopf.AdmissionError("; ".join(str(problem) for problem in problems), code=_REFUSED)
+
+
+def _service_names(namespace: str, name: str) -> tuple[str, ...]:
+    return f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.cluster.local", f"{name}.{namespace}", name

@@ -1,0 +1,54 @@
+"""What kubectl says when the definition of SchedulingProfiles refuses one: bounds, and rules in CEL with their messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl.tool import Kubectl
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+CRD = Path(__file__).parents[2] / "crds/schedulingprofiles.yaml"
+URL = "http://extender.example"
+
+
+def profile(name: str, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name}
+    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture
+async def profiles(kubectl: Kubectl) -> Kubectl:
+    """The tool, on a cluster that has the definition."""
+    await kubectl("apply", "--server-side", "-f", str(CRD))
+    return kubectl
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"backoff": {"initialSeconds": 3, "maxSeconds": 2}}, "maxSeconds is at least initialSeconds, or 0 for no backoff"),
+        ({"weights": {"A": 100_001}}, "a weight is 0 (off) to 100000"),
+        ({"extenders": [{"urlPrefix": URL}]}, "an extender needs something to do"),
+        ({"extenders": [{"urlPrefix": URL, "prioritizeVerb": "p"}]}, "needs a weight of 1 or more"),
+        ({"percentageOfNodesToScore": 101}, "should be less than or equal to 100"),
+    ],
+)
+async def test_a_profile_that_breaks_a_rule_is_refused_with_its_message(profiles: Kubectl, spec: dict[str, Any], said: str) -> None:
+    assert said in await profiles.fails("apply", "-f", "-", given=profile("refused", **spec))
+    assert "not found" in await profiles.fails("get", "schedprof", "refused")
+
+
+async def test_the_scheduler_name_of_a_profile_is_immutable(profiles: Kubectl) -> None:
+    await profiles("apply", "-f", "-", given=profile("steady", schedulerName="steady"))
+    said = await profiles.fails("apply", "-f", "-", given=profile("steady", schedulerName="other"))
+    assert "spec.schedulerName" in said
+    assert "schedulerName is immutable" in said
+    await profiles("apply", "-f", "-", given=profile("steady", schedulerName="steady", paused=True))
+    assert (await profiles.read("schedprof", "steady"))["spec"]["paused"] is True
+
+
+async def test_explain_tells_what_a_field_means(profiles: Kubectl) -> None:
+    assert "doubles with every further one" in await profiles("explain", "schedulingprofile.spec.backoff.initialSeconds")
