@@ -36,6 +36,14 @@ def test_everywhere_is_fine_behind_a_service_or_when_somebody_else_keeps_the_con
     assert parsed("--admission", ":9443", "--admission-configuration", "") == AdmissionOptions("0.0.0.0", 9443, configuration="")
 
 
+def test_beside_a_file_of_profiles_there_is_nothing_to_check() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config")
+    add_admission_options(parser)
+    with pytest.raises(InputError, match="off, beside --config"):
+        admission_options(parser.parse_args(["--config", "file.yaml", "--admission", "10.0.0.1:9443"]))
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -53,6 +53,8 @@ def admission_options(args: argparse.Namespace) -> AdmissionOptions | None:
     if args.admission == _OFF:
         return None
     address, port = _address(args.admission)
+    if getattr(args, "config", None):
+        raise bad_field("--admission", args.admission, "off, beside --config: no custom resources are looked at then")
     service = None if args.admission_service is None else _service(args.admission_service)
     if service is None and ipaddress.ip_address(address).is_unspecified and args.admission_configuration:
         raise InputError(
