@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from kube.extender_server import ExtenderServer, silent
+from placewright.api.profile import SchedulingProfile
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.rowchecks import NoNominations
+from placewright.handlers.extenders import Extenders
+from placewright.kube.client import ApiClient
+from placewright.kube.login import ClusterAccess
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.live import Active, Swap
+from placewright.profiles.resolve import resolve
+from placewright.simulate.world import NoBinder
+from scheduler.extenders import ScriptedExtender, extender
 
 from .stage import Stage, new_stage, operator
 
@@ -142,3 +156,44 @@ async def test_an_extender_whose_ca_cannot_be_read_leaves_the_last_good_generati
             await stage.until(lambda: stage.placed("web"))
         assert active_generation(stage) == 1
         assert "spec.extenders[0].tlsConfig.caFile: found" in stage.profile_condition("Ready")["message"]
+
+
+# --- open and closed ------------------------------------------------------------------------------------------------------------------
+
+
+def generation(one: ScriptedExtender) -> Active[Evaluator]:
+    profile = resolve(SchedulingProfile(), in_tree())
+    handle = ProfileHandle(Cluster(), NoBinder(), NoNominations(), (), NoVolumeWriter())
+    return Active(profile, handle.evaluator(profile, in_tree(), [one]))
+
+
+async def turns() -> None:
+    """Let all that is ready run."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_the_extenders_of_a_profile_are_closed_some_time_after_it_was_replaced() -> None:
+    async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client:
+        extenders, old, new = Extenders(client, grace=0), extender("http://old"), extender("http://new")
+        before, after = generation(old), generation(new)
+        extenders.swapped(Swap("default", None, before))
+        assert old.is_open
+        extenders.swapped(Swap("default", before, after))
+        assert old.is_open and new.is_open, "what it began may go on"
+        await turns()
+        assert not old.is_open and new.is_open
+        await extenders.close()
+        assert not new.is_open
+
+
+async def test_the_extenders_of_a_profile_that_is_back_in_effect_stay_open() -> None:
+    async with ApiClient(ClusterAccess("http://127.0.0.1:1")) as client:
+        extenders, its = Extenders(client, grace=0), extender()
+        profile = generation(its)
+        extenders.swapped(Swap("default", None, profile))
+        extenders.swapped(Swap("default", profile, None))
+        extenders.swapped(Swap("default", None, profile))
+        await turns()
+        assert its.is_open
+        await extenders.close()

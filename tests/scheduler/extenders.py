@@ -14,7 +14,7 @@ from placewright.api.pods import PodInfo
 ALL_VERBS: dict[str, Any] = {"filter_verb": "filter", "prioritize_verb": "prioritize", "preempt_verb": "preempt", "weight": 1}
 
 
-@dataclass
+@dataclass(eq=False)
 class ScriptedExtender:
     """Keeps every node, scores 0, agrees to every preemption and binds, unless told otherwise.
 
@@ -39,6 +39,7 @@ class ScriptedExtender:
     meanwhile: Callable[[str], None] = lambda _verb: None
     hold: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    is_open: bool = False
 
     def __post_init__(self) -> None:
         self.hold.set()
@@ -69,10 +70,10 @@ class ScriptedExtender:
         await self._answer("bind", pod, (node,))
 
     def open(self) -> None:
-        """Nothing to open."""
+        self.is_open = True
 
     async def close(self) -> None:
-        """Nothing to close."""
+        self.is_open = False
 
     async def _answer(self, verb: str, pod: PodInfo, nodes: Sequence[str]) -> None:
         self.asked.append((verb, pod.name, tuple(nodes)))

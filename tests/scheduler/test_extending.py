@@ -176,6 +176,15 @@ async def test_a_node_that_filled_up_while_the_extender_thought_is_not_used() ->
     assert await placed(world) == "b"
 
 
+async def test_a_node_that_filled_up_while_it_was_scored_is_not_used() -> None:
+    slow = extender(filter_verb="")
+    world = asking(slow, names="ab")
+    slow.scores = {"a": 10}
+    slow.meanwhile = lambda _verb: world.pods(pod("big").requests(cpu="4").on("a")) and None
+    assert await placed(world) == "b"
+    assert slow.asked == [("prioritize", "web", ("a", "b"))]
+
+
 async def test_a_node_that_came_meanwhile_is_asked_about_when_nothing_else_is_left() -> None:
     slow = extender()
     world = asking(slow, names="a")
