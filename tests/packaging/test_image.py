@@ -1,0 +1,140 @@
+"""The image and the development loop, as far as they can be judged without Docker and Tilt."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .building import manifests_of, pod_of
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """(instruction, arguments), continued lines joined."""
+    joined = re.sub(r"\\\n\s*", "", text)
+    lines = [line for line in joined.splitlines() if line and not line.startswith("#")]
+    return [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines]
+
+
+def stages() -> list[list[tuple[str, str]]]:
+    found: list[list[tuple[str, str]]] = []
+    for each in instructions(DOCKERFILE):
+        if each[0] == "FROM":
+            found.append([])
+        found[-1].append(each)
+    return found
+
+
+def of(stage: list[tuple[str, str]], word: str) -> list[str]:
+    return [arguments for instruction, arguments in stage if instruction == word]
+
+
+def copied() -> set[str]:
+    """What comes from the checkout."""
+    lines = [line.split() for stage in stages() for line in of(stage, "COPY") if not line.startswith("--from")]
+    return {source for line in lines for source in line[:-1]}
+
+
+def test_the_image_runs_as_the_user_that_the_pods_run_as() -> None:
+    pod = pod_of(manifests_of(ROOT / "manifests" / "base"))["securityContext"]
+    assert of(stages()[-1], "USER") == [f"{pod['runAsUser']}:{pod['runAsGroup']}"]
+
+
+def test_the_last_stage_takes_the_built_files_and_runs_nothing() -> None:
+    final = stages()[-1]
+    assert of(final, "RUN") == []
+    assert of(final, "COPY") == ["--from=build /opt/placewright /opt/placewright"]
+
+
+def test_every_stage_has_the_same_named_python() -> None:
+    images = {line.split()[0] for stage in stages() for line in of(stage, "FROM")} - {"build"}
+    assert images == {"python:3.13-slim"}
+    assert PROJECT["project"]["requires-python"] == ">=3.11"
+
+
+def test_what_the_package_is_built_from_is_copied_and_not_ignored() -> None:
+    target = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {"pyproject.toml", PROJECT["project"]["readme"], *PROJECT["project"]["license-files"], *target["force-include"]}
+    needed |= {package.partition("/")[0] for package in target["packages"]}
+    assert copied() == needed
+    kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert kept == needed
+    assert all((ROOT / each).exists() for each in needed)
+
+
+def test_the_entry_point_is_a_script_of_the_package() -> None:
+    (entry,) = of(stages()[-1], "ENTRYPOINT")
+    assert entry == '["/opt/placewright/bin/placewright"]'
+    assert "placewright" in PROJECT["project"]["scripts"]
+
+
+class Tilt:
+    """What a Tiltfile asks for; Starlark as far as this one goes is Python."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+
+    def run(self) -> None:
+        names = ("load", "update_settings", "docker_build_with_restart", "fall_back_on", "sync", "k8s_yaml", "kustomize")
+        known = {name: self._noting(name) for name in (*names, "k8s_resource", "local_resource")}
+        exec((ROOT / "Tiltfile").read_text(), {"__builtins__": {}, **known})
+
+    def _noting(self, name: str) -> Any:
+        def call(*given: Any, **named: Any) -> str:
+            self.calls.append((name, given, named))
+            return name
+
+        return call
+
+    def of(self, name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        return [(given, named) for called, given, named in self.calls if called == name]
+
+
+@pytest.fixture(scope="module")
+def tilt() -> Tilt:
+    made = Tilt()
+    made.run()
+    return made
+
+
+def test_the_tiltfile_names_files_that_there_are(tilt: Tilt) -> None:
+    ((_, build),) = tilt.of("docker_build_with_restart")
+    paths = [*build["only"], *(path for given, _ in tilt.of("fall_back_on") for path in given[0])]
+    paths += [given[0] for given, _ in (*tilt.of("sync"), *tilt.of("kustomize"))]
+    for _, named in tilt.of("local_resource"):
+        paths += [*named["deps"], *named["ignore"]]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert set(build["only"]) == copied()
+
+
+def test_tilt_puts_code_where_the_image_has_it(tilt: Tilt) -> None:
+    ((_, build),) = tilt.of("docker_build_with_restart")
+    assert f"AS {build['target']}\n" in DOCKERFILE
+    ((source, target),) = [given for given, _ in tilt.of("sync")]
+    version = re.search(r"FROM python:([\d.]+)-slim AS build", DOCKERFILE)
+    assert version is not None
+    assert source == "operator/placewright"
+    assert target == f"/opt/placewright/lib/python{version[1]}/site-packages/placewright"
+
+
+def test_what_restarts_the_process_is_not_hidden_by_a_volume(tilt: Tilt) -> None:
+    ((_, build),) = tilt.of("docker_build_with_restart")
+    (container,) = pod_of(manifests_of(ROOT / "manifests" / "overlays" / "development"))["containers"]
+    for mount in container["volumeMounts"]:
+        assert not build["restart_file"].startswith(f"{mount['mountPath']}/")
+    assert not container.get("args"), "Tilt's entrypoint has its arguments with it"
+
+
+def test_tilt_s_resources_are_objects_of_the_overlay(tilt: Tilt) -> None:
+    ((folder,),) = [given for given, _ in tilt.of("kustomize")]
+    built = {f"{each['metadata']['name']}:{each['kind'].lower()}" for each in manifests_of(ROOT / folder)}
+    named = [each for _, named in tilt.of("k8s_resource") for each in named.get("objects", ())]
+    assert len(named) == 5
+    assert set(named) <= built
