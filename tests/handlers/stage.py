@@ -43,10 +43,12 @@ class Stage:
         self._pods = sandbox.resource("", "v1", "pods")
         self.pod_key = self._pods.key
         self._nodes = sandbox.resource("", "v1", "nodes")
-        self._profiles = sandbox.resource("placewright.dev", "v1alpha1", "schedulingprofiles")
-        self._peerings = sandbox.resource("kopf.dev", "v1", "clusterkopfpeerings")
         self._names = itertools.count()
         sandbox.store.listeners.append(self._heard)
+
+    @property
+    def _profiles(self) -> ResourceType:
+        return self.sandbox.resource("placewright.dev", "v1alpha1", "schedulingprofiles")
 
     def _heard(self, key: object, change: Change) -> None:
         self._news.set()
@@ -174,7 +176,11 @@ class Stage:
 
     def peers(self) -> set[str]:
         """Identities in the peering object."""
-        found = self.sandbox.store.get(self._peerings.key, "", "placewright")
+        try:
+            peerings = self.sandbox.resource("kopf.dev", "v1", "clusterkopfpeerings")
+        except KeyError:
+            return set()
+        found = self.sandbox.store.get(peerings.key, "", "placewright")
         return set(found.object.get("status") or {}) if found is not None else set()
 
 

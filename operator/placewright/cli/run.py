@@ -8,17 +8,23 @@ import signal
 import sys
 import threading
 from importlib import import_module
+from pathlib import Path
 
+from placewright.api.bad_input import InputError, printable
+from placewright.cli import version
 from placewright.cli.admissionoptions import add_admission_options, admission_options
 from placewright.cli.options import Subparsers
+from placewright.cli.runflags import RunSettings, add_flags, log_level, settings_of
+from placewright.framework.registry import Registry, installed_plugins
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.conversion.documents import to_yaml
+from placewright.profiles.conversion.writing import to_configuration
 
 
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("run", help="run the scheduler against a cluster")
-    found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
-    parser.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
-    parser.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
+    add_flags(parser)
     add_admission_options(parser)
     parser.add_argument("--exit-with-stdin", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(main=main)
@@ -26,14 +32,39 @@ def register(subparsers: Subparsers) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run until a signal ends it."""
-    admission = admission_options(args)
+    if args.version:
+        return version.main(args)
+    registry = in_tree().extended(installed_plugins())
+    settings = settings_of(args, registry)
+    if args.write_config_to is not None:
+        return _write_configuration(Path(args.write_config_to), settings, registry)
+    for finding in settings.unused:
+        sys.stderr.write(f"placewright: {printable(f'{args.config}: {finding.path} has no effect: {finding.text}')}\n")
     operator = import_module("placewright.handlers.operator")  # loads Kopf, which takes a while
     engine = import_module("placewright.handlers.engine")
-
+    options = engine.EngineOptions(
+        leader_elect=settings.process.leader_elect is not False,
+        profiles=settings.profiles,
+        qps=settings.qps,
+        burst=settings.burst,
+        admission=admission_options(args),
+    )
     if args.exit_with_stdin:
         threading.Thread(target=_end_with_input, name="stdin", daemon=True).start()
-    code: int = operator.run(args.kubeconfig, args.context, engine.EngineOptions(admission=admission))
+    code: int = operator.run(settings.process.kubeconfig, args.context, options, log_level(args.v))
     return code
+
+
+def _write_configuration(path: Path, settings: RunSettings, registry: Registry) -> int:
+    """What the file comes to, with every default of its version stated where today's differs."""
+    document, lost = to_configuration(settings.profiles or (), registry)
+    lines = [str(finding) for finding in lost]
+    try:
+        path.write_text(to_yaml([document | settings.process.document()], lines), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--write-config-to: {path}: cannot be written: {error.strerror}") from None
+    sys.stderr.writelines(f"placewright: {printable(line)}\n" for line in lines)
+    return 0
 
 
 def _end_with_input() -> None:

@@ -14,12 +14,14 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
+from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import ProfileHandle
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.handlers.admission import AdmissionOptions
+from placewright.handlers.configfile import FileProfiles
 from placewright.handlers.extenders import Extenders
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.profilestatus import StatusReporter
@@ -32,10 +34,12 @@ from placewright.kube.events import HttpEventRecorder, uses_core_events
 from placewright.kube.evictor import HttpEvictor
 from placewright.kube.login import ClusterAccess
 from placewright.kube.profiles import ProfileEvents
+from placewright.kube.ratelimit import TokenBucket
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.retry import Backoff, until_answered
 from placewright.kube.status import HttpStatusWriter
 from placewright.kube.volumes import HttpVolumeWriter
+from placewright.leadership.alone import Alone
 from placewright.leadership.peering import Leadership, ensure_peering
 from placewright.leadership.replica import Replica, make_replica
 from placewright.plugins.catalog import in_tree
@@ -63,12 +67,20 @@ class EngineOptions:
         seed: of the choice among equally good nodes; None for a different one every start.
         reconcile_seconds: the slow beat of the reconciler.
         peering_lifetime: how long a replica that vanished keeps its lead, in seconds.
+        leader_elect: False: there is no other replica, and no peering.
+        profiles: from a file; custom resources are not looked at then.
+        qps: requests a second to the API server, watches and Kopf's not counted; 0: no limit.
+        burst: how many of them may go at once.
         admission: answer the API server's questions about profiles; None: no.
     """
 
     seed: int | None = None
     reconcile_seconds: float = 300.0
     peering_lifetime: int = 15
+    leader_elect: bool = True
+    profiles: tuple[SchedulingProfile, ...] | None = None
+    qps: float = 0.0
+    burst: int = 1
     admission: AdmissionOptions | None = None
 
 
@@ -79,8 +91,8 @@ class Engine:
         self.access = access
         self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
         self.cluster = Cluster()
-        self.client = ApiClient(access)
-        self.leadership = Leadership(self.client, self.replica)
+        self.client = ApiClient(access, limit=TokenBucket(options.qps, options.burst) if options.qps else None)
+        self.leadership: Leadership | Alone = Leadership(self.client, self.replica) if options.leader_elect else Alone()
         self.queue = SchedulingQueue(self._policy, time.monotonic)
         self.options = options
         self._registry: Registry = in_tree().extended(installed_plugins())
@@ -104,11 +116,14 @@ class Engine:
     async def start(self) -> None:
         """Reach the API server, fill the columns, begin to schedule. Waits for as long as the API server is away.
 
-        Raises `PeeringMissing` when replicas could not elect one.
+        Raises `PeeringMissing` when replicas could not elect one, `ConfigError` when a profile of a file cannot take effect.
         """
         found = await until_answered(lambda: survey(self.client), Backoff())
-        await until_answered(lambda: ensure_peering(self.client), Backoff())
+        if self.options.leader_elect:
+            await until_answered(lambda: ensure_peering(self.client), Backoff())
         self._assemble(found)
+        if isinstance(self.profiles, FileProfiles):
+            self.profiles.load(self.options.profiles or ())
         self.leadership.start()
         self._events.start()
         self._status.start()
@@ -157,7 +172,8 @@ class Engine:
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.leadership)
         self.intake = Intake(self.cluster, self.queue, self.scheduler.binding)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
-        self.profiles = ProfileKeeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter)
+        keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
+        self.profiles = keeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
         self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
         reflectors: list[Reflector[Any]] = [

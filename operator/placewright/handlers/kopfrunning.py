@@ -20,6 +20,7 @@ import kopf
 
 import placewright.handlers  # noqa: F401 - registers the handlers
 from placewright.handlers.admission import registry_with_admission
+from placewright.handlers.configfile import handlers_of_pods
 from placewright.handlers.engine import Engine
 from placewright.handlers.shortcut import pods_go_directly_to
 from placewright.handlers.watching import take_pod_event
@@ -114,7 +115,7 @@ async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> No
     try:
         with family.founding(), pods_go_directly_to(partial(take_pod_event, engine)):
             roots = await kopf.spawn_tasks(
-                registry=None if engine.options.admission is None else registry_with_admission(),
+                registry=_registry(engine),
                 clusterwide=True,
                 identity=cast(Any, engine.replica.identity),  # a NewType of str that Kopf keeps private
                 memo=kopf.Memo(engine=engine),
@@ -127,6 +128,13 @@ async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> No
     for task in roots:
         if task.done() and not task.cancelled() and (problem := task.exception()) is not None:
             raise problem
+
+
+def _registry(engine: Engine) -> kopf.OperatorRegistry | None:
+    """The handlers that this engine needs; None: those that are declared."""
+    if engine.options.profiles is not None:
+        return handlers_of_pods()
+    return None if engine.options.admission is None else registry_with_admission()
 
 
 async def _end(roots: Collection[Task], family: Family) -> None:

@@ -34,6 +34,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
         memo.health = asyncio.create_task(_end_with(engine))
     options = memo.engine.options
     configure(settings, memo.engine.replica, options.peering_lifetime)
+    settings.peering.standalone = not options.leader_elect
     if options.admission is not None:
         settings.admission.server = AdmissionServer(options.admission, memo.engine.client)
 

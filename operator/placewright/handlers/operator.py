@@ -22,10 +22,15 @@ _logger = logging.getLogger(__name__)
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
-def run(kubeconfig: str | None = None, context: str | None = None, options: EngineOptions = EngineOptions()) -> int:  # noqa: B008
+def run(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    options: EngineOptions = EngineOptions(),  # noqa: B008
+    log_level: int = logging.INFO,
+) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code. Raises `ConfigError` when there is no cluster, or none to work in."""
     access = load_config(kubeconfig, context)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(*_GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:

@@ -1,0 +1,134 @@
+"""The flags of `placewright run`: kube-scheduler's names where kube-scheduler has them, and what a configuration file adds.
+
+A flag goes before the file, which goes before the default. A flag that could have no effect is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.bad_input import InputError, bad_field
+from placewright.api.profile import SchedulingProfile
+from placewright.cli.convert import read_file
+from placewright.cli.options import whole_number
+from placewright.framework.registry import Registry
+from placewright.profiles.conversion.findings import Finding, Loss, without_counterpart
+from placewright.profiles.conversion.process import ProcessSettings
+from placewright.profiles.conversion.reading import convert
+
+_TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
+_FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")
+_HIGHEST_PORT: Final = 65535
+#: klog's levels: up to here what happens is told, from here on also why.
+_DEBUG_FROM: Final = 4
+_MOST_VERBOSE: Final = 10
+_MOST_REQUESTS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What to run with.
+
+    Attributes:
+        process: of flags and file together.
+        profiles: of the file; None: custom resources are watched.
+        unused: what the file says and nothing here listens to.
+    """
+
+    process: ProcessSettings
+    profiles: tuple[SchedulingProfile, ...] | None
+    unused: Sequence[Finding]
+
+    @property
+    def qps(self) -> float:
+        """Requests a second; 0: no limit."""
+        return max(self.process.qps or 0.0, 0.0)
+
+    @property
+    def burst(self) -> int:
+        """Requests at once; client-go's default is as much above the rate."""
+        return max(self.process.burst or int(2 * self.qps), 1)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
+    parser.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
+    parser.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
+    file = "profiles from a KubeSchedulerConfiguration, Policy or SchedulingProfile manifests, instead of custom resources"
+    parser.add_argument("--config", metavar="FILE", help=file)
+    parser.add_argument("--write-config-to", metavar="FILE", help="write what --config comes to as a KubeSchedulerConfiguration, and end")
+    alone = "false: this is the only replica, nothing keeps others away"
+    elect = f"elect one replica (default: true); {alone}"
+    parser.add_argument("--leader-elect", type=_boolean, nargs="?", const=True, metavar="BOOL", help=elect)
+    rate = "requests a second to the API server, without watches (default: no limit)"
+    parser.add_argument("--kube-api-qps", type=_rate, metavar="N", help=rate)
+    most = whole_number(1, _MOST_REQUESTS)
+    parser.add_argument("--kube-api-burst", type=most, metavar="N", help="of these at once (default: twice the rate)")
+    parser.add_argument("--secure-port", type=whole_number(0, _HIGHEST_PORT), metavar="0", help="0, as there are no HTTP endpoints yet")
+    parser.add_argument("--bind-address", metavar="ADDRESS", help="only beside --secure-port 0")
+    parser.add_argument("-v", "--v", type=whole_number(0, _MOST_VERBOSE), default=0, metavar="N", help="log level; 4 and more: debug")
+    parser.add_argument("--version", action="store_true", help="print the version, and end")
+
+
+def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
+    """Flags and file together; raises `InputError` for what cannot be, and for a file whose profiles would place pods otherwise."""
+    _refuse_endpoints(args)
+    if args.config is None:
+        if args.write_config_to is not None:
+            raise InputError("--write-config-to: nothing to write without --config; profiles in a cluster: kubectl get schedprof -o yaml")
+        return RunSettings(_merged(args, ProcessSettings()), None, ())
+    conversion = convert(read_file(args.config), args.config, registry)
+    lost = [finding for finding in conversion.findings if finding.loss is Loss.PLACEMENT]
+    if lost:
+        allowed = "allowed what has a counterpart: placewright convert writes it, to be looked at"
+        raise InputError("\n".join(f"{args.config}: {finding}; {allowed}" for finding in lost))
+    return RunSettings(_merged(args, conversion.settings), conversion.profiles, without_counterpart(conversion.findings))
+
+
+def log_level(verbosity: int) -> int:
+    """The level of Python's logging for klog's `-v`."""
+    return logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO
+
+
+def _merged(args: argparse.Namespace, file: ProcessSettings) -> ProcessSettings:
+    merged = ProcessSettings(
+        leader_elect=file.leader_elect if args.leader_elect is None else args.leader_elect,
+        kubeconfig=args.kubeconfig or file.kubeconfig,
+        qps=file.qps if args.kube_api_qps is None else args.kube_api_qps,
+        burst=args.kube_api_burst or file.burst,
+    )
+    if args.kube_api_burst and not (merged.qps and merged.qps > 0):
+        raise bad_field("--kube-api-burst", args.kube_api_burst, "a burst beside a --kube-api-qps; without a rate there is no limit")
+    return merged
+
+
+def _refuse_endpoints(args: argparse.Namespace) -> None:
+    """A port that nobody opens would look like a scheduler that is dead."""
+    if args.secure_port:
+        raise bad_field("--secure-port", args.secure_port, "0: this version has no HTTP endpoints yet")
+    if args.bind_address is not None and args.secure_port is None:
+        raise bad_field("--bind-address", args.bind_address, "nothing without --secure-port 0: this version has no HTTP endpoints yet")
+
+
+def _boolean(text: str) -> bool:
+    """As Go's flags read it."""
+    if text not in _TRUE + _FALSE:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed true or false")
+    return text in _TRUE
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = float("nan")
+    if not rate <= _MOST_REQUESTS or rate < 0:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed a number from 0 (no limit) to {_MOST_REQUESTS}")
+    return rate
+
+

@@ -1,0 +1,193 @@
+"""The flags of `placewright run`: what reaches the operator, what a file adds, and what is refused before anything is reached."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from placewright.cli.main import main
+from placewright.handlers import operator
+from placewright.handlers.engine import EngineOptions
+
+CONFIGURATION = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+"""
+SETTINGS = "clientConnection: {kubeconfig: /from/file, qps: 30, burst: 60}\nleaderElection: {leaderElect: false}\n"
+NO_ENDPOINTS = "this version has no HTTP endpoints yet"
+
+
+class Started:
+    """What the operator was started with."""
+
+    kubeconfig: str | None
+    context: str | None
+    options: EngineOptions
+    log_level: int
+
+    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, log_level: int) -> int:
+        self.kubeconfig, self.context, self.options, self.log_level = kubeconfig, context, options, log_level
+        return 0
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    made = Started()
+    monkeypatch.setattr(operator, "run", made)
+    return made
+
+
+@pytest.fixture
+def never(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: Any) -> int:
+        raise AssertionError("the operator was started")
+
+    monkeypatch.setattr(operator, "run", run)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "scheduler.yaml"
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["run", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    return line.removeprefix("placewright: error: ")
+
+
+def test_without_flags_nothing_is_changed(started: Started) -> None:
+    assert main(["run"]) == 0
+    assert (started.kubeconfig, started.context, started.log_level) == (None, None, logging.INFO)
+    assert (started.options.leader_elect, started.options.profiles, started.options.qps) == (True, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "elects"),
+    [
+        (["--leader-elect"], True), (["--leader-elect=true"], True), (["--leader-elect=false"], False), (["--leader-elect=0"], False),
+        (["--leader-elect", "false"], False),
+    ],
+)  # fmt: skip
+def test_leader_elect_is_read_as_go_reads_it(words: list[str], elects: bool, started: Started) -> None:
+    assert main(["run", *words]) == 0
+    assert started.options.leader_elect is elects
+
+
+def test_a_rate_without_a_burst_lets_twice_as_many_go_at_once(started: Started) -> None:
+    main(["run", "--kube-api-qps", "20"])
+    assert (started.options.qps, started.options.burst) == (20, 40)
+    main(["run", "--kube-api-qps=0.2"])
+    assert (started.options.qps, started.options.burst) == (0.2, 1)
+    main(["run", "--kube-api-qps=20", "--kube-api-burst=25"])
+    assert (started.options.qps, started.options.burst) == (20, 25)
+
+
+@pytest.mark.parametrize(("words", "level"), [(["-v", "2"], logging.INFO), (["-v=4"], logging.DEBUG), (["--v=10"], logging.DEBUG)])
+def test_verbosity_is_klog_s(words: list[str], level: int, started: Started) -> None:
+    main(["run", *words])
+    assert started.log_level == level
+
+
+def test_endpoints_that_are_switched_off_are_no_matter(started: Started) -> None:
+    assert main(["run", "--secure-port=0", "--bind-address=127.0.0.1", "--kubeconfig=/k", "--context=c"]) == 0
+    assert (started.kubeconfig, started.context) == ("/k", "c")
+
+
+def test_version_prints_it_and_ends(never: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--version"]) == 0
+    assert capsys.readouterr().out.startswith("placewright ")
+
+
+# --- a file -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_profiles_and_settings_come_from_the_file(file: Path, started: Started) -> None:
+    file.write_text(CONFIGURATION + SETTINGS + "profiles: [{schedulerName: a}, {schedulerName: b}]\n")
+    assert main(["run", "--config", str(file)]) == 0
+    assert started.options.profiles is not None
+    assert [profile.spec.scheduler_name for profile in started.options.profiles] == ["a", "b"]
+    assert (started.kubeconfig, started.options.qps, started.options.burst, started.options.leader_elect) == ("/from/file", 30, 60, False)
+
+
+def test_a_flag_goes_before_the_file(file: Path, started: Started) -> None:
+    file.write_text(CONFIGURATION + SETTINGS)
+    flags = ["--kubeconfig=/flag", "--kube-api-qps=5", "--kube-api-burst=7", "--leader-elect=true"]
+    main(["run", "--config", str(file), *flags])
+    assert (started.kubeconfig, started.options.qps, started.options.burst, started.options.leader_elect) == ("/flag", 5, 7, True)
+
+
+def test_a_negative_rate_in_a_file_is_no_limit_as_for_client_go(file: Path, started: Started) -> None:
+    file.write_text(CONFIGURATION + "clientConnection: {qps: -1}\n")
+    main(["run", "--config", str(file)])
+    assert started.options.qps == 0
+
+
+def test_older_files_are_translated(file: Path, started: Started) -> None:
+    file.write_text(CONFIGURATION.replace("/v1", "/v1beta1"))
+    main(["run", "--config", str(file)])
+    assert started.options.profiles is not None
+    assert "NodePreferAvoidPods" in str(started.options.profiles[0].spec)
+
+
+def test_what_a_file_says_to_nobody_is_mentioned(file: Path, started: Started, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(CONFIGURATION + "parallelism: 8\n")
+    main(["run", "--config", str(file)])
+    err = capsys.readouterr().err
+    assert err == f"placewright: {file}: parallelism has no effect: all nodes are evaluated at once, on columns\n"
+
+
+def test_what_the_file_comes_to_can_be_written(file: Path, never: None, tmp_path: Path) -> None:
+    file.write_text(CONFIGURATION.replace("/v1", "/v1beta2") + SETTINGS)
+    written = tmp_path / "written.yaml"
+    assert main(["run", "--config", str(file), "--kube-api-qps=5", f"--write-config-to={written}"]) == 0
+    document = yaml.safe_load(written.read_text())
+    assert document["apiVersion"] == "kubescheduler.config.k8s.io/v1"
+    assert document["clientConnection"] == {"kubeconfig": "/from/file", "qps": 5.0, "burst": 60}
+    assert {"name": "TaintToleration", "weight": 1} in document["profiles"][0]["plugins"]["multiPoint"]["enabled"]
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--secure-port=10259"], f"--secure-port: found 10259; allowed 0: {NO_ENDPOINTS}"),
+        (["--bind-address=0.0.0.0"], f"--bind-address: found '0.0.0.0'; allowed nothing without --secure-port 0: {NO_ENDPOINTS}"),
+        (["--kube-api-burst=5"], "--kube-api-burst: found 5; allowed a burst beside a --kube-api-qps; without a rate there is no limit"),
+        (["--write-config-to=/x"], "--write-config-to: nothing to write without --config; "),
+        (["--leader-elect=maybe"], "argument --leader-elect: found 'maybe'; allowed true or false"),
+        (["--kube-api-qps=fast"], "argument --kube-api-qps: found 'fast'; allowed a number from 0 (no limit) to 1000000"),
+        (["--kube-api-qps=nan"], "argument --kube-api-qps: found 'nan'; allowed a number"),
+        (["--config=/none.yaml"], "/none.yaml: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_flag_that_could_have_no_effect_is_one_line(
+    words: list[str], line: str, never: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refused(capsys, *words).startswith(line)
+
+
+def test_a_file_whose_pods_would_go_elsewhere_is_refused(file: Path, never: None, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(CONFIGURATION + "profiles: [{plugins: {filter: {enabled: [{name: Rack}]}}}]\n")
+    line = refused(capsys, "--config", str(file))
+    assert line.startswith(f"{file}: profiles[0].plugins.filter.enabled: Rack: no plugin of this name is installed here")
+    assert line.endswith("allowed what has a counterpart: placewright convert writes it, to be looked at")
+
+
+def test_a_file_with_a_profile_that_is_wrong_is_refused(file: Path, never: None, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(CONFIGURATION + "profiles: [{percentageOfNodesToScore: 101}]\n")
+    assert "spec.percentageOfNodesToScore: found 101" in refused(capsys, "--config", str(file))
+
+
+def test_a_place_that_cannot_be_written_is_one_line(file: Path, never: None, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(CONFIGURATION)
+    line = refused(capsys, "--config", str(file), "--write-config-to=/none/x.yaml")
+    assert line == "--write-config-to: /none/x.yaml: cannot be written: No such file or directory"
