@@ -101,7 +101,9 @@ def _conditions(standing: Standing, previous: Sequence[Condition], now: str, hin
         before = known.get(condition.type)
         unchanged = before is not None and before.status == condition.status and before.last_transition_time
         since = before.last_transition_time if before is not None and unchanged else now
-        yield msgspec.structs.replace(condition, message=_short(condition.message), last_transition_time=since)
+        # Kubernetes 1.20 takes an applied empty text for null.
+        message = _short(condition.message or condition.reason)
+        yield msgspec.structs.replace(condition, message=message, last_transition_time=since)
 
 
 def _current(standing: Standing, hints: Sequence[Hint]) -> Iterator[Condition]:
