@@ -82,7 +82,7 @@ FIELDS: Final = (
     Field("rbac.preemption", "Off where no profile preempts: no right to delete pods.", _FLAG, default=True),
     Field("rbac.volumes", "Off where no profile binds volumes: no right to change volumes and claims.", _FLAG, default=True),
     Field("podDisruptionBudget.enabled", "", _FLAG, default=True),
-    Field("networkPolicy.enabled", "The API server and DNS out, nobody in.", _FLAG, default=False),
+    Field("networkPolicy.enabled", "The API server and DNS out; in, the webhook.", _FLAG, default=False),
     Field("networkPolicy.egress", "Further rules, such as for extenders.", _LIST, default=[]),
     Field("profileRoles", "ClusterRoles for people: placewright-profile-viewer and placewright-profile-editor.", _FLAG, default=False),
     Field(

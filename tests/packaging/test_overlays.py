@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
 from kubectl.tool import Kubectl
 from placewright.api.profile import KIND
+from placewright.cli.admissionoptions import add_admission_options, admission_options
+from placewright.kube.webhooks import apply_webhook
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
@@ -154,6 +157,62 @@ def test_the_network_policy_selects_our_pods(tmp_path: Path) -> None:
     assert policy["metadata"]["namespace"] == one(built, "Deployment")["metadata"]["namespace"]
     labels = one(built, "Deployment")["spec"]["template"]["metadata"]["labels"]
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+@pytest.fixture(scope="module")
+def webhook(tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
+    """An overlay with the webhook on."""
+    return manifests_of(with_components("highly-available", ["webhook"], tmp_path_factory.mktemp("webhook")))
+
+
+class Told:
+    """Takes the place of a client of the API server, and keeps what it would have sent."""
+
+    def __init__(self) -> None:
+        self.body: Manifest = {}
+
+    async def patch(self, _path: str, body: Manifest, *_: object) -> bytes:
+        self.body = body
+        return b""
+
+
+async def test_the_api_server_is_told_of_the_webhook_as_the_operator_itself_would_tell_it(webhook: list[Manifest]) -> None:
+    ours = one(webhook, "ValidatingWebhookConfiguration")
+    told = Told()
+    await apply_webhook(cast(Any, told), ours["metadata"]["name"], ours["webhooks"][0]["clientConfig"], "Ignore")
+    assert told.body["webhooks"] == ours["webhooks"]
+    assert ours["webhooks"][0]["clientConfig"]["service"]["path"] == "/profiles"
+
+
+def test_the_webhook_is_behind_its_service_with_a_certificate_for_that_name(webhook: list[Manifest]) -> None:
+    service, certificate, pod = one(webhook, "Service"), one(webhook, "Certificate"), pod_of(webhook)
+    configured = one(webhook, "ValidatingWebhookConfiguration")
+    reached = configured["webhooks"][0]["clientConfig"]["service"]
+    assert (reached["namespace"], reached["name"]) == (service["metadata"]["namespace"], service["metadata"]["name"])
+    assert reached["port"] == service["spec"]["ports"][0]["port"]
+    assert f"{reached['name']}.{reached['namespace']}.svc" in certificate["spec"]["dnsNames"]
+    inject = configured["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
+    assert inject == f"{certificate['metadata']['namespace']}/{certificate['metadata']['name']}"
+    labels = one(webhook, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    (container,) = pod["containers"]
+    assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container["ports"]}
+    (volume,) = (volume for volume in pod["volumes"] if "secret" in volume)
+    assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
+
+
+def test_the_webhook_s_arguments_are_those_of_the_command(webhook: list[Manifest], tmp_path: Path) -> None:
+    (container,) = pod_of(webhook)["containers"]
+    (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "webhook")
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).touch()
+    parser = argparse.ArgumentParser()
+    add_admission_options(parser)
+    options = admission_options(parser.parse_args([each.replace(mount["mountPath"], str(tmp_path)) for each in container["args"][1:]]))
+    assert options is not None
+    assert [options.port] == [port["containerPort"] for port in container["ports"]]
+    assert (options.certificates, options.configuration) == (tmp_path, "")
+    assert restrictions_broken(pod_of(webhook)) == []
 
 
 @pytest.mark.parametrize("overlay", [name for name in OVERLAYS if name != "development"])
