@@ -86,9 +86,9 @@ def _decisions(args: argparse.Namespace) -> int:
         _print_json([*decided, *(asdict(m) | {"median": m.median} for m in attempts)])
         return 0
     if measured:
-        _print_table(f"decisions: all nodes evaluated, median of {RUNS} runs", [_decision_row(m) for m in measured])
+        _print_table(f"decisions: all nodes evaluated, processor time, median of {RUNS} runs", [_decision_row(m) for m in measured])
     if attempts:
-        _print_table(f"attempts to preempt: median of {ATTEMPTS} on one full cluster", [_attempt_row(m) for m in attempts])
+        _print_table(f"attempts to preempt: processor time, median of {ATTEMPTS} on one full cluster", [_attempt_row(m) for m in attempts])
     return 0
 
 
