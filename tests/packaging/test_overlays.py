@@ -231,3 +231,19 @@ async def test_kubectl_applies_an_overlay_twice_and_the_second_time_nothing_chan
         await tool(*apply)
         assert await tool(*versions) == before
         assert "placewright" in await tool("get", "schedulingprofiles")
+
+
+async def test_kubectl_tells_what_the_installed_account_may_do(tmp_path: Path) -> None:
+    binary = kubectl()
+    base = MANIFESTS / "base"
+    async with SandboxProcess() as sandbox:
+        tool = Kubectl(binary, sandbox.kubeconfig, tmp_path, "placewright-system")
+        for name in ("namespace", "serviceaccount", "clusterrole", "clusterrolebinding"):
+            await tool("apply", "--server-side", "-f", str(base / f"{name}.yaml"))
+        account = "--as=system:serviceaccount:placewright-system:placewright"
+        assert await tool("auth", "can-i", "list", "nodes", account) == "yes\n"
+        assert (await tool.run("auth", "can-i", "list", "secrets", account)).out == "no\n"
+        assert await tool("get", "nodes", account) is not None
+        assert 'cannot list resource "secrets" in API group ""' in await tool.fails("get", "secrets", account)
+        token = (await tool("create", "token", "placewright", "--duration=10m")).strip()
+        assert 'cannot delete resource "nodes"' in await tool.fails("delete", "node", "any", f"--token={token}")

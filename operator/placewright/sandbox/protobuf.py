@@ -1,9 +1,9 @@
 """Bodies in Kubernetes' protobuf form, as typed Go clients (kubectl since 1.32) send them for built-in kinds.
 
-Only what kubectl itself sends this way is known: evictions, deletions, access reviews, and the kinds of
-`kubectl create`. A field with content that is not known is refused: dropping it would store something else than was
-sent. Answers stay JSON, which the same clients accept. Field numbers are those of the published `generated.proto`
-files.
+Only what kubectl itself sends this way is known: evictions, deletions, access reviews, requests for tokens, and the
+kinds of `kubectl create`. A field with content that is not known is refused: dropping it would store something else
+than was sent. Answers stay JSON, which the same clients accept. Field numbers are those of the published
+`generated.proto` files.
 """
 
 from __future__ import annotations
@@ -175,6 +175,7 @@ _KINDS = frozenset(
         "DeleteOptions",
         "Binding",
         "SelfSubjectAccessReview",
+        "TokenRequest",
         "ConfigMap",
         "ServiceAccount",
         "PriorityClass",
@@ -228,6 +229,9 @@ _MESSAGES: Mapping[str, _Message] = MappingProxyType(
         ),
         "resourceAttributes": _message(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7),
         "nonResourceAttributes": _message(path=1, verb=2),
+        "TokenRequest": _message(metadata=_META, spec=(2, "tokenSpec"), status=_STATUS),
+        "tokenSpec": _message(audiences=(1, "text[]"), boundObjectRef=(3, "boundObject"), expirationSeconds=(4, "int")),
+        "boundObject": _message(kind=1, apiVersion=2, name=3, uid=4),
         "ConfigMap": _message(metadata=_META, data=(2, "map"), immutable=(4, "bool")),
         "ServiceAccount": _message(metadata=_META, automountServiceAccountToken=(4, "bool")),
         "PriorityClass": _message(
