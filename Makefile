@@ -39,6 +39,8 @@ imports: $(READY) ## Which room may import which
 # A file, and the module that prints it.
 MADE := \
 	crds/schedulingprofiles.yaml=placewright.profiles.crd \
+	crds/schedulingprofile.schema.json=placewright.profiles.editorschema \
+	docs/reference.md=placewright.profiles.reference \
 	manifests/base/clusterrole.yaml=placewright.handlers.permissions
 
 generate: $(READY) ## Write the files that are made from code

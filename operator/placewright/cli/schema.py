@@ -13,8 +13,8 @@ from placewright.cli.options import Subparsers
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.argumentschema import argument_schema, has_arguments
+from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.problem import did_you_mean
-from placewright.profiles.schema import json_schema
 
 
 def register(subparsers: Subparsers) -> None:
@@ -40,7 +40,7 @@ def _known(registry: Registry) -> list[str]:
 
 def _schema(name: str, registry: Registry) -> dict[str, Any]:
     if name == KIND:
-        return json_schema()
+        return editor_schema(registry)
     if name in registry:
         return argument_schema(registry[name])
     raise InputError(f"schema: found {shown(name)}; allowed {KIND} or a known plugin{did_you_mean(name, [KIND, *registry])}")
