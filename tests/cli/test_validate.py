@@ -185,6 +185,14 @@ profiles:
     ]
 
 
+def test_older_configurations_are_read_as_the_operator_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\npodMaxBackoffSeconds: -1\n"
+    (said,) = said_of(text, tmp_path, capsys)
+    assert said.startswith("3:1: podMaxBackoffSeconds: found -1")
+    (said,) = said_of(text.replace("v1beta1", "v1beta4"), tmp_path, capsys)
+    assert said.startswith("1:1: apiVersion: found 'kubescheduler.config.k8s.io/v1beta4'")
+
+
 def test_what_only_the_api_server_would_refuse_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     disabled = [{"name": "*"}] * 101
     (said,) = said_of(profile(plugins={"score": {"disabled": disabled}}), tmp_path, capsys)

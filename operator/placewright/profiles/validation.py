@@ -18,7 +18,9 @@ import yaml
 from placewright.api.bad_input import printable, shown
 from placewright.api.profile import GROUP, KIND, SchedulingProfile
 from placewright.profiles.check import check_same_name
-from placewright.profiles.config import CONFIG_KIND, read_profiles
+from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
+from placewright.profiles.conversion.configuration import read_configuration
+from placewright.profiles.conversion.findings import Findings
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import PlacedDocument, UnreadableDocument, parse_placed
 from placewright.profiles.places import Place, place_of
@@ -137,7 +139,7 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
         yield Problem("kind", shown(value.get("kind")), f"{allowed}{did_you_mean(str(value.get('kind')), [allowed])}")
         return
     try:
-        profiles = read_profiles(value, "")
+        profiles = _read(value, catalogue)
     except ProfileError as error:
         notes.profiles += 1
         yield from error.problems
@@ -150,6 +152,13 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
         else:
             yield from found
             yield from _of_manifest(value, profile, found, notes)
+
+
+def _read(value: Mapping[str, Any], catalogue: Catalogue) -> list[SchedulingProfile]:
+    """The profiles of a manifest or a configuration; older configurations as `placewright run --config` and `convert` read them."""
+    if value["kind"] == CONFIG_KIND and value.get("apiVersion") != CONFIG_API_VERSION:
+        return read_configuration(value, catalogue, Findings())[0]
+    return read_profiles(value, "")
 
 
 def _of_profile(profile: SchedulingProfile, catalogue: Catalogue) -> Iterator[Problem]:
