@@ -283,3 +283,9 @@ def test_what_cannot_be_read_is_refused_in_one_line_with_file_and_field(case: st
 def test_another_kind_is_refused_with_the_kinds_that_are_read() -> None:
     with pytest.raises(ProfileError, match="kind: found 'Pod'; allowed SchedulingProfile, KubeSchedulerConfiguration or Policy"):
         convert("kind: Pod", "a.yaml", PLUGINS)
+
+
+@pytest.mark.parametrize("text", ["kind: List\nitems: []", "kind: ConfigMap\ndata: {}"])
+def test_a_file_without_any_profile_is_refused(text: str) -> None:
+    with pytest.raises(ProfileError, match=r"a\.yaml: found nothing that says how pods are placed; allowed an object of kind"):
+        convert(text, "a.yaml", PLUGINS)

@@ -6,8 +6,11 @@ Nothing keeps a second one away then; whoever says it vouches for it.
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from placewright.leadership.peering import Listener
+
+_log = logging.getLogger(__name__)
 
 
 class Alone:
@@ -23,7 +26,8 @@ class Alone:
         """Return at once."""
 
     def start(self) -> None:
-        """Nothing to watch."""
+        """Nothing to watch; said once, for the day when there are two."""
+        _log.warning("active without an election: a second replica would decide beside this one")
 
     async def stop(self) -> None:
         """Nothing was watched."""

@@ -25,6 +25,8 @@ _KINDS: Final = f"{KIND}, {CONFIG_KIND} or {POLICY_KIND}"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]+")
 _DOTS: Final = re.compile(r"[.-]*\.[.-]*")
 _LONGEST_NAME: Final = 253
+#: Values in a document, those behind aliases counted each time: a configuration has hundreds.
+_MOST_VALUES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
     try:
         read = [_read(document, catalogue, findings) for document in _documents(parse_documents(text))]
         profiles = _with_object_names(profile for some, _ in read for profile in some)
+        if not profiles:
+            raise ProfileError([Problem("", "nothing that says how pods are placed", f"an object of kind {_KINDS}")])
         refuse_repeated_names(profiles)
         for profile in profiles:
             _check(profile, catalogue)
@@ -60,6 +64,7 @@ def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
 def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
     """Documents, items of lists, and what a ConfigMap carries under any name: schedulers are often given their file in one."""
     for document in documents:
+        _refuse_endless(document)
         if not isinstance(document, Mapping):
             raise ProfileError([Problem("", shown(document), f"an object of kind {_KINDS}")])
         kind = document.get("kind")
@@ -70,6 +75,20 @@ def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
                 yield from _documents(parse_documents(str(text)))
         else:
             yield document
+
+
+def _refuse_endless(document: Any) -> None:
+    """Aliases can make a short text an endless document; it is written out in full later."""
+    waiting, seen = [document], 0
+    while waiting:
+        seen += 1
+        if seen > _MOST_VALUES:
+            raise ProfileError([Problem("", f"more than {_MOST_VALUES} values, aliases written out", "a configuration")])
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
 
 
 def _read(
