@@ -91,14 +91,15 @@ class Trial:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
 
-    def _refused(self) -> Asked | None:
+    def refused(self) -> Asked | None:
+        """What the operator was refused first."""
         refusals = self.stage.sandbox.access.authorizer.refusals
         return next((each.asked for each in refusals if each.user == ACCOUNT), None)
 
     async def until(self, condition: Callable[[], Any], what: str) -> None:
         """Wait until the condition holds. Raises `Refused` as soon as the operator is refused anything."""
-        await self.stage.until(lambda: self._refused() or condition(), what)
-        if (asked := self._refused()) is not None:
+        await self.stage.until(lambda: self.refused() or condition(), what)
+        if (asked := self.refused()) is not None:
             raise Refused(asked)
 
     @asynccontextmanager

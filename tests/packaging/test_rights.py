@@ -7,6 +7,7 @@ right each scenario is red without.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -15,7 +16,7 @@ from handlers.test_volumes import Storage
 from placewright.api.decode import convert
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
-from placewright.handlers.permissions import needed_by, needs, role_yaml
+from placewright.handlers.permissions import main, needed_by, needs, role_yaml
 from placewright.kube.client import ApiClient
 from placewright.kube.events import EventLimits, HttpEventRecorder
 from placewright.kube.login import load_config
@@ -61,17 +62,25 @@ async def it_reports_on_a_profile(trial: Trial) -> None:
 
 async def it_makes_room_for_a_pod_that_is_more_important(trial: Trial) -> None:
     """Preemption."""
-    stage = trial.stage.node("full", cpu="1")
-    classes = stage.sandbox.resource("scheduling.k8s.io", "v1", "priorityclasses")
-    stage.sandbox.writes.create(classes, "", {"metadata": {"name": "urgent"}, "value": 1000})
-    stage.pod("victim", cpu="1")
+    stage = trial.stage.node("full", cpu="1").pod("victim", cpu="1")
+    urgent_class(trial)
     async with trial.operator():
         await trial.until(lambda: stage.placed("victim"), "the first pod is placed")
-        container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "1"}}}
-        urgent = {"schedulerName": "placewright", "priorityClassName": "urgent", "containers": [container]}
-        pods = stage.sandbox.resource("", "v1", "pods")
-        stage.sandbox.writes.create(pods, "default", {"metadata": {"name": "urgent"}, "spec": urgent})
+        urgent_pod(trial)
         await trial.until(lambda: stage.placed("urgent"), "the urgent pod is placed")
+
+
+def urgent_class(trial: Trial) -> None:
+    classes = trial.stage.sandbox.resource("scheduling.k8s.io", "v1", "priorityclasses")
+    trial.stage.sandbox.writes.create(classes, "", {"metadata": {"name": "urgent"}, "value": 1000})
+
+
+def urgent_pod(trial: Trial) -> None:
+    """A pod as large as a node, which may have others evicted."""
+    container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"schedulerName": "placewright", "priorityClassName": "urgent", "containers": [container]}
+    pods = trial.stage.sandbox.resource("", "v1", "pods")
+    trial.stage.sandbox.writes.create(pods, "default", {"metadata": {"name": "urgent"}, "spec": spec})
 
 
 async def it_gives_a_claim_a_volume(trial: Trial) -> None:
@@ -159,6 +168,47 @@ async def test_without_one_right_something_that_needs_it_is_refused(right: Right
         with pytest.raises(Refused) as refused:
             await scenario(trial)
     assert right.covers(refused.value.asked), f"{scenario.__name__} without {right}: {refused.value}"
+
+
+async def test_where_preemption_is_not_allowed_its_pod_waits_and_others_are_placed() -> None:
+    async with new_trial(role_without(ROLE, Right("", "pods", "delete"))) as trial:
+        stage = trial.stage.node("full", cpu="1").pod("first", cpu="1")
+        urgent_class(trial)
+        async with trial.operator():
+            await stage.until(lambda: stage.placed("first"))
+            urgent_pod(trial)
+            await stage.until(trial.refused, "the eviction is refused")
+            stage.node("empty").pod("other", cpu="3")
+            await stage.until(lambda: stage.placed("other"))
+            assert stage.placed("first")
+
+
+def test_the_command_prints_a_role_for_files_and_names_a_file_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(profile())
+    bad.write_text(profile("{filter: {enabled: [{name: Nothing}]}}"))
+    assert main([str(good)]) == 0
+    assert yaml.safe_load(capsys.readouterr().out) == ROLE
+    assert main([str(good), str(bad)]) == 2
+    assert "Nothing" in capsys.readouterr().err
+    assert main([str(tmp_path / "absent.yaml")]) == 2
+
+
+PROFILE_WITHOUT_PREEMPTION = {"plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}
+
+
+async def test_a_role_for_a_profile_is_enough_for_it() -> None:
+    (read,) = read_profiles(profile("{multiPoint: {disabled: [{name: DefaultPreemption}]}}"), "test")
+    role = yaml.safe_load(role_yaml(needed_by([resolve(read, in_tree())])))
+    async with new_trial(role) as trial:
+        stage = trial.stage.node("full", cpu="1").pod("first", cpu="1")
+        stage.edit_profile(**PROFILE_WITHOUT_PREEMPTION)
+        urgent_class(trial)
+        async with trial.operator():
+            await trial.until(lambda: stage.placed("first"), "the first pod is placed")
+            urgent_pod(trial)
+            await trial.until(lambda: stage.condition("urgent"), "the urgent pod is told that it waits")
+            await trial.until(lambda: stage.profile_condition("Ready"), "the profile is reported on")
 
 
 def test_what_is_left_for_the_start_is_reading_and_electing() -> None:
