@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,13 @@ def test_a_file_that_is_no_text_is_one_line(tmp_path: Path, capsys: pytest.Captu
     path.write_bytes(b"\x89PNG\xff\xfe")
     assert main(["convert", str(path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_example_in_the_docs_is_what_happens(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "conversion.md").read_text()
+    example = re.search(r"\$ cat policy\.json\n(.*?)\$ placewright convert policy\.json > \S+\n(.*?)\$ kubectl", text, re.DOTALL)
+    assert example is not None
+    monkeypatch.chdir(tmp_path)
+    Path("policy.json").write_text(example[1])
+    assert main(["convert", "policy.json"]) == 0
+    assert capsys.readouterr().err == example[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,6 +165,11 @@ def test_what_is_said_to_come_from_the_defaults_is_what_the_defaults_have(preset
 def test_where_it_came_from_does_not_make_two_profiles_different() -> None:
     assert resolved(weights={"ImageLocality": 1}) == resolved()
     assert resolved(weights={"ImageLocality": 1}).origins != resolved().origins
+
+
+def test_the_docs_have_a_line_for_each_preset() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "conversion.md").read_text().partition("## Presets")[2]
+    assert re.findall(r"^\| `([a-z-]+)`", text, re.MULTILINE) == list(PRESETS)
 
 
 def test_the_field_is_absent_unless_somebody_writes_it() -> None:

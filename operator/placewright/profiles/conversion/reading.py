@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,8 +50,7 @@ def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
     try:
         read = [_read(document, catalogue, findings) for document in _documents(parse_documents(text))]
         profiles = _with_object_names(profile for some, _ in read for profile in some)
-        if not profiles:
-            raise ProfileError([Problem("", "nothing that says how pods are placed", f"an object of kind {_KINDS}")])
+        _refuse_nothing(profiles)
         refuse_repeated_names(profiles)
         for profile in profiles:
             _check(profile, catalogue)
@@ -75,6 +74,11 @@ def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
                 yield from _documents(parse_documents(str(text)))
         else:
             yield document
+
+
+def _refuse_nothing(profiles: Sequence[SchedulingProfile]) -> None:
+    if not profiles:
+        raise ProfileError([Problem("", "nothing that says how pods are placed", f"an object of kind {_KINDS}")])
 
 
 def _refuse_endless(document: Any) -> None:
