@@ -1,0 +1,180 @@
+"""Who may do what: a ServiceAccount's token, what roles give it, and the words of a refusal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+import pytest_asyncio
+
+from contract.client import APPLY, DEADLINE, Client, Object
+from contract.cluster import Cluster
+from contract.objects import config_map
+
+GROUP = "rbac.authorization.k8s.io"
+ROLES = f"/apis/{GROUP}/v1"
+ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+MARK = {"apiGroups": ["example.test"], "resources": ["marks"], "verbs": ["get"]}
+"""A right to nothing that exists: once it is there, so are those that came with it."""
+
+
+async def token_of(cluster: Cluster, account: str) -> str:
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
+    answer = await cluster.client.post(cluster.path("serviceaccounts", account, "token"), body)
+    return str(answer.expect(201)["status"]["token"])
+
+
+class Robot:
+    """A ServiceAccount of the test's namespace, as a client."""
+
+    def __init__(self, cluster: Cluster, client: Client) -> None:
+        self.cluster = cluster
+        self.client = client
+        self.name = f"system:serviceaccount:{cluster.namespace}:robot"
+
+    async def may_here(self, *rules: Object) -> None:
+        """Give it a Role."""
+        place = f"{ROLES}/namespaces/{self.cluster.namespace}"
+        await self._give(f"{place}/roles", f"{place}/rolebindings", "Role", "robot", rules, self.cluster.namespace)
+
+    async def may_everywhere(self, *rules: Object) -> None:
+        """Give it a ClusterRole."""
+        name = self.cluster.unique("robot")
+        await self._give(f"{ROLES}/clusterroles", f"{ROLES}/clusterrolebindings", "ClusterRole", name, rules, "")
+
+    async def _give(self, roles: str, bindings: str, kind: str, name: str, rules: Sequence[Object], namespace: str) -> None:
+        role = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name}, "rules": [*rules, MARK]}
+        subject = {"kind": "ServiceAccount", "name": "robot", "namespace": self.cluster.namespace}
+        reference = {"apiGroup": GROUP, "kind": kind, "name": name}
+        binding = {"apiVersion": f"{GROUP}/v1", "kind": f"{kind}Binding", "metadata": {"name": name}}
+        binding |= {"roleRef": reference, "subjects": [subject]}
+        (await self.cluster.client.post(roles, role)).expect(201)
+        (await self.cluster.client.post(bindings, binding)).expect(201)
+        async with asyncio.timeout(DEADLINE):  # real servers hear of roles a moment later
+            while not await self.may("get", "marks", group="example.test", namespace=namespace):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    async def may(self, verb: str, resource: str, **attributes: str) -> bool:
+        """What it is told when it asks."""
+        spec = {"resourceAttributes": {"verb": verb, "resource": resource, **attributes}}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+        answer = await self.client.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        return bool(answer.expect(201)["status"]["allowed"])
+
+    def cannot(self, verb: str, resource: str, group: str = "", *, everywhere: bool = False) -> str:
+        """How a refusal ends."""
+        where = "at the cluster scope" if everywhere else f'in the namespace "{self.cluster.namespace}"'
+        return f'is forbidden: User "{self.name}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
+
+
+@pytest_asyncio.fixture
+async def robot(cluster: Cluster) -> AsyncIterator[Robot]:
+    await cluster.create("serviceaccounts", ACCOUNT)
+    async with Client(cluster.client.server, cluster.client._context, await token_of(cluster, "robot")) as client:
+        yield Robot(cluster, client)
+    for kind in ("clusterroles", "clusterrolebindings"):
+        await cluster.client.delete(f"{ROLES}/{kind}/{cluster.unique('robot')}")
+
+
+def rule(resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = (), group: str = "") -> Object:
+    found: Object = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+    return {**found, "resourceNames": list(names)} if names else found
+
+
+async def test_a_token_without_rights_may_look_at_what_the_server_is_and_at_nothing_else(cluster: Cluster, robot: Robot) -> None:
+    (await robot.client.get("/version")).expect(200)
+    (await robot.client.get("/apis/apps/v1")).expect(200)
+    here = await robot.client.get(cluster.path("pods"))
+    assert here.refused(403, "Forbidden") == f"pods {robot.cannot('list', 'pods')}"
+    everywhere = await robot.client.get("/api/v1/pods")
+    assert everywhere.refused(403, "Forbidden") == f"pods {robot.cannot('list', 'pods', everywhere=True)}"
+    outside = await robot.client.get("/logs")
+    assert outside.refused(403, "Forbidden") == f'forbidden: User "{robot.name}" cannot get path "/logs"'
+
+
+@pytest.mark.parametrize(
+    ("method", "plural", "rest", "group", "verb", "resource"),
+    [
+        ("GET", "pods", ("web",), "", "get", "pods"),
+        ("PUT", "pods", ("web",), "", "update", "pods"),
+        ("DELETE", "deployments", ("web",), "apps", "delete", "deployments"),
+        ("POST", "pods", ("web", "binding"), "", "create", "pods/binding"),
+        ("POST", "pods", ("web", "eviction"), "", "create", "pods/eviction"),
+        ("PUT", "pods", ("web", "status"), "", "update", "pods/status"),
+    ],
+)
+async def test_a_refusal_about_an_object_names_it(
+    cluster: Cluster, robot: Robot, method: str, plural: str, rest: tuple[str, ...], group: str, verb: str, resource: str
+) -> None:
+    answer = await robot.client.request(method, cluster.path(plural, *rest, group=group), {})
+    kind = f"{plural}.{group}" if group else plural
+    assert answer.refused(403, "Forbidden") == f'{kind} "web" {robot.cannot(verb, resource, group)}'
+
+
+async def test_a_collection_has_verbs_of_its_own(cluster: Cluster, robot: Robot) -> None:
+    pods = cluster.path("pods")
+    assert (await robot.client.get(pods, watch=True)).refused(403) == f"pods {robot.cannot('watch', 'pods')}"
+    assert (await robot.client.post(pods, {})).refused(403) == f"pods {robot.cannot('create', 'pods')}"
+    assert (await robot.client.delete(pods)).refused(403) == f"pods {robot.cannot('deletecollection', 'pods')}"
+
+
+async def test_a_role_holds_in_its_namespace(cluster: Cluster, robot: Robot) -> None:
+    await robot.may_here(rule(["configmaps"], ["list"]))
+    (await robot.client.get(cluster.path("configmaps"))).expect(200)
+    (await robot.client.get("/api/v1/configmaps")).refused(403)
+    (await robot.client.get("/api/v1/namespaces/default/configmaps")).refused(403)
+    (await robot.client.get(cluster.path("secrets"))).refused(403)
+
+
+async def test_a_cluster_role_holds_everywhere(cluster: Cluster, robot: Robot) -> None:
+    await robot.may_everywhere(rule(["configmaps"], ["list"]), rule(["nodes"], ["list"]))
+    for path in (cluster.path("configmaps"), "/api/v1/configmaps", "/api/v1/nodes"):
+        (await robot.client.get(path)).expect(200)
+
+
+async def test_names_narrow_a_right_to_requests_that_name_them(cluster: Cluster, robot: Robot) -> None:
+    await robot.may_here(rule(["configmaps"], ["get", "list", "create"], ["ours"]))
+    for name in ("ours", "theirs"):
+        await cluster.create("configmaps", config_map(name, {}))
+    (await robot.client.get(cluster.path("configmaps", "ours"))).expect(200)
+    (await robot.client.get(cluster.path("configmaps", "theirs"))).refused(403)
+    (await robot.client.get(cluster.path("configmaps"))).refused(403)
+    (await robot.client.get(cluster.path("configmaps"), fieldSelector="metadata.name=ours")).expect(200)
+    (await robot.client.post(cluster.path("configmaps"), config_map("more", {}))).refused(403)
+
+
+@pytest.mark.parametrize("resources", [["*"], ["*/status"], ["pods/status"]])
+async def test_stars_stand_for_resources_and_for_subresources(robot: Robot, resources: list[str]) -> None:
+    await robot.may_everywhere(rule(resources, ["patch"]))
+    assert await robot.may("patch", "pods", subresource="status")
+    assert await robot.may("patch", "pods") is ("*" in resources)
+
+
+async def test_an_apply_that_creates_is_a_creation_too(cluster: Cluster, robot: Robot) -> None:
+    await robot.may_here(rule(["configmaps"], ["patch"]))
+    path = cluster.path("configmaps", "it")
+    refused = await robot.client.patch(path, config_map("it", {"a": "1"}), APPLY, fieldManager="robot")
+    assert refused.refused(403, "Forbidden").startswith('configmaps "it" is forbidden: ')
+    await cluster.create("configmaps", config_map("it", {}))
+    (await robot.client.patch(path, config_map("it", {"a": "1"}), APPLY, fieldManager="robot")).expect(200)
+
+
+async def test_an_account_that_is_made_anew_needs_a_new_token(cluster: Cluster, robot: Robot) -> None:
+    account = cluster.path("serviceaccounts", "robot")
+    uid = (await cluster.client.get(account)).expect(200)["metadata"]["uid"]
+    (await cluster.client.delete(account)).expect(200)
+    await cluster.eventually(lambda found: found["metadata"].get("uid") != uid, account, accept=(200, 404))
+    await cluster.client.post(cluster.path("serviceaccounts"), ACCOUNT)
+    async with asyncio.timeout(DEADLINE):  # real servers remember a good token for some seconds
+        while (await robot.client.get("/version")).status != 401:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+async def test_whoever_may_impersonate_is_taken_for_the_other(cluster: Cluster, robot: Robot) -> None:
+    session, path = cluster.client.session, cluster.client.server + cluster.path("pods")
+    async with session.get(path, headers={"Impersonate-User": robot.name}) as answer:
+        assert (answer.status, (await answer.json())["message"]) == (403, f"pods {robot.cannot('list', 'pods')}")
+    async with robot.client.session.get(path, headers={"Impersonate-User": "eve"}) as answer:
+        message = (await answer.json())["message"]
+    assert message == f'users "eve" {robot.cannot("impersonate", "users", everywhere=True)}'
