@@ -112,7 +112,7 @@ def test_every_profile_among_them_can_run(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_only_what_has_a_namespace_is_given_one(folder: Path) -> None:
-    namespaced = {"ServiceAccount", "Deployment", "PodDisruptionBudget"}
+    namespaced = {"ServiceAccount", "Role", "RoleBinding", "Deployment", "PodDisruptionBudget"}
     for each in manifests_of(folder):
         assert each["metadata"].get("namespace") == ("placewright-system" if each["kind"] in namespaced else None), each["kind"]
 
