@@ -206,6 +206,20 @@ async def test_nothing_is_written_while_nothing_changes(stage: Stage) -> None:
         assert quiet.met == 0
 
 
+async def test_a_replica_that_takes_over_goes_on_with_the_status_and_announces_nothing_anew(stage: Stage) -> None:
+    async with operator(stage) as first:
+        await stage.until(lambda: stage.events("default"))
+        async with operator(stage) as second:
+            await stage.until(lambda: len(stage.peers()) == 2)
+            await first.end()
+            await stage.until(lambda: second.engine.leadership.active)
+            generation = stage.edit_profile(weights={"NodeResourcesFit": 2})
+            await until_active(stage, generation)
+            await stage.until(lambda: len(stage.events("default")) > 1)
+    expected = [("ProfileActive", f"generation {number} places the pods of schedulerName 'placewright'") for number in (1, generation)]
+    assert sorted(stage.events("default")) == expected
+
+
 async def test_pods_that_wait_are_counted_in_the_status(stage: Stage) -> None:
     stage.pod("big", cpu="8")
     async with operator(stage):

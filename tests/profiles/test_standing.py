@@ -39,6 +39,25 @@ def test_only_conditions_that_are_true_stand_beside_ready(reason: Reason, expect
     assert conditions(status_of(standing(reason), [], NOW)) == expected
 
 
+def kstatus(generation: int, status: dict[str, Any]) -> str:
+    """What kstatus, which Flux and Argo CD go by, makes of an object (cli-utils, pkg/kstatus/status/generic.go)."""
+    if status["observedGeneration"] != generation:
+        return "InProgress"
+    true = {kind for kind, value in conditions(status).items() if value == "True"}
+    if "Reconciling" in true:
+        return "InProgress"
+    if "Stalled" in true:
+        return "Failed"
+    return "Current" if "Ready" in true else "InProgress"
+
+
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.APPLYING])
+def test_tools_take_a_profile_in_effect_for_current_a_refused_one_for_failed_and_a_newer_one_for_in_progress(reason: Reason) -> None:
+    status = status_of(standing(reason), [], NOW, hints=[Hint("Drowned", "one.")])
+    assert kstatus(4, status) == ("Failed" if reason.stalls else "Current")
+    assert kstatus(5, status) == "InProgress"
+
+
 def test_a_rejected_generation_is_observed_while_the_earlier_one_stays_active() -> None:
     status = status_of(standing(Reason.INVALID_PROFILE, observed=5, active=4), [], NOW)
     assert (status["observedGeneration"], status["activeGeneration"]) == (5, 4)
