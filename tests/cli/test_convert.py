@@ -101,7 +101,9 @@ def test_a_file_that_is_no_text_is_one_line(tmp_path: Path, capsys: pytest.Captu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_the_example_in_the_docs_is_what_happens(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_in_the_docs_is_what_happens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (Path(__file__).parents[2] / "docs" / "conversion.md").read_text()
     example = re.search(r"\$ cat policy\.json\n(.*?)\$ placewright convert policy\.json > \S+\n(.*?)\$ kubectl", text, re.DOTALL)
     assert example is not None

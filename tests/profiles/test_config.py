@@ -91,7 +91,11 @@ CASES = {
     "another kind": ("kind: Pod\napiVersion: v1", "a.yaml: kind: found 'Pod'; allowed SchedulingProfile or KubeSchedulerConfiguration"),
     "an older version of the configuration": (
         CONFIG.replace("/v1", "/v1beta3"),
-        "a.yaml: apiVersion: found 'kubescheduler.config.k8s.io/v1beta3'; allowed kubescheduler.config.k8s.io/v1",
+        "a.yaml: apiVersion: found 'kubescheduler.config.k8s.io/v1beta3'; allowed kubescheduler.config.k8s.io/v1 (placewright convert ",
+    ),
+    "a legacy Policy": (
+        "kind: Policy\napiVersion: v1",
+        "a.yaml: kind: found 'Policy'; allowed SchedulingProfile or KubeSchedulerConfiguration (placewright convert translates a Policy)",
     ),
     "a manifest without a name": (MANIFEST.replace("name: web", ""), "a.yaml: metadata.name: found nothing; allowed a name"),
     "several profiles, one without a name": (

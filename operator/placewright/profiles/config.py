@@ -125,7 +125,8 @@ def _read(document: Any) -> Iterator[SchedulingProfile]:
         _expect("apiVersion", version, CONFIG_API_VERSION, " (placewright convert translates older versions)")
         yield from configured_profiles(decode_strict(document, KubeSchedulerConfiguration))
     else:
-        raise ProfileError([Problem("kind", shown(kind), f"{KIND} or {CONFIG_KIND}")])
+        hint = " (placewright convert translates a Policy)" if kind == "Policy" else ""
+        raise ProfileError([Problem("kind", shown(kind), f"{KIND} or {CONFIG_KIND}{hint}")])
 
 
 def _expect(path: str, found: Any, allowed: str, hint: str = "") -> None:
