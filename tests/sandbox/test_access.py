@@ -208,6 +208,13 @@ async def test_a_token_is_worth_nothing_once_its_account_is_gone(sandbox: Sandbo
     await robot.expect(401, "GET", "/api/v1/pods")
 
 
+async def test_a_token_ends_when_its_time_is_over(sandbox: Sandbox, robot: Client) -> None:
+    await robot.expect(200, "GET", "/version")
+    before = sandbox.writes.identity.clock()
+    sandbox.writes.identity.clock = lambda: before + 601
+    await robot.expect(401, "GET", "/version")
+
+
 async def test_a_token_that_nobody_gave_out_opens_nothing(sandbox: Sandbox) -> None:
     async with client_of(sandbox.kubeconfig, token="made-up") as stranger:
         await stranger.expect(401, "GET", "/api/v1/pods")
@@ -231,6 +238,7 @@ async def test_an_administrator_may_act_as_another_and_others_may_not(sandbox: S
     let(sandbox, rule([""], ["pods"], ["list"]))
     await admin.expect(200, "GET", "/api/v1/pods", headers=as_robot)
     await robot.expect(403, "GET", "/api/v1/pods", headers={"Impersonate-User": "eve"})
+    assert sandbox.access.authorizer.refusals[-1].asked == Asked("impersonate", "", "users", name="eve")
 
 
 async def test_only_an_administrator_gives_the_sandbox_orders(sandbox: Sandbox, robot: Client) -> None:

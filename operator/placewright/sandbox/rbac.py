@@ -109,7 +109,7 @@ class Authorizer:
         for binding in self._store.listed(_CLUSTER_BINDINGS):
             if _is_subject(user, binding.object, ""):
                 yield from self._role(binding.object, "")
-        for binding in self._store.listed(_BINDINGS, namespace) if namespace else ():
+        for binding in self._store.listed(_BINDINGS, namespace):
             if _is_subject(user, binding.object, namespace):
                 yield from self._role(binding.object, namespace)
 
