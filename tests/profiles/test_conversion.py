@@ -289,3 +289,7 @@ def test_another_kind_is_refused_with_the_kinds_that_are_read() -> None:
 def test_a_file_without_any_profile_is_refused(text: str) -> None:
     with pytest.raises(ProfileError, match=r"a\.yaml: found nothing that says how pods are placed; allowed an object of kind"):
         convert(text, "a.yaml", PLUGINS)
+
+
+def test_addresses_that_are_switched_off_are_no_matter() -> None:
+    assert lost(converted("v1beta2", healthzBindAddress="", metricsBindAddress="0.0.0.0:0")) == []

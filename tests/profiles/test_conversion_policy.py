@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.conversion.findings import without_counterpart
+from placewright.profiles.conversion.findings import Loss, without_counterpart
 from placewright.profiles.conversion.reading import Conversion, convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
@@ -200,15 +200,20 @@ def test_what_has_no_counterpart_is_listed() -> None:
     assert [finding.path for finding in without_counterpart(conversion.findings)] == ["priorities[0]", "alwaysCheckAllPredicates"]
 
 
+def test_names_that_nobody_knows_are_left_out_and_listed_with_the_nearest() -> None:
+    """Schedulers were built with predicates and priorities of their own."""
+    conversion = converted(predicates=named("NoDiskConflicts"), priorities=weighed(NetworkMinCost=5, LeastRequestPriority=1))
+    assert filters(resolve(conversion.profiles[0], PLUGINS)) == MANDATORY
+    assert weights(resolve(conversion.profiles[0], PLUGINS)) == {}
+    assert {finding.loss for finding in conversion.findings} == {Loss.PLACEMENT}
+    assert [str(finding) for finding in conversion.findings] == [
+        "predicates[0]: NoDiskConflicts: no predicate of this name is known (did you mean 'NoDiskConflict'?); it is left out",
+        "priorities[0]: NetworkMinCost: no priority of this name is known; it is left out",
+        "priorities[1]: LeastRequestPriority: no priority of this name is known (did you mean 'LeastRequestedPriority'?); it is left out",
+    ]
+
+
 CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "an unknown predicate": (
-        {"predicates": named("NoDiskConflicts")},
-        "predicates[0].name: found 'NoDiskConflicts'; allowed a known predicate (did you mean 'NoDiskConflict'?), or an argument",
-    ),
-    "an unknown priority": (
-        {"priorities": weighed(LeastRequestPriority=1)},
-        "priorities[0].name: found 'LeastRequestPriority'; allowed a known priority (did you mean 'LeastRequestedPriority'?)",
-    ),
     "a weight of nothing": ({"priorities": named("ImageLocalityPriority")}, "priorities[0].weight: found 0; allowed 1 or more"),
     "two arguments": (
         {"predicates": [{"name": "a", "argument": {"labelsPresence": {"labels": []}, "serviceAffinity": {"labels": []}}}]},

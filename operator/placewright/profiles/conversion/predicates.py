@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from placewright.api.bad_input import shown
 from placewright.profiles.conversion.findings import Findings
 from placewright.profiles.conversion.history import FIT, SPREAD
 from placewright.profiles.conversion.policytypes import PredicateArgument, PredicatePolicy
@@ -71,7 +70,7 @@ class Filters:
 
 
 def read_predicates(predicates: Sequence[PredicatePolicy] | None, findings: Findings) -> Filters:
-    """The filters of a policy; raises `ProfileError` for a name that nobody knows, as kube-scheduler died of it."""
+    """The filters of a policy; raises `ProfileError` for arguments that contradict each other. A name that nobody knows is a finding."""
     filters = Filters()
     chosen = [PredicatePolicy(name=name) for name in DEFAULT_PREDICATES] if predicates is None else predicates
     for i, predicate in enumerate(chosen):
@@ -99,4 +98,4 @@ def _read(predicate: PredicatePolicy, path: str, filters: Filters, findings: Fin
         labels = filters.present_labels if argument.labels_presence.presence else filters.absent_labels
         labels += argument.labels_presence.labels
     else:
-        raise ProfileError([Problem(f"{path}.name", shown(name), f"a known predicate{did_you_mean(name, PREDICATES)}, or an argument")])
+        findings.placement(path, f"{name}: no predicate of this name is known{did_you_mean(name, PREDICATES)}; it is left out")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from placewright.api.bad_input import shown
 from placewright.profiles.conversion.findings import Findings
 from placewright.profiles.conversion.history import AVOID, AVOID_WEIGHT, SPREAD
 from placewright.profiles.conversion.policytypes import PriorityArgument, PriorityPolicy
@@ -79,7 +78,10 @@ class Scores:
 
 
 def read_priorities(priorities: Sequence[PriorityPolicy] | None, findings: Findings) -> Scores:
-    """The scores of a policy; raises `ProfileError` for names that nobody knows, and for weights that kube-scheduler died of."""
+    """The scores of a policy; raises `ProfileError` for weights and arguments that kube-scheduler died of.
+
+    A name that nobody knows is a finding.
+    """
     scores = Scores()
     defaults = [PriorityPolicy(name=name, weight=weight) for name, weight in DEFAULT_PRIORITIES.items()]
     labels: dict[str, int] = {}
@@ -110,8 +112,8 @@ def _read(priority: PriorityPolicy, path: str, scores: Scores, labels: dict[str,
     elif priority.argument is not None:
         _read_own(priority.argument, weight, path, scores, labels)
     else:
-        known = [*PRIORITIES, *STRATEGY_PRIORITIES]
-        raise ProfileError([Problem(f"{path}.name", shown(name), f"a known priority{did_you_mean(name, known)}, or an argument")])
+        hint = did_you_mean(name, [*PRIORITIES, *STRATEGY_PRIORITIES])
+        findings.placement(path, f"{name}: no priority of this name is known{hint}; it is left out")
 
 
 def _add_strategy(scores: Scores, strategy: Strategy, path: str) -> None:

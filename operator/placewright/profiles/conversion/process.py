@@ -77,7 +77,7 @@ def process_settings(config: KubeSchedulerConfiguration, findings: Findings) -> 
 
 def _addresses(config: OlderConfiguration, findings: Findings) -> None:
     for name, value in (("healthzBindAddress", config.healthz_bind_address), ("metricsBindAddress", config.metrics_bind_address)):
-        if value is not None and not value.endswith(":0"):
+        if value and not value.endswith(":0"):
             findings.setting(name, "this version has no HTTP endpoints yet")
 
 
