@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -67,6 +70,14 @@ def test_what_the_package_is_built_from_is_copied_and_not_ignored() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert kept == needed
     assert all((ROOT / each).exists() for each in needed)
+
+
+def test_hadolint_finds_nothing_wrong_with_the_dockerfile() -> None:
+    hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent))
+    if hadolint is None:
+        pytest.skip("hadolint comes for Linux on x86-64 only")
+    linted = subprocess.run([hadolint, str(ROOT / "Dockerfile")], capture_output=True, text=True, check=False, timeout=30)
+    assert (linted.returncode, linted.stdout) == (0, "")
 
 
 def test_the_entry_point_is_a_script_of_the_package() -> None:
