@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,18 @@ async def test_the_scheduler_name_of_a_profile_is_immutable(profiles: Kubectl) -
 
 async def test_explain_tells_what_a_field_means(profiles: Kubectl) -> None:
     assert "doubles with every further one" in await profiles("explain", "schedulingprofile.spec.backoff.initialSeconds")
+
+
+async def test_get_shows_how_profiles_stand_by_short_name_and_by_category(profiles: Kubectl) -> None:
+    await profiles("apply", "-f", "-", given=profile("shown", schedulerName="seen"))
+    status = {"activeGeneration": 7, "pending": {"total": 3}, "conditions": [condition("Ready", "True")]}
+    await profiles("patch", "schedprof", "shown", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+    for name in ("schedprof", "placewright", "schedulingprofiles.placewright.dev"):
+        head, *rows = (await profiles("get", name)).splitlines()
+        assert head.split() == ["NAME", "SCHEDULER", "READY", "ACTIVE", "PENDING", "AGE"]
+        (row,) = [row.split() for row in rows if row.split()[0].endswith("shown")]
+        assert row[1:5] == ["seen", "True", "7", "3"]
+
+
+def condition(kind: str, status: str) -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": "Active", "message": "x", "lastTransitionTime": "2026-01-01T00:00:00Z"}
