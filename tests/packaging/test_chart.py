@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import yaml
 
 from placewright import __version__
 
+from .building import manifests_of, pod_of, with_components
 from .rights import Right, rights_of
 from .schemas import problems
 
@@ -25,7 +27,7 @@ CHART = ROOT / "manifests" / "helm" / "placewright"
 RENDER = Path(__file__).parent / "render" / "main.go"
 Manifest = dict[str, Any]
 Key = tuple[str, str]
-Render = Callable[[Manifest], dict[tuple[str, str], Manifest]]
+Render = Callable[..., dict[tuple[str, str], Manifest]]
 VALUES: Manifest = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA: Manifest = json.loads((CHART / "values.schema.json").read_text())
 
@@ -39,7 +41,7 @@ def render(tmp_path_factory: pytest.TempPathFactory) -> Render:
     program = tmp_path_factory.mktemp("chart") / "render"
     built = subprocess.run([go, "build", "-o", str(program), str(RENDER)], capture_output=True, text=True, check=False, timeout=100)
     assert built.returncode == 0, built.stderr
-    return lambda more: rendered([str(program), str(CHART / "templates")], more)
+    return functools.partial(rendered, [str(program), str(CHART / "templates")])
 
 
 def merged(values: Manifest, more: Manifest) -> Manifest:
@@ -55,12 +57,12 @@ def merged(values: Manifest, more: Manifest) -> Manifest:
     return found
 
 
-def rendered(command: list[str], more: Manifest) -> dict[Key, Manifest]:
+def rendered(command: list[str], more: Manifest, namespace: str = "placewright-system") -> dict[Key, Manifest]:
     values = merged(VALUES, more)
     jsonschema.validate(values, SCHEMA)
     data = {
         "Values": values,
-        "Release": {"Name": "ours", "Namespace": "placewright-system", "Service": "Helm"},
+        "Release": {"Name": "ours", "Namespace": namespace, "Service": "Helm"},
         "Chart": {"Name": "placewright", "Version": __version__, "AppVersion": __version__},
     }
     ran = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, check=False, timeout=30)
@@ -70,16 +72,6 @@ def rendered(command: list[str], more: Manifest) -> dict[Key, Manifest]:
 
 def by_key(manifests: Any) -> dict[Key, Manifest]:
     return {(each["kind"], each["metadata"]["name"]): each for each in manifests if each}
-
-
-def kustomized(folder: str) -> dict[Key, Manifest]:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not installed: nothing here can run kustomize")
-    built = subprocess.run(
-        [kubectl, "kustomize", str(ROOT / "manifests" / folder)], capture_output=True, text=True, check=True, timeout=60
-    )
-    return by_key(yaml.safe_load_all(built.stdout))
 
 
 def without_labels(manifest: Manifest) -> Manifest:
@@ -120,7 +112,7 @@ def test_a_wrong_value_is_refused(wrong: Manifest) -> None:
 
 
 def test_the_chart_installs_what_kustomize_does(render: Render) -> None:
-    of_kustomize = kustomized("base")
+    of_kustomize = by_key(manifests_of(ROOT / "manifests" / "base"))
     ours = render({"podDisruptionBudget": {"enabled": False}})
     apart = {"CustomResourceDefinition", "Namespace"}  # Helm installs the ones from crds/, and the other when it is told to
     assert set(ours) == {key for key in of_kustomize if key[0] not in apart}
@@ -153,6 +145,33 @@ def test_everything_that_can_be_switched_on_is_a_valid_object(render: Render) ->
     assert container["env"][-1]["name"] == "HTTPS_PROXY"
     assert every["NetworkPolicy", "placewright"]["spec"]["egress"][-1]["ports"][0]["port"] == 8443
     assert every["SchedulingProfile", "batch"]["spec"]["weights"] == {"NodeResourcesFit": 5}
+
+
+def test_the_chart_with_the_webhook_is_the_component(render: Render, tmp_path: Path) -> None:
+    ours = render({"webhook": {"enabled": True}})
+    theirs = by_key(manifests_of(with_components("highly-available", ["webhook"], tmp_path)))
+    for kind, name in (
+        ("Service", "placewright-webhook"),
+        ("Issuer", "placewright-webhook"),
+        ("Certificate", "placewright-webhook"),
+        ("ValidatingWebhookConfiguration", "placewright"),
+    ):
+        assert without_labels(ours[kind, name]) == without_labels(theirs[kind, name])
+    pod, expected = (pod_of(list(each.values())) for each in (ours, theirs))
+    container, its = pod["containers"][0], expected["containers"][0]
+    assert (container["args"], container["ports"]) == (its["args"], its["ports"])
+    assert by_name(container["volumeMounts"]) == by_name(its["volumeMounts"])
+    assert by_name(pod["volumes"]) == by_name(expected["volumes"])
+
+
+def by_name(items: list[Manifest]) -> dict[str, Manifest]:
+    return {each["name"]: each for each in items}
+
+
+def test_a_chart_in_another_namespace_names_the_usual_one_nowhere(render: Render) -> None:
+    every = render({"webhook": {"enabled": True}, "networkPolicy": {"enabled": True}}, namespace="elsewhere")
+    assert "placewright-system" not in json.dumps(list(every.values()))
+    assert every["Deployment", "placewright"]["metadata"]["namespace"] == "elsewhere"
 
 
 def test_a_profile_that_is_null_is_not_made(render: Render) -> None:
