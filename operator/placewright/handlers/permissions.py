@@ -128,6 +128,7 @@ def role_yaml(wanted: Sequence[Need]) -> str:
 
 
 def rule_lines(rule: Rule) -> Iterator[str]:
+    """One rule as lines of YAML."""
     lead = "- "
     for field, value in rule.manifest().items():
         yield f"{lead}{field}: [{', '.join(each or _CORE for each in value)}]"
