@@ -19,7 +19,8 @@ from typing import Any, Final
 import yaml
 
 from placewright import __version__
-from placewright.handlers.permissions import needs, rule_lines
+from placewright.handlers.ownrole import NEEDS
+from placewright.handlers.permissions import Need, needs, rule_lines
 
 Manifest = dict[str, Any]
 Path_ = tuple[str | int, ...]
@@ -111,6 +112,8 @@ def files() -> Iterator[tuple[str, str]]:
     yield "templates/serviceaccount.yaml", _HEADER + _service_account()
     yield "templates/clusterrole.yaml", _HEADER + _cluster_role()
     yield "templates/clusterrolebinding.yaml", _HEADER + _plain(_manifest("base/clusterrolebinding.yaml"))
+    yield "templates/role.yaml", _HEADER + _own_role()
+    yield "templates/rolebinding.yaml", _HEADER + _plain(_manifest("base/rolebinding.yaml"))
     yield "templates/peering.yaml", _HEADER + _plain(_manifest("base/peering.yaml"))
     budget = _plain(_manifest("overlays/highly-available/poddisruptionbudget.yaml"))
     yield "templates/poddisruptionbudget.yaml", _HEADER + _when("podDisruptionBudget.enabled", budget)
@@ -168,9 +171,19 @@ def _cluster_role() -> str:
     del role["rules"]
     lines = [_plain(role) + "rules:"]
     for need in needs():
-        text = "\n".join([f"# {need.why}", *(line for rule in need.rules for line in rule_lines(rule))])
+        text = _rules(need)
         lines.append(_when(_OPTIONAL_RIGHTS[need.plugin], text + "\n").rstrip() if need.plugin else text)
     return "\n".join(lines) + "\n"
+
+
+def _own_role() -> str:
+    role = _manifest("base/role.yaml")
+    del role["rules"]
+    return "\n".join([_plain(role) + "rules:", *map(_rules, NEEDS)]) + "\n"
+
+
+def _rules(need: Need) -> str:
+    return "\n".join([f"# {need.why}", *(line for rule in need.rules for line in rule_lines(rule))])
 
 
 def _network_policy() -> str:

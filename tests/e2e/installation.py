@@ -35,6 +35,8 @@ _COLLECTIONS: Final = {
     "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
+    "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
     "ClusterKopfPeering": PEERING,
     "SchedulingProfile": PROFILES,
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",

@@ -16,8 +16,8 @@ Right = tuple[str, str, str]
 
 
 def given() -> set[Right]:
-    """(group, resource, verb) of the shipped role."""
-    rules = the_shipped("ClusterRole")["rules"]
+    """(group, resource, verb) of the shipped roles."""
+    rules = [*the_shipped("ClusterRole")["rules"], *the_shipped("Role")["rules"]]
     return {
         (group, resource, verb)
         for rule in rules
@@ -61,6 +61,8 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
         ("", "persistentvolumes", "patch"),  # claims that wait for their pod's node
         ("", "persistentvolumeclaims", "patch"),
         ("", "pods", "get"),  # after a Binding without a clear answer
+        ("apps", "controllerrevisions", "patch"),  # when a generation that had to wait for a schedulerName takes effect
+        ("apps", "controllerrevisions", "delete"),  # from the 21st generation of a profile on
         ("events.k8s.io", "events", "patch"),  # when the same is said again, half a minute later
     }
     if stage.control_plane.assets.minor < 21:  # serves no version of them that can be read

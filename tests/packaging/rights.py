@@ -23,7 +23,7 @@ Manifest = dict[str, Any]
 BASE: Final = Path(__file__).parents[2] / "manifests" / "base"
 NAMESPACE: Final = "placewright-system"
 ACCOUNT: Final = User.service_account(NAMESPACE, "placewright")
-_NEEDED_FIRST: Final = ("namespace", "serviceaccount", "clusterrole", "clusterrolebinding", "peering")
+_NEEDED_FIRST: Final = ("namespace", "serviceaccount", "clusterrole", "clusterrolebinding", "role", "rolebinding", "peering")
 
 
 @dataclass(frozen=True, order=True)
@@ -117,9 +117,13 @@ class Trial:
                 await asyncio.gather(task, return_exceptions=True)
 
     def _allow_everything(self) -> None:
-        sandbox, role = self.stage.sandbox, shipped("clusterrole")
-        resource = sandbox.resource("rbac.authorization.k8s.io", "v1", "clusterroles")
-        sandbox.writes.modify(resource, "", role["metadata"]["name"], lambda current: current.update(rules=role["rules"]))
+        for name in ("clusterrole", "role"):
+            self._allow(shipped(name))
+
+    def _allow(self, role: Manifest) -> None:
+        resource = self.stage.sandbox.resource("rbac.authorization.k8s.io", "v1", f"{role['kind'].lower()}s")
+        name, namespace = role["metadata"]["name"], role["metadata"].get("namespace", "")
+        self.stage.sandbox.writes.modify(resource, namespace, name, lambda current: current.update(rules=role["rules"]))
 
     def kubeconfig(self) -> Path:
         """Of the ServiceAccount."""
@@ -137,7 +141,8 @@ async def new_trial(role: Manifest) -> AsyncIterator[Trial]:
     """A sandbox that makes volumes, with everything that is shipped but the Deployment, and this role in place of the one shipped."""
     async with new_stage(volumes=True) as stage:
         for name in _NEEDED_FIRST:
-            manifest = role if name == "clusterrole" else shipped(name)
+            manifest = shipped(name)
+            manifest = role if manifest["kind"] == role["kind"] else manifest
             resource = stage.sandbox.registry.by_kind(manifest["apiVersion"], manifest["kind"])
             assert isinstance(resource, ResourceType), manifest["kind"]
             namespace = NAMESPACE if resource.namespaced else ""

@@ -58,7 +58,7 @@ def test_every_manifest_has_what_any_object_needs(manifests: dict[tuple[str, str
 
 def test_namespaced_objects_live_in_our_namespace_and_others_in_none(manifests: dict[tuple[str, str], Manifest]) -> None:
     namespace = one(manifests, "Namespace")["metadata"]["name"]
-    namespaced = {"ServiceAccount", "Deployment"}
+    namespaced = {"ServiceAccount", "Deployment", "Role", "RoleBinding"}
     for (kind, name), each in manifests.items():
         assert each["metadata"].get("namespace") == (namespace if kind in namespaced else None), (kind, name)
 
@@ -66,9 +66,10 @@ def test_namespaced_objects_live_in_our_namespace_and_others_in_none(manifests: 
 def test_the_binding_gives_the_role_to_the_account_that_the_pods_run_as(manifests: dict[tuple[str, str], Manifest]) -> None:
     account = one(manifests, "ServiceAccount")["metadata"]
     assert one(manifests, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
-    binding = one(manifests, "ClusterRoleBinding")
-    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in manifests
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}]
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        binding = one(manifests, kind)
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in manifests
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}]
 
 
 def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manifests: dict[tuple[str, str], Manifest]) -> None:
@@ -88,6 +89,14 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
         (f"{PLURAL}/status", "patch"),
         ("clusterkopfpeerings", "patch"),
     }
+
+
+def test_in_its_own_namespace_the_scheduler_may_keep_the_history_of_profiles_and_nothing_else(
+    manifests: dict[tuple[str, str], Manifest],
+) -> None:
+    assert one(manifests, "Role")["rules"] == [
+        {"apiGroups": ["apps"], "resources": ["controllerrevisions"], "verbs": ["create", "delete", "list", "patch"]}
+    ]
 
 
 class Everything(dict[tuple[str, str], list[str]]):

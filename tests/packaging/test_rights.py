@@ -16,18 +16,22 @@ from handlers.test_volumes import Storage
 from placewright.api.decode import convert
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
+from placewright.handlers.history import KEPT
+from placewright.handlers.ownrole import own_role_yaml
 from placewright.handlers.permissions import main, needed_by, needs, role_yaml
 from placewright.kube.client import ApiClient
 from placewright.kube.events import EventLimits, HttpEventRecorder
+from placewright.kube.history import PROFILE_LABEL, RESULT
 from placewright.kube.login import load_config
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.sandbox.faults import Rule
 
-from .rights import Refused, Right, Trial, new_trial, rights_of, role_without, shipped
+from .rights import NAMESPACE, Manifest, Refused, Right, Trial, new_trial, rights_of, role_without, shipped
 
 ROLE = shipped("clusterrole")
+OWN_ROLE = shipped("role")
 BINDING = "/binding"
 
 
@@ -58,6 +62,46 @@ async def it_reports_on_a_profile(trial: Trial) -> None:
     async with trial.operator():
         await trial.until(lambda: trial.stage.profile_condition("Ready"), "the status is written")
         await trial.until(lambda: trial.stage.events("default"), "the event is written")
+
+
+async def it_keeps_the_history_of_a_profile(trial: Trial) -> None:
+    """Looks for what is recorded, and records a generation."""
+    async with trial.operator():
+        await trial.until(lambda: revisions(trial, "default"), "the generation is recorded")
+
+
+async def it_marks_a_generation_that_takes_effect_later(trial: Trial) -> None:
+    """One that had to wait for another profile's schedulerName."""
+    trial.stage.profile("younger")
+    async with trial.operator():
+        await trial.until(lambda: results(trial, "younger") == ["SchedulerNameTaken"], "the generation is recorded")
+        trial.stage.delete_profile()
+        await trial.until(lambda: results(trial, "younger") == ["Active"], "it is marked")
+
+
+async def it_lets_old_history_go(trial: Trial) -> None:
+    """One in, one out."""
+    resource = trial.stage.sandbox.resource("apps", "v1", "controllerrevisions")
+    for number in range(1, KEPT + 1):
+        metadata = {"name": f"old-{number}", "labels": {PROFILE_LABEL: "default"}}
+        data = {"profile": "default", "uid": "another", "generation": number, "spec": {}}
+        trial.stage.sandbox.writes.create(resource, NAMESPACE, {"metadata": metadata, "revision": number, "data": data})
+    async with trial.operator():
+        await trial.until(lambda: revisions(trial, "default")[:1] == [2], "the oldest is gone")
+
+
+def revisions(trial: Trial, profile: str) -> list[int]:
+    return [each["revision"] for each in history(trial, profile)]
+
+
+def results(trial: Trial, profile: str) -> list[str]:
+    return [each["metadata"]["annotations"][RESULT] for each in history(trial, profile)]
+
+
+def history(trial: Trial, profile: str) -> list[Manifest]:
+    key = trial.stage.sandbox.resource("apps", "v1", "controllerrevisions").key
+    found = [each.object for each in trial.stage.sandbox.store.listed(key) if each.object["data"]["profile"] == profile]
+    return sorted(found, key=lambda each: int(each["revision"]))
 
 
 async def it_makes_room_for_a_pod_that_is_more_important(trial: Trial) -> None:
@@ -138,6 +182,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     it_says_where_a_volume_is_to_be_made,
     it_looks_before_it_binds_again,
     it_counts_repeated_events,
+    it_keeps_the_history_of_a_profile,
+    it_marks_a_generation_that_takes_effect_later,
+    it_lets_old_history_go,
 )
 RED_WITHOUT: dict[Right, Scenario] = {
     Right("", "pods/binding", "create"): it_places_a_pod_and_says_so,
@@ -152,6 +199,13 @@ RED_WITHOUT: dict[Right, Scenario] = {
     Right("placewright.dev", "schedulingprofiles/status", "patch"): it_reports_on_a_profile,
 }
 """What is not here is read or elected by, and `it_reads_and_follows_everything` without it no more."""
+HISTORY: dict[str, Scenario] = {
+    "list": it_keeps_the_history_of_a_profile,
+    "create": it_keeps_the_history_of_a_profile,
+    "patch": it_marks_a_generation_that_takes_effect_later,
+    "delete": it_lets_old_history_go,
+}
+"""What is red without a verb of the Role in the operator's own namespace."""
 STARTING = [right for right in rights_of(ROLE) if right not in RED_WITHOUT]
 
 
@@ -211,6 +265,22 @@ async def test_a_role_for_a_profile_is_enough_for_it() -> None:
             await trial.until(lambda: stage.profile_condition("Ready"), "the profile is reported on")
 
 
+@pytest.mark.parametrize("right", rights_of(OWN_ROLE), ids=str)
+async def test_without_one_right_in_its_own_namespace_history_is_not_kept(right: Right) -> None:
+    scenario = HISTORY[right.verb]
+    async with new_trial(role_without(OWN_ROLE, right)) as trial:
+        with pytest.raises(Refused) as refused:
+            await scenario(trial)
+        assert right.covers(refused.value.asked), f"{scenario.__name__} without {right}: {refused.value}"
+
+
+async def test_without_any_right_in_its_own_namespace_pods_are_placed_all_the_same() -> None:
+    async with new_trial({**OWN_ROLE, "rules": []}) as trial:
+        trial.stage.nodes(1).pod("web")
+        async with trial.operator():
+            await trial.stage.until(lambda: trial.refused() and trial.stage.placed("web"), "the pod is placed without any history")
+
+
 def test_what_is_left_for_the_start_is_reading_and_electing() -> None:
     assert {right.verb for right in STARTING if right.group != "kopf.dev"} == {"list", "watch"}
     assert {right.verb for right in STARTING if right.group == "kopf.dev"} == {"get", "list", "watch", "patch"}
@@ -218,6 +288,7 @@ def test_what_is_left_for_the_start_is_reading_and_electing() -> None:
 
 def test_the_role_in_the_base_is_the_one_that_is_generated() -> None:
     assert yaml.safe_load(role_yaml(list(needs()))) == ROLE
+    assert yaml.safe_load(own_role_yaml()) == OWN_ROLE
 
 
 def profile(plugins: str = "{}") -> str:

@@ -22,7 +22,7 @@ class FileProfiles(ProfileKeeper):
         """Put the profiles into effect; raises `ConfigError` for one that cannot be."""
         for profile in profiles:
             self.apply(profile)
-        stalled = [standing for standing in self._standings() if standing.reason.stalls]
+        stalled = [standing for standing in self.standings().values() if standing.reason.stalls]
         if stalled:
             raise ConfigError("\n".join(f"profile {standing.name}: {standing.message}" for standing in stalled))
 

@@ -23,6 +23,7 @@ from placewright.framework.resolved import ResolvedProfile
 from placewright.handlers.admission import AdmissionOptions
 from placewright.handlers.configfile import FileProfiles
 from placewright.handlers.extenders import Extenders
+from placewright.handlers.history import HistoryKeeper
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.profilestatus import StatusReporter
 from placewright.handlers.reconciling import UnscheduledPodLister
@@ -32,6 +33,7 @@ from placewright.kube.binder import HttpBinder
 from placewright.kube.client import ApiClient
 from placewright.kube.events import HttpEventRecorder, uses_core_events
 from placewright.kube.evictor import HttpEvictor
+from placewright.kube.history import HistoryStore, operator_namespace
 from placewright.kube.login import ClusterAccess
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import TokenBucket
@@ -108,6 +110,7 @@ class Engine:
         self.scheduler: Scheduler
         self.intake: Intake
         self.profiles: ProfileKeeper
+        self.history: HistoryKeeper
         self.lister: UnscheduledPodLister
         self.rediscovery: Rediscovery
 
@@ -133,6 +136,7 @@ class Engine:
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
         self._spawn(self.lister.run(), "reconciler")
         self._spawn(self.profiles.run(), "profile status")
+        self._spawn(self.history.run(), "profile history")
         self._spawn(self.rediscovery.run(), "rediscovery")
 
     async def broken(self) -> str:
@@ -174,6 +178,8 @@ class Engine:
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
         self.profiles = keeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter)
+        store = HistoryStore(self.client, operator_namespace(os.environ))
+        self.history = HistoryKeeper(store, self.profiles.standings, lambda: self.leadership.active)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
         self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
         reflectors: list[Reflector[Any]] = [

@@ -11,7 +11,7 @@ right that is not used.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -116,15 +116,20 @@ def needed_by(profiles: Iterable[ResolvedProfile]) -> list[Need]:
 
 def role_yaml(wanted: Sequence[Need]) -> str:
     """The ClusterRole as a file."""
-    labels = {"app.kubernetes.io/name": "placewright"}
-    lines = ["apiVersion: rbac.authorization.k8s.io/v1", "kind: ClusterRole", "metadata:", f"  name: {ROLE_NAME}", "  labels:"]
-    lines += [f"    {key}: {value}" for key, value in labels.items()]
+    return _HEADER + role_text("ClusterRole", {"name": ROLE_NAME}, wanted)
+
+
+def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Need]) -> str:
+    """A role, with why above each of its rules."""
+    lines = ["apiVersion: rbac.authorization.k8s.io/v1", f"kind: {kind}", "metadata:"]
+    lines += [f"  {key}: {value}" for key, value in metadata.items()]
+    lines += ["  labels:", "    app.kubernetes.io/name: placewright"]
     lines.append("rules:")
     for need in wanted:
         lines.append(f"# {need.why}")
         for rule in need.rules:
             lines += rule_lines(rule)
-    return _HEADER + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def rule_lines(rule: Rule) -> Iterator[str]:

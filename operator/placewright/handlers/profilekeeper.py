@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from placewright.api.objects import ObjectMeta
@@ -119,7 +119,7 @@ class ProfileKeeper:
 
     async def _tell(self) -> None:
         active = {each.profile.name: each for each in self._live.active.values()}
-        await asyncio.gather(*(self._tell_of(standing, active.get(standing.name)) for standing in self._standings()))
+        await asyncio.gather(*(self._tell_of(standing, active.get(standing.name)) for standing in self.standings().values()))
 
     async def _tell_of(self, standing: Standing, active: Active[Evaluator] | None) -> None:
         if active is None:
@@ -129,9 +129,9 @@ class ProfileKeeper:
         hints = advise(active.profile, scorers, active.runtime.influence)
         await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), hints)
 
-    def _standings(self) -> Iterable[Standing]:
-        readable = {standing.name: standing for standing in self._live.standings()}
-        return (readable | self._unreadable).values()
+    def standings(self) -> Mapping[str, Standing]:
+        """How every profile stands, by name."""
+        return {standing.name: standing for standing in self._live.standings()} | self._unreadable
 
     def _sizes(self, scheduler_name: str) -> QueueSizes:
         sizes = self._queue.sizes(scheduler_name)

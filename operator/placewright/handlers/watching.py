@@ -46,17 +46,18 @@ def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
 @kopf.on.event(GROUP, VERSION, PLURAL)
 async def profile_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
     """A profile came, changed, or was deleted."""
-    engine: Engine = memo.engine
-    try:
-        profile = convert(event["object"], SchedulingProfile)
-    except DecodeError as problem:
-        metadata = convert(event["object"]["metadata"], ObjectMeta)
-        if event["type"] == "DELETED":
-            engine.profiles.remove(metadata.name, metadata.uid)
-        else:
-            engine.profiles.refuse_unreadable(metadata, str(problem))
+    take_profile_event(memo.engine, event["type"], event["object"])
+
+
+def take_profile_event(engine: Engine, kind: str | None, body: Mapping[str, Any]) -> None:
+    """Tell the engine what an event of Kopf's watch of profiles says."""
+    metadata = convert(body["metadata"], ObjectMeta)
+    if kind == "DELETED":
+        engine.profiles.remove(metadata.name, metadata.uid)
+        engine.history.forget(metadata.name, metadata.uid)
         return
-    if event["type"] == "DELETED":
-        engine.profiles.remove(profile.metadata.name, profile.metadata.uid)
-    else:
-        engine.profiles.apply(profile)
+    try:
+        engine.profiles.apply(convert(body, SchedulingProfile))
+    except DecodeError as problem:
+        engine.profiles.refuse_unreadable(metadata, str(problem))
+    engine.history.saw(body)

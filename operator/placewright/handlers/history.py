@@ -1,0 +1,177 @@
+"""Keeps the history of profiles: every generation that was seen, who wrote it, and what came of it.
+
+Only the active replica writes. Where it may not, or where there is no namespace to write to, that is said once and nothing else changes:
+history is for people, and no decision waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from placewright.api.decode import DecodeError
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.history import HistoryStore, RecordedGeneration, Revision, name_of, without_keys
+from placewright.kube.profileapi import last_author
+from placewright.profiles.standing import Standing
+
+_logger = logging.getLogger(__name__)
+
+#: Revisions a profile; the one in effect is kept besides, however old it is.
+KEPT: Final = 20
+#: What waits to be written at most, all profiles together; the oldest goes first.
+_MOST_WAITING: Final = 500
+_BEAT_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 30.0
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The newest generation of a profile.
+
+    Attributes:
+        recorded: as it is written.
+        fields: its managedFields, to see who changes them next.
+        told: the standing that has been written, or waits to be.
+    """
+
+    recorded: RecordedGeneration
+    fields: Sequence[Mapping[str, Any]]
+    told: Standing | None = None
+
+
+class HistoryKeeper:
+    """Remembers what has to be written, and writes it."""
+
+    def __init__(
+        self,
+        store: HistoryStore,
+        standings: Callable[[], Mapping[str, Standing]],
+        may_write: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`standings`: how every profile stands, by name; `clock`: seconds, monotonic, for the pace of repeated trials."""
+        self._store = store
+        self._standings = standings
+        self._may_write = may_write
+        self._clock = clock
+        self._seen: dict[str, _Seen] = {}
+        self._waiting: list[tuple[RecordedGeneration, Standing]] = []
+        self._changed = asyncio.Event()
+        self._not_before = 0.0
+        self._failing = False
+
+    def saw(self, profile: Mapping[str, Any]) -> None:
+        """A profile as the API server shows it, after it was judged."""
+        metadata = profile["metadata"]
+        name, uid, generation = metadata["name"], metadata.get("uid", ""), metadata.get("generation", 0)
+        fields = metadata.get("managedFields") or ()
+        known = self._seen.get(name)
+        if known is not None and known.recorded.uid == uid and known.recorded.generation >= generation:
+            known.fields = fields
+            return
+        author = last_author(fields, () if known is None else known.fields)
+        recorded = RecordedGeneration(
+            profile=name,
+            uid=uid,
+            generation=generation,
+            changed_by=author.manager,
+            changed_at=author.time or str(metadata.get("creationTimestamp") or ""),
+            spec=without_keys(profile.get("spec") or {}),
+        )
+        self._seen[name] = _Seen(recorded, fields)
+        self._note(self._seen[name], self._standings().get(name))
+
+    def forget(self, name: str, uid: str) -> None:
+        """A profile was deleted; its history stays."""
+        if name in self._seen and self._seen[name].recorded.uid == uid:
+            del self._seen[name]
+
+    async def run(self) -> None:
+        """Write on change and at every beat, until cancelled."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_BEAT_SECONDS):
+                    await self._changed.wait()
+            self._changed.clear()
+            await self.write()
+
+    async def write(self) -> None:
+        """Write what waits, if we are the active replica and it is time. Never raises for what the API server does."""
+        standings = self._standings()
+        for name, seen in self._seen.items():
+            self._note(seen, standings.get(name))
+        if not self._waiting or not self._may_write() or self._clock() < self._not_before:
+            return
+        try:
+            await self._write_all()
+        except (RequestError, DecodeError) as problem:
+            self._not_before = self._clock() + _RETRY_SECONDS
+            if not self._failing:
+                level = logging.INFO if isinstance(problem, ApiError) and problem.status == NOT_FOUND else logging.WARNING
+                _logger.log(level, "the history of profiles is not kept in namespace %s for now: %s", self._store.namespace, problem)
+            self._failing = True
+        else:
+            self._failing = False
+
+    def _note(self, seen: _Seen, standing: Standing | None) -> None:
+        """Have a profile's newest generation written, unless what came of it is known already."""
+        if standing is None or standing == seen.told or standing.observed_generation != seen.recorded.generation:
+            return
+        seen.told = standing
+        self._waiting = [*self._waiting, (seen.recorded, standing)][-_MOST_WAITING:]
+        self._changed.set()
+
+    async def _write_all(self) -> None:
+        stored: dict[str, list[Revision]] = {}
+        for revision in await self._store.revisions():
+            stored.setdefault(revision.recorded.profile, []).append(revision)
+        waiting, self._waiting = self._waiting, []
+        try:
+            while waiting:
+                recorded, standing = waiting[0]
+                revisions = stored.setdefault(recorded.profile, [])
+                await self._write_one(revisions, recorded, standing)
+                del waiting[0]
+                await self._prune(revisions, recorded.uid, standing.active_generation)
+        finally:
+            self._waiting = [*waiting, *self._waiting][-_MOST_WAITING:]
+
+    async def _write_one(self, revisions: list[Revision], recorded: RecordedGeneration, standing: Standing) -> None:
+        known = next((each for each in revisions if _same(each.recorded, recorded)), None)
+        if known is None:
+            number = max((each.number for each in revisions), default=0) + 1
+            revisions.append(Revision(number, recorded, standing.reason, standing.message, name_of(recorded)))
+            with _unless(CONFLICT):  # the replica before us was faster
+                await self._store.add(revisions[-1])
+        elif (known.result, known.message) != (standing.reason, standing.message):
+            marked = replace(known, result=standing.reason, message=standing.message)
+            revisions[revisions.index(known)] = marked
+            with _unless(NOT_FOUND):
+                await self._store.mark(marked)
+
+    async def _prune(self, revisions: list[Revision], uid: str, active: int | None) -> None:
+        for revision in revisions[:-KEPT]:
+            if (revision.recorded.uid, revision.recorded.generation) != (uid, active):
+                with _unless(NOT_FOUND):
+                    await self._store.remove(revision)
+                revisions.remove(revision)
+
+
+@contextlib.contextmanager
+def _unless(status: int) -> Iterator[None]:
+    """An answer with this status means that somebody has done it already."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status != status:
+            raise
+
+
+def _same(one: RecordedGeneration, other: RecordedGeneration) -> bool:
+    return (one.uid, one.generation) == (other.uid, other.generation)

@@ -1,0 +1,114 @@
+"""SchedulingProfiles for people's tools: read, and written in the name of `placewright-cli`; and who wrote what, by `managedFields`.
+
+The operator itself never writes a `spec`: what it writes is in `placewright.kube.profiles`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from placewright.api.profile import GROUP, KIND, VERSION
+from placewright.kube.client import MERGE_PATCH, ApiClient
+from placewright.kube.profiles import PROFILES_PATH, profile_path
+
+FIELD_MANAGER: Final = "placewright-cli"
+_APPLY_PATCH: Final = "application/apply-patch+yaml"
+_LIST_PAGE: Final = 250
+
+Object = dict[str, Any]
+
+
+class Author(NamedTuple):
+    """Who wrote last, and when (RFC 3339); empty where nobody tells."""
+
+    manager: str
+    time: str
+
+
+async def list_profiles(client: ApiClient) -> list[Object]:
+    """Every profile as the API server shows it, by name. Raises `RequestError`."""
+    found: list[Object] = []
+    params = {"limit": str(_LIST_PAGE)}
+    while True:
+        page = json.loads(await client.get(PROFILES_PATH, params))
+        found += page.get("items") or ()
+        token = (page.get("metadata") or {}).get("continue")
+        if not token:
+            return sorted(found, key=lambda each: str(each["metadata"]["name"]))
+        params["continue"] = token
+
+
+async def read_profile(client: ApiClient, name: str) -> Object:
+    """One profile as the API server shows it. Raises `RequestError`."""
+    profile: Object = json.loads(await client.get(profile_path(name)))
+    return profile
+
+
+async def apply_profile(client: ApiClient, body: Mapping[str, Any], *, force: bool, dry_run: bool) -> Object:
+    """Server-side apply; the profile as it is then. Raises `RequestError`: 409 where other managers hold a field and `force` is false."""
+    params = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"} | _dry(dry_run)
+    answer: Object = json.loads(await client.patch(profile_path(body["metadata"]["name"]), msgspec.json.encode(body), params, _APPLY_PATCH))
+    return answer
+
+
+async def merge_profile(client: ApiClient, name: str, body: Mapping[str, Any], *, dry_run: bool) -> Object:
+    """Merge patch; the profile as it is then. Raises `RequestError`: 409 where `body` has a resourceVersion that is not the latest."""
+    params = {"fieldManager": FIELD_MANAGER} | _dry(dry_run)
+    answer: Object = json.loads(await client.patch(profile_path(name), msgspec.json.encode(body), params, MERGE_PATCH))
+    return answer
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}
+
+
+def manifest_of(name: str, spec: Mapping[str, Any], uid: str = "") -> Object:
+    """What is applied; with a uid, to that object and to no namesake."""
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": name} | ({"uid": uid} if uid else {}), "spec": spec}
+
+
+# --- who wrote what ----------------------------------------------------------------------------------------------------------------
+
+
+def last_author(managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> Author:
+    """Who changed `spec` last: of the managers whose entry is not as `before`, where that is known, the latest."""
+    known = list(before)
+    of_spec = [each for each in managed if not each.get("subresource") and "f:spec" in (each.get("fieldsV1") or {})]
+    candidates = [each for each in of_spec if each not in known] or of_spec
+    latest = max(candidates, key=lambda each: str(each.get("time") or ""), default=None)
+    return Author("", "") if latest is None else Author(str(latest.get("manager") or ""), str(latest.get("time") or ""))
+
+
+def owned_spec(profile: Mapping[str, Any], manager: str = FIELD_MANAGER) -> Object:
+    """The part of `spec` that a manager applied: to be sent again with the next apply, which gives up whatever it leaves out."""
+    owned: Object = {}
+    for entry in profile["metadata"].get("managedFields") or ():
+        if entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource"):
+            owned = _part(profile.get("spec") or {}, (entry.get("fieldsV1") or {}).get("f:spec") or {})
+    return owned
+
+
+def _part(value: Any, fields: Mapping[str, Any]) -> Any:
+    """What a tree of FieldsV1 names in a value; a leaf stands for the whole of it."""
+    inner = {name: each for name, each in fields.items() if name != "."}
+    if not inner:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _part(each, inner[f"f:{key}"]) for key, each in value.items() if f"f:{key}" in inner}
+    return list(_items(value, inner)) if isinstance(value, list) else value
+
+
+def _items(items: Sequence[Any], fields: Mapping[str, Any]) -> Iterator[Any]:
+    """Items of a list whose elements have keys, or are their own."""
+    keyed = [(json.loads(name[2:]), each) for name, each in fields.items() if name.startswith("k:")]
+    values = [json.loads(name[2:]) for name in fields if name.startswith("v:")]
+    for item in items:
+        if item in values:
+            yield item
+        for key, each in keyed:
+            if isinstance(item, Mapping) and all(item.get(field) == wanted for field, wanted in key.items()):
+                yield {**key, **_part(item, each)}

@@ -1,0 +1,110 @@
+"""How two profiles differ in effect. What is written differently and decides alike is no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.profiles.effective import EffectivePlugin, Stated, effective_plugins, extender_fields, whole
+
+#: A plugin whose weight becomes 0 leaves these; the weight says so already.
+_WEIGHED: Final = frozenset({ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE})
+
+
+class Difference(NamedTuple):
+    """One thing that is not the same; None where one side does not have it."""
+
+    what: str
+    before: Any
+    after: Any
+
+
+def differences(before: ResolvedProfile, after: ResolvedProfile) -> tuple[Difference, ...]:
+    """Every difference, the settings of the whole profile first, then plugins, weights, arguments, order and extenders."""
+    old = {plugin.name: plugin for plugin in effective_plugins(before)}
+    new = {plugin.name: plugin for plugin in effective_plugins(after)}
+    return (
+        *_between(_settings(before), _settings(after)),
+        *_points(old, new),
+        *_weights(old, new),
+        *_arguments(old, new),
+        *_orders(before, after),
+        *_extenders(before, after),
+    )
+
+
+def _between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from (each._replace(what=f"{key}.{each.what}") for each in _between(old, new))
+        elif old != new:
+            yield Difference(key, old, new)
+
+
+def _settings(profile: ResolvedProfile) -> Mapping[str, Any]:
+    return {
+        "schedulerName": profile.scheduler_name,
+        "paused": profile.paused,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score or 100,
+        "backoff.initialSeconds": whole(profile.backoff_initial),
+        "backoff.maxSeconds": whole(profile.backoff_max),
+    }
+
+
+def _weights(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
+    """0 for a plugin that does not score: that is what one writes to have it so."""
+    for name in dict.fromkeys([*old, *new]):
+        before, after = (stated.value if (stated := _weight(side.get(name))) else 0 for side in (old, new))
+        if before != after:
+            yield Difference(f"weights.{name}", before, after)
+
+
+def _weight(plugin: EffectivePlugin | None) -> Stated | None:
+    return None if plugin is None else plugin.weight
+
+
+def _points(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
+    for name in dict.fromkeys([*old, *new]):
+        before, after = old.get(name), new.get(name)
+        told_by_weight = _WEIGHED if (_weight(before) is None) != (_weight(after) is None) else frozenset[ExtensionPoint]()
+        runs_at = [_runs_at(plugin, told_by_weight) for plugin in (before, after)]
+        if runs_at[0] != runs_at[1]:
+            yield Difference(f"plugins.{name}", *runs_at)
+
+
+def _runs_at(plugin: EffectivePlugin | None, ignored: frozenset[ExtensionPoint]) -> str | None:
+    return None if plugin is None else ", ".join(point for point in plugin.points if point not in ignored) or None
+
+
+def _arguments(old: Mapping[str, EffectivePlugin], new: Mapping[str, EffectivePlugin]) -> Iterator[Difference]:
+    """Of a plugin that only one side has, what is not its default."""
+    for name in dict.fromkeys([*old, *new]):
+        both = name in old and name in new
+        before, after = (_values(plugins[name].args, everything=both) if name in plugins else {} for plugins in (old, new))
+        yield from (each._replace(what=f"{name}.{each.what}") for each in _between(before, after))
+
+
+def _values(args: Mapping[str, Stated], *, everything: bool) -> Mapping[str, Any]:
+    return {field: stated.value for field, stated in args.items() if everything or stated.origin is not Origin.DEFAULT}
+
+
+def _orders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Difference]:
+    """Points where the plugins that both have are asked in another order."""
+    for point in ExtensionPoint:
+        common = set(before.at(point)) & set(after.at(point))
+        old, new = ([name for name in profile.at(point) if name in common] for profile in (before, after))
+        if old != new:
+            yield Difference(f"order at {point}", ", ".join(old), ", ".join(new))
+
+
+def _extenders(before: ResolvedProfile, after: ResolvedProfile) -> Iterator[Difference]:
+    old, new = ({one.url_prefix: one for one in profile.extenders} for profile in (before, after))
+    for url in dict.fromkeys([*old, *new]):
+        fields = [extender_fields(side[url]) if url in side else None for side in (old, new)]
+        yield from (each._replace(what=f"extender {each.what}") for each in _between({url: fields[0]}, {url: fields[1]}))
+        if url in old and url in new and old[url].tls_config.key_data != new[url].tls_config.key_data:
+            yield Difference(f"extender {url}.tlsConfig.keyData", "one key", "another")
+    if [url for url in old if url in new] != [url for url in new if url in old]:
+        yield Difference("order of extenders", ", ".join(old), ", ".join(new))

@@ -1,0 +1,148 @@
+"""A resolved profile for people: every plugin, where it runs, its weight and arguments, and where each of these came from."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+import msgspec
+from msgspec import inspect
+
+from placewright.api.extenders import ExtenderSettings
+from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.profiles.strict import wire_name
+
+#: In place of what is not shown to anybody.
+HIDDEN: Final = "(hidden)"
+_SECRET: Final = frozenset({"keyData"})
+
+
+class Stated(NamedTuple):
+    """A value, and who said so."""
+
+    value: Any
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class EffectivePlugin:
+    """One plugin of a profile.
+
+    Attributes:
+        name: the plugin.
+        points: where it runs, in the order in which a pod passes, and who put it there.
+        weight: of its scores; None where it does not score.
+        args: by field, as documents spell it; a field without a value is left out.
+    """
+
+    name: str
+    points: Mapping[ExtensionPoint, Origin]
+    weight: Stated | None
+    args: Mapping[str, Stated]
+
+
+def effective_plugins(profile: ResolvedProfile) -> tuple[EffectivePlugin, ...]:
+    """The plugins in the order in which a pod first meets them."""
+    return tuple(_plugin(profile, name) for name in profile.plugin_names)
+
+
+def _plugin(profile: ResolvedProfile, name: str) -> EffectivePlugin:
+    origins = profile.origins
+    points = {
+        point: origins.plugins.get(point, {}).get(name, Origin.DEFAULT) for point in ExtensionPoint if name in profile.at(point)
+    }
+    weight = profile.weights.get(name)
+    said = origins.args.get(name, {})
+    return EffectivePlugin(
+        name,
+        points,
+        None if weight is None else Stated(weight, origins.weights.get(name, Origin.DEFAULT)),
+        {field: Stated(value, said.get(field, Origin.DEFAULT)) for field, value in fields_of(profile.args[name]).items()},
+    )
+
+
+def as_document(profile: ResolvedProfile) -> dict[str, Any]:
+    """The whole of it as plain data, for `-o yaml` and other programs."""
+    return {
+        "name": profile.name,
+        "schedulerName": profile.scheduler_name,
+        "generation": profile.generation,
+        "preset": profile.preset,
+        "paused": profile.paused,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score or 100,
+        "backoff": {"initialSeconds": whole(profile.backoff_initial), "maxSeconds": whole(profile.backoff_max)},
+        "plugins": [_document_of(plugin) for plugin in effective_plugins(profile)],
+        "points": {str(point): list(profile.at(point)) for point in ExtensionPoint if profile.at(point)},
+        "extenders": [extender_fields(extender) for extender in profile.extenders],
+    }
+
+
+def _document_of(plugin: EffectivePlugin) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": plugin.name, "points": {str(point): str(origin) for point, origin in plugin.points.items()}}
+    if plugin.weight is not None:
+        document["weight"] = _with_origin(plugin.weight)
+    if plugin.args:
+        document["args"] = {field: _with_origin(stated) for field, stated in plugin.args.items()}
+    return document
+
+
+def _with_origin(stated: Stated) -> dict[str, Any]:
+    return {"value": stated.value, "from": str(stated.origin)}
+
+
+def extender_fields(extender: ExtenderSettings) -> dict[str, Any]:
+    """An extender as a document spells it, without its private key and without what says nothing."""
+    hidden = {name: HIDDEN for name in _SECRET if getattr(extender.tls_config, "key_data", "")}
+    fields = {_camel(name): plain(getattr(extender, name)) for name in extender.__struct_fields__ if name != "field"}
+    tls = {name: value for name, value in {**fields["tlsConfig"], **hidden}.items() if value}
+    return {name: value for name, value in {**fields, "tlsConfig": tls}.items() if value not in ("", {}, [], False, 0)}
+
+
+# --- to plain data -----------------------------------------------------------------------------------------------------------------
+
+
+def fields_of(args: object) -> dict[str, Any]:
+    """Arguments of a plugin by field, as documents spell them; what has no value is left out."""
+    value = plain(args)
+    return {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else {}
+
+
+def plain(value: object) -> Any:
+    """JSON-able data; whatever has no counterpart there, as text."""
+    if isinstance(value, enum.Enum):
+        value = value.value
+    if isinstance(value, msgspec.Struct) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        return dict(_fields(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = [plain(each) for each in value]
+        return items if isinstance(value, (list, tuple)) else sorted(items, key=str)
+    return _scalar(value)
+
+
+def _scalar(value: object) -> Any:
+    if isinstance(value, float):
+        return whole(value)
+    return value if value is None or isinstance(value, (bool, int)) else str(value)
+
+
+def _fields(value: object) -> Iterator[tuple[str, Any]]:
+    kind = inspect.type_info(cast(Hashable, type(value)))
+    assert isinstance(kind, (inspect.StructType, inspect.DataclassType))
+    for field in kind.fields:
+        if (item := plain(getattr(value, field.name))) is not None:
+            yield wire_name(kind, field), item
+
+
+def whole(number: float) -> float | int:
+    """5 for 5.0: people write whole numbers without a fraction."""
+    return int(number) if number == int(number) else number
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join("HTTPS" if word == "https" else word.capitalize() for word in rest)
