@@ -6,103 +6,30 @@ whose volumes NodeVolumeLimits counts. A disk that two pods use counts once. Sou
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
-from placewright.framework.interface import (
-    BoolColumn,
-    CycleState,
-    Handle,
-    PreFilterPlugin,
-    PreFilterResult,
-    Reads,
-    Rejection,
-    Rows,
-)
-from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from placewright.plugins import podclaims
 from placewright.plugins.csimigration import migrated_plugins
 from placewright.plugins.legacyvolumelimits.args import LegacyVolumeLimitsArgs
-from placewright.plugins.legacyvolumelimits.counting import DiskLimits, DiskResolver
+from placewright.plugins.legacyvolumelimits.counting import DiskLimits
 from placewright.plugins.legacyvolumelimits.disks import AZURE_DISK, CINDER, EBS, GCE_PD, DiskKind
-from placewright.plugins.nodevolumelimits.apart import CountingJudge
-from placewright.plugins.nodevolumelimits.attachable import Attachable, ClaimNotFoundError, UnusableVolumeError
-from placewright.plugins.nodevolumelimits.attached import AttachedVolumes
-
-REASON: Final = "node(s) exceed max volume count"
-
-_FULL: Final = unschedulable(REASON)
-_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
+from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The pod's disks, or why they cannot be known: then no node will do."""
-
-    disks: frozenset[Attachable]
-    problem: Status | None = None
-
-
-class DiskCountLimit(PreFilterPlugin, JudgesApart):
+class DiskCountLimit(VolumeCountLimit):
     """Rejects nodes where the pod's disks of one kind would be too many; and, as upstream, where there are too many already."""
 
     Args = LegacyVolumeLimitsArgs
-    reads = Reads.CLUSTER
+    free_riders = False
     kind: ClassVar[DiskKind]
 
-    def __init__(self, args: LegacyVolumeLimitsArgs, handle: Handle) -> None:
-        super().__init__(args, handle)
-        self._attached: AttachedVolumes | None = None
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """Find the pod's disks of this kind; skip pods without any."""
-        if not pod.volumes:
-            return _NOTHING_TO_CHECK
-        try:
-            wanted = _Wanted(DiskResolver(self.kind, cluster.objects.storage).of_new_pod(pod))
-        except ClaimNotFoundError as missing:
-            wanted = _Wanted(frozenset(), unresolvable(str(missing)))
-        except UnusableVolumeError as problem:
-            return PreFilterResult(error(str(problem)))
-        if not wanted.disks and wanted.problem is None:
-            return _NOTHING_TO_CHECK
-        self._counted(cluster).catch_up()
-        state.write(self.name, wanted)
-        return PreFilterResult()
-
-    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """True where there is room for the disks that are not there yet."""
-        wanted = state.read(self.name, _Wanted)
-        if wanted.problem is not None:
-            return np.zeros(len(rows), np.bool_)
-        return self._counted(cluster).room(wanted.disks, rows, free_riders=False)
-
-    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
-        """One reason for all nodes: a claim that is missing, or too many disks."""
-        return [Rejection(state.read(self.name, _Wanted).problem or _FULL, rows)]
-
-    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
-        """A row's disks are those of its own pods."""
-        wanted = state.read(self.name, _Wanted)
-        if wanted.problem is not None:
-            return FilterAsJudge(self, state, pod, cluster)
-        return CountingJudge(self._counted(cluster), wanted.disks, _FULL, free_riders=False)
-
-    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
-        """What the pod wants, and the disks on the nodes as they were counted last."""
-        return (state.data.get(self.name), self._counted(cluster).version)
-
-    def _counted(self, cluster: Cluster) -> AttachedVolumes:
-        if self._attached is None:
-            self._attached = AttachedVolumes(cluster, DiskLimits(self.kind, self.args.max_volumes, cluster))
-        return self._attached
+    def limits(self, cluster: Cluster) -> DiskLimits:
+        """The node's own, or the profile's, or the kind's."""
+        return DiskLimits(self.kind, self.args.max_volumes, cluster)
 
     def events(self) -> Sequence[EventInterest]:
         """Nodes that come or take more, disks that leave one, a claim that the pod waits for, and a CSI driver that takes over."""

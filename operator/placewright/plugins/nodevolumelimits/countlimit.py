@@ -1,0 +1,107 @@
+"""What all limits of volumes a node have in common, whoever sets them: PreFilter, Filter, and preemption's trials."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
+from placewright.framework.interface import (
+    BoolColumn,
+    CycleState,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    Rejection,
+    Rows,
+)
+from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from placewright.plugins.nodevolumelimits.apart import CountingJudge
+from placewright.plugins.nodevolumelimits.attachable import Attachable, ClaimNotFoundError, UnusableVolumeError, nobody
+from placewright.plugins.nodevolumelimits.attached import AttachedVolumes, Limits
+
+REASON: Final = "node(s) exceed max volume count"
+
+_FULL: Final = unschedulable(REASON)
+_NOTHING_TO_CHECK: Final = PreFilterResult(SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What must be attached for the pod, or why that cannot be known: then no node will do."""
+
+    volumes: frozenset[Attachable]
+    problem: Status | None = None
+
+
+class VolumeCountLimit(PreFilterPlugin, JudgesApart):
+    """Rejects nodes where the pod's volumes would be too many.
+
+    Attributes:
+        free_riders: whether a node that is too full already still takes a pod that brings no volume of its own, see `AttachedVolumes.room`.
+    """
+
+    reads = Reads.CLUSTER
+    free_riders: ClassVar[bool]
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._attached: AttachedVolumes | None = None
+
+    @abstractmethod
+    def limits(self, cluster: Cluster) -> Limits:
+        """How many, and what counts."""
+
+    def may_bring(self, pod: PodInfo) -> bool:
+        """False for pods that cannot bring volumes that count, whatever their claims turn out to be."""
+        return bool(pod.volumes)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """Find out what the pod wants attached; skip pods that bring nothing."""
+        if not self.may_bring(pod):
+            return _NOTHING_TO_CHECK
+        try:
+            wanted = _Wanted(self.limits(cluster).resolver(nobody).of_new_pod(pod))
+        except ClaimNotFoundError as missing:
+            wanted = _Wanted(frozenset(), unresolvable(str(missing)))
+        except UnusableVolumeError as problem:
+            return PreFilterResult(error(str(problem)))
+        if not wanted.volumes and wanted.problem is None:
+            return _NOTHING_TO_CHECK
+        self._counted(cluster).catch_up()
+        state.write(self.name, wanted)
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where there is room for the volumes that are not there yet."""
+        wanted = state.read(self.name, _Wanted)
+        if wanted.problem is not None:
+            return np.zeros(len(rows), np.bool_)
+        return self._counted(cluster).room(wanted.volumes, rows, free_riders=self.free_riders)
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """One reason for all nodes: a claim that is missing, or too many volumes."""
+        return [Rejection(state.read(self.name, _Wanted).problem or _FULL, rows)]
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+        """A row's volumes are those of its own pods."""
+        wanted = state.read(self.name, _Wanted)
+        if wanted.problem is not None:
+            return FilterAsJudge(self, state, pod, cluster)
+        return CountingJudge(self._counted(cluster), wanted.volumes, _FULL, free_riders=self.free_riders)
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
+        """What the pod wants, and the volumes on the nodes as they were counted last."""
+        return (state.data.get(self.name), self._counted(cluster).version)
+
+    def _counted(self, cluster: Cluster) -> AttachedVolumes:
+        if self._attached is None:
+            self._attached = AttachedVolumes(cluster, self.limits(cluster))
+        return self._attached
