@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from placewright.api.annotations import Decision
 from placewright.api.profile import ProfileSpec, SchedulingProfile
 from placewright.cli import bench
+from placewright.cli.bench import reload
 from placewright.cli.bench.audit import SCORERS, Audit, distinct_weights
 from placewright.cli.bench.reload import Reloads
 from placewright.cli.main import main
@@ -94,3 +96,15 @@ def test_what_the_audit_found_decides_the_exit_code(
     out, err = capsys.readouterr()
     assert "p50 ms" in out
     assert ("web: generation 7" in err) == ("torn" in found)
+
+
+def test_an_operator_that_does_not_get_going_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reload, "_DEADLINE", 0.5)
+    monkeypatch.setattr(reload, "operator_command", lambda _kubeconfig: [sys.executable, "-c", "print('no luck')"])
+    assert main(["bench", "reload", "--nodes", "1", "--rate", "1", "--reloads", "1"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == (
+        "", "placewright: no pod was decided under the newest profile in 0.5 s; the operator's log ends: no luck\n"
+    )  # fmt: skip

@@ -142,7 +142,10 @@ def _end_to_end_row(m: EndToEnd) -> dict[str, Any]:
 
 def _reload(args: argparse.Namespace) -> int:
     """Exit code 1 when the audit found anything: then the figures mean nothing."""
-    measured = asyncio.run(measure_reloads(args.nodes, args.rate, args.reloads))
+    try:
+        measured = asyncio.run(measure_reloads(args.nodes, args.rate, args.reloads))
+    except BenchFailed as failed:
+        return _failed(failed)
     if args.output == "json":
         _print_json(asdict(measured))
     else:
@@ -170,14 +173,18 @@ def _against(args: argparse.Namespace) -> int:
     try:
         comparisons = compare(args)
     except BenchFailed as failed:
-        sys.stderr.write(f"placewright: {printable(str(failed))}\n")
-        return 1
+        return _failed(failed)
     if args.output == "json":
         _print_json([comparison.to_json() for comparison in comparisons])
     else:
         for compared in comparisons:
             _print_table(compared.title(), compared.rows())
     return 0
+
+
+def _failed(failed: BenchFailed) -> int:
+    sys.stderr.write(f"placewright: {printable(str(failed))}\n")
+    return 1
 
 
 def _print_json(data: object) -> None:

@@ -21,6 +21,7 @@ import msgspec
 from placewright.api.annotations import Decision, read_decision
 from placewright.api.objects import ObjectMeta, Pod
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, GROUP, KIND, VERSION
+from placewright.cli.bench.against import BenchFailed
 from placewright.cli.bench.audit import Audit, distinct_weights
 from placewright.cli.bench.measuring import percentiles
 from placewright.cli.definitions import crd_folders
@@ -129,13 +130,20 @@ class BoundPods:
 
 
 async def measure_reloads(nodes: int, rate: int, reloads: int) -> Reloads:
-    """Start a sandbox and an operator, each in a process of its own, let pods arrive, and change the profile `reloads` times."""
+    """Start a sandbox and an operator, each in a process of its own, let pods arrive, and change the profile `reloads` times.
+
+    Raises `BenchFailed` when a change does not take effect.
+    """
     with tempfile.TemporaryDirectory(prefix="placewright-bench-") as folder:
         async with SandboxProcess(crds=crd_folders()) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
             feed = Feed(client)
             await feed.create_objects([*mixed_nodes(nodes), _profile()])
-            async with OperatorProcess(operator_command(sandbox.kubeconfig), Path(folder, "operator.log")):
-                return await Run(client, feed).measure(nodes, rate, reloads)
+            async with OperatorProcess(operator_command(sandbox.kubeconfig), Path(folder, "operator.log")) as operator:
+                try:
+                    return await Run(client, feed).measure(nodes, rate, reloads)
+                except TimeoutError:
+                    said = f"the operator's log ends: {operator.last_words()}"
+                    raise BenchFailed(f"no pod was decided under the newest profile in {_DEADLINE:g} s; {said}") from None
 
 
 def _profile() -> Manifest:
