@@ -5,38 +5,20 @@ The seed is fixed; another one is tried as well when SAME_ANSWERS_SEED names it.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from e2e.answers.comparing import agree, control_plane_of_1_20, seeds
 from e2e.answers.legacy import REJECTING
 from e2e.answers.recording import NODES, PODS, record
 from e2e.answers.scene import ByNode, Scene
 from e2e.answers.spreading import IN_1_20, IN_1_36, allowed
 from e2e.answers.table import TABLE, Line
 from e2e.answers.wording import message_of_1_20
-from placewright.controlplane.assets import VARIABLE, from_environment
-from placewright.controlplane.server import ControlPlane, Options
-
-SEED = 20
-VERSION = 20
-"""The minor version whose rules `answers` describes. 1.23 and later log other lines."""
-SHOWN = 20
-
-
-def seeds() -> list[int]:
-    more = os.environ.get("SAME_ANSWERS_SEED")
-    return [SEED, *([int(more)] if more else [])]
 
 
 @pytest.fixture(scope="module", params=seeds(), ids="seed {}".format)
 def scenes(request: pytest.FixtureRequest) -> list[Scene]:
-    assets = from_environment(os.environ)
-    if assets is None or assets.kube_scheduler is None:
-        pytest.skip(f"{VARIABLE} has no kube-scheduler to compare with")
-    if assets.minor != VERSION:
-        pytest.skip(f"the named changes are those since 1.{VERSION}, and this kube-scheduler is 1.{assets.minor}")
-    with ControlPlane(assets, Options(audit=False)) as plane:
+    with control_plane_of_1_20() as plane:
         decisions = record(plane, request.param)
     return [Scene(decision) for decision in decisions]
 
@@ -54,11 +36,6 @@ def differences(scene: Scene, plugin: str, found: ByNode, expected: ByNode, word
         for node in sorted(found.keys() | expected.keys())
         if found.get(node) != expected.get(node)
     ]
-
-
-def agree(problems: list[str]) -> None:
-    """Fail with the first of them."""
-    assert not problems, "\n".join([f"{len(problems)} differences:", *problems[:SHOWN]])
 
 
 @pytest.mark.parametrize("line", [line for line in TABLE if line.logged], ids=str)

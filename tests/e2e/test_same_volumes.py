@@ -6,43 +6,22 @@ That is for VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone and 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
 
+from e2e.answers.comparing import SEED, agree, control_plane_of_1_20, seeds
 from e2e.answers.volumerecording import PODS, record_volumes
 from e2e.answers.volumerules import CHANGES, LEGACY, VolumeChange, VolumeScene, fitting, message_of_1_20
-from placewright.controlplane.assets import VARIABLE, from_environment
-from placewright.controlplane.server import ControlPlane, Options
 from placewright.simulate.evaluate import Verdict
 
-SEED = 20
-VERSION = 20
-"""The minor version whose rules `volumerules` describes."""
-SHOWN = 20
 PLUGINS = {"VolumeRestrictions", "LimitsBefore", "VolumeBinding", "ZoneBefore", *LEGACY}
-
-
-def seeds() -> list[int]:
-    more = os.environ.get("SAME_ANSWERS_SEED")
-    return [SEED, *([int(more)] if more else [])]
 
 
 @pytest.fixture(scope="module", params=seeds(), ids="seed {}".format)
 def scenes(request: pytest.FixtureRequest) -> list[VolumeScene]:
-    assets = from_environment(os.environ)
-    if assets is None or assets.kube_scheduler is None:
-        pytest.skip(f"{VARIABLE} has no kube-scheduler to compare with")
-    if assets.minor != VERSION:
-        pytest.skip(f"the named changes are those since 1.{VERSION}, and this kube-scheduler is 1.{assets.minor}")
-    with ControlPlane(assets, Options(audit=False)) as plane:
+    with control_plane_of_1_20() as plane:
         return [VolumeScene(decision) for decision in record_volumes(plane, request.param)]
-
-
-def agree(problems: list[str]) -> None:
-    """Fail with the first of them."""
-    assert not problems, "\n".join([f"{len(problems)} differences:", *problems[:SHOWN]])
 
 
 def by_node(verdict: Verdict) -> dict[str, tuple[str, ...]]:

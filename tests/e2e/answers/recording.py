@@ -11,6 +11,7 @@ from typing import Final
 
 from contract.client import MERGE, Client, Watch
 from contract.cluster import client_from
+from e2e.answers.comparing import heard_of
 from e2e.answers.legacy import PROFILE, RETIRING, marks
 from e2e.answers.randomcluster import NAMESPACES, PRIORITIES, Dice, Object, owned, replica_sets, services
 from e2e.answers.scorelog import Scores, known_in, scores_in
@@ -20,9 +21,6 @@ from placewright.controlplane.server import ControlPlane
 NODES: Final = 50
 PODS: Final = 200
 _ASSIGNED: Final = 40
-_START_SECONDS: Final = 60.0
-_LOOK_SECONDS: Final = 0.02
-_LAST_WORDS: Final = 1000
 _ALL_NODES: Final = {"percentageOfNodesToScore": 100}
 _TOUCHED: Final = "example.com/touched"
 
@@ -64,7 +62,7 @@ async def _record(plane: ControlPlane, program: Path, dice: Dice) -> list[Decisi
             program, plane.assets.minor, plane.kubeconfig, plane.folder, verbosity=10, profile=PROFILE, settings=_ALL_NODES
         )
         with scheduler:
-            await _heard_of(setting.node_names | {_key(pod) for pod in assigned}, scheduler)
+            await heard_of(setting.node_names | {_key(pod) for pod in assigned}, scheduler)
             await setting.touch_nodes(known_in(scheduler.log))
             placed = [*assigned, await _placed_on_the_last_node(client, dice)]
             decisions = await _place_all(client, setting, dice, placed)
@@ -139,14 +137,6 @@ class _Setting:
     async def _create_namespaced(self, root: str, plural: str, bodies: Iterable[Object]) -> list[Object]:
         posts = (self._client.post(f"{root}/namespaces/{body['metadata']['namespace']}/{plural}", body) for body in bodies)
         return [answer.expect(201) for answer in await asyncio.gather(*posts)]
-
-
-async def _heard_of(names: set[str], scheduler: KubeScheduler) -> None:
-    """Waits until kube-scheduler has started and knows of these nodes and pods."""
-    async with asyncio.timeout(_START_SECONDS):
-        while not names.issubset(known_in(scheduler.log)):
-            assert not scheduler.ended, f"kube-scheduler ended: {scheduler.log.read_text()[-_LAST_WORDS:]}"
-            await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _placed_on_the_last_node(client: Client, dice: Dice) -> Object:

@@ -12,7 +12,8 @@ from typing import Final
 
 from contract.client import MERGE, Client
 from contract.cluster import client_from
-from e2e.answers.scorelog import Scores, known_in, scores_in
+from e2e.answers.comparing import heard_of
+from e2e.answers.scorelog import Scores, scores_in
 from e2e.answers.volumes import CLASSES, COMPLETED, EBS, GA, MOST_DISKS, NAMESPACE, NODES, SELECTED, Object, VolumeDice
 from placewright.controlplane.kubescheduler import KubeScheduler
 from placewright.controlplane.server import ControlPlane
@@ -21,7 +22,6 @@ PODS: Final = 150
 _ASSIGNED: Final = 24
 _SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.02
-_LAST_WORDS: Final = 1000
 _ALL_NODES: Final = {"percentageOfNodesToScore": 100}
 _VARIABLE: Final = "KUBE_MAX_PD_VOLS"
 _CLAIMS: Final = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
@@ -66,7 +66,7 @@ async def _record(plane: ControlPlane, program: Path, dice: VolumeDice) -> list[
             program, plane.assets.minor, plane.kubeconfig, plane.folder, verbosity=10, profile=_PROFILE, settings=_ALL_NODES
         )
         with _limit_in_environment(), scheduler:
-            await _heard_of(setting.known, scheduler)
+            await heard_of(setting.known, scheduler)
             decisions = [await setting.decide(number) for number in range(PODS)]
         logged = scores_in(scheduler.log)
     return [replace(decision, scores=logged.get(decision.key, {})) for decision in decisions]
@@ -82,14 +82,6 @@ def _limit_in_environment() -> Iterator[None]:
         del os.environ[_VARIABLE]
         if before is not None:
             os.environ[_VARIABLE] = before
-
-
-async def _heard_of(names: set[str], scheduler: KubeScheduler) -> None:
-    """Waits until kube-scheduler has started and knows of these nodes and pods; volumes and claims it has read before."""
-    async with asyncio.timeout(_SECONDS):
-        while not names <= set(known_in(scheduler.log)):
-            assert not scheduler.ended, f"kube-scheduler ended: {scheduler.log.read_text()[-_LAST_WORDS:]}"
-            await asyncio.sleep(_LOOK_SECONDS)
 
 
 class _Setting:
