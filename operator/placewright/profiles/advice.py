@@ -35,7 +35,10 @@ class Hint:
 
 
 def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> tuple[Hint, ...]:
-    """What the author of this profile may want to know; `scorers` are the classes of its score plugins, `influence` what they did since it took effect."""
+    """What the author of this profile may want to know.
+
+    `scorers` are the classes of its score plugins, `influence` is what they did since it took effect.
+    """
     return (*_drowning(profile), *_ineffective(profile, scorers, influence))
 
 

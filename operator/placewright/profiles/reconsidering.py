@@ -25,7 +25,8 @@ def reconsidered(before: ResolvedProfile, after: ResolvedProfile) -> AbstractSet
     """
     if before.extenders != after.extenders or _making_room(before) != _making_room(after):
         return None
-    return {name for point in _REJECTING for name in before.at(point) if name not in after.at(point) or before.args[name] != after.args[name]}
+    enabled = ((point, name) for point in _REJECTING for name in before.at(point))
+    return {name for point, name in enabled if name not in after.at(point) or before.args[name] != after.args[name]}
 
 
 def _making_room(profile: ResolvedProfile) -> tuple[tuple[str, object], ...]:
