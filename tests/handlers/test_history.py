@@ -124,9 +124,16 @@ class Desk:
         self.active = True
         self.keeper = HistoryKeeper(store, lambda: self.standings, lambda: self.active, lambda: self.time)
 
-    def see(self, generation: int, reason: Reason = Reason.ACTIVE, *, active: int | None = None, uid: str = "u-1") -> None:
+    def stand(self, generation: int, reason: Reason, active: int | None = None) -> None:
         self.standings["web"] = Standing("web", "web", generation, active or generation, reason, "so it is")
-        metadata = {"name": "web", "uid": uid, "generation": generation, "creationTimestamp": "2026-01-01T00:00:00Z"}
+
+    def see(self, generation: int, reason: Reason = Reason.ACTIVE, *, active: int | None = None) -> None:
+        self.stand(generation, reason, active)
+        self.show(generation)
+
+    def show(self, generation: int) -> None:
+        """News of the API server that changes nothing of how the profile stands."""
+        metadata = {"name": "web", "uid": "u-1", "generation": generation, "creationTimestamp": "2026-01-01T00:00:00Z"}
         self.keeper.saw({"metadata": metadata, "spec": {"schedulerName": "web", "weights": {"NodeAffinity": generation}}})
 
 
@@ -157,12 +164,21 @@ async def test_a_replica_that_is_not_active_writes_nothing(stage: Stage, store: 
     assert await generations(store) == [1]
 
 
-async def test_generations_that_come_fast_are_all_recorded_and_late_news_is_none(stage: Stage, store: HistoryStore) -> None:
+async def test_generations_that_come_fast_are_all_recorded(stage: Stage, store: HistoryStore) -> None:
     desk = Desk(store)
-    for generation in (1, 2, 3, 2):
+    for generation in (1, 2, 3):
         desk.see(generation)
     await desk.keeper.write()
     assert [each.recorded.spec["weights"]["NodeAffinity"] for each in await store.revisions()] == [1, 2, 3]
+
+
+async def test_late_news_of_an_earlier_generation_changes_nothing(stage: Stage, store: HistoryStore) -> None:
+    desk = Desk(store)
+    desk.see(3, Reason.SCHEDULER_NAME_TAKEN)
+    desk.show(2)
+    desk.stand(3, Reason.ACTIVE)
+    await desk.keeper.write()
+    assert [(each.recorded.generation, each.result) for each in await store.revisions()] == [(3, "Active")]
 
 
 async def test_two_replicas_do_not_record_one_generation_twice(

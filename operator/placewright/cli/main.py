@@ -18,7 +18,7 @@ from placewright.api.bad_input import InputError, printable
 from placewright.api.decode import DecodeError
 from placewright.kube.errors import ConfigError
 
-COMMANDS: Final = ("run", "sandbox", "demo", "evaluate", "bench", "convert", "schema", "validate", "version")
+COMMANDS: Final = ("run", "sandbox", "demo", "evaluate", "bench", "convert", "schema", "validate", "profiles", "version")
 #: What people wrote and we cannot use; everything else that is raised is a defect and keeps its traceback.
 _INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError)
 
@@ -30,11 +30,11 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see {self.prog} --help")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; returns the exit code."""
+def main(arguments: Sequence[str] | None = None, program: str = "placewright") -> int:
+    """Run one subcommand; returns the exit code. `program`: what people type before the arguments."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        parsed = _parser(words).parse_args(words)
+        parsed = _parser(words, program).parse_args(words)
         code: int = parsed.main(parsed)
         sys.stdout.flush()
     except _INPUT_ERRORS as error:
@@ -50,8 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = _Parser(prog="placewright", description="A Kubernetes scheduler whose profiles are custom resources.")
+def kubectl_plugin() -> int:
+    """`kubectl placewright …`: kubectl runs `kubectl-placewright` with what follows."""
+    return main(program="kubectl placewright")
+
+
+def _parser(words: Sequence[str], program: str) -> argparse.ArgumentParser:
+    parser = _Parser(prog=program, description="A Kubernetes scheduler whose profiles are custom resources.")
     subparsers = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
     named = next((word for word in words if word in COMMANDS), None)
     for command in COMMANDS if named is None else (named,):

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from placewright.api.decode import DecodeError
@@ -54,12 +55,22 @@ class HistoryKeeper:
         standings: Callable[[], Mapping[str, Standing]],
         may_write: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`standings`: how every profile stands, by name; `clock`: seconds, monotonic, for the pace of repeated trials."""
+        """Make one.
+
+        Args:
+            store: where it is kept.
+            standings: how every profile stands, by name.
+            may_write: whether we are the active replica.
+            clock: seconds, monotonic, for the pace of repeated trials.
+            now: for changes of which nobody tells the time.
+        """
         self._store = store
         self._standings = standings
         self._may_write = may_write
         self._clock = clock
+        self._now = now
         self._seen: dict[str, _Seen] = {}
         self._waiting: list[tuple[RecordedGeneration, Standing]] = []
         self._changed = asyncio.Event()
@@ -81,7 +92,7 @@ class HistoryKeeper:
             uid=uid,
             generation=generation,
             changed_by=author.manager,
-            changed_at=author.time or str(metadata.get("creationTimestamp") or ""),
+            changed_at=author.time or self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
             spec=without_keys(profile.get("spec") or {}),
         )
         self._seen[name] = _Seen(recorded, fields)

@@ -171,20 +171,20 @@ def _digest(text: str) -> str:
 # --- private keys ------------------------------------------------------------------------------------------------------------------
 
 
-def without_keys(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A profile's `spec` with `NOT_KEPT` for the private keys of its extenders."""
+def without_keys(spec: Mapping[str, Any], instead: str = NOT_KEPT) -> dict[str, Any]:
+    """A profile's `spec`, or part of one, with another text for the private keys of its extenders."""
     kept = dict(spec)
     extenders = spec.get("extenders")
     if isinstance(extenders, list):
-        kept["extenders"] = [_without_key(extender) for extender in extenders]
+        kept["extenders"] = [_without_key(extender, instead) for extender in extenders]
     return kept
 
 
-def _without_key(extender: Any) -> Any:
+def _without_key(extender: Any, instead: str) -> Any:
     tls = extender.get("tlsConfig") if isinstance(extender, Mapping) else None
     if not isinstance(tls, Mapping) or not tls.get("keyData"):
         return extender
-    return {**extender, "tlsConfig": {**tls, "keyData": NOT_KEPT}}
+    return {**extender, "tlsConfig": {**tls, "keyData": instead}}
 
 
 def with_keys_of(spec: Mapping[str, Any], current: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -75,11 +75,14 @@ def manifest_of(name: str, spec: Mapping[str, Any], uid: str = "") -> Object:
 
 
 def last_author(managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> Author:
-    """Who changed `spec` last: of the managers whose entry is not as `before`, where that is known, the latest."""
+    """Who changed `spec` last: of the managers whose entry is not one of `before`, the latest.
+
+    Nobody tells who only took fields away: no entry is new then.
+    """
     known = list(before)
     of_spec = [each for each in managed if not each.get("subresource") and "f:spec" in (each.get("fieldsV1") or {})]
-    candidates = [each for each in of_spec if each not in known] or of_spec
-    latest = max(candidates, key=lambda each: str(each.get("time") or ""), default=None)
+    changed = (each for each in of_spec if each not in known)
+    latest = max(changed, key=lambda each: str(each.get("time") or ""), default=None)
     return Author("", "") if latest is None else Author(str(latest.get("manager") or ""), str(latest.get("time") or ""))
 
 

@@ -1,0 +1,80 @@
+"""`placewright profiles list`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich.text import Text
+
+from placewright.cli.profiles.connection import add_cluster_options, ask
+from placewright.cli.profiles.output import BAD, age, compact, console, plain, print_data, print_table, say, table
+from placewright.cli.profiles.subjects import active_generation
+from placewright.kube.profileapi import Object, last_author, list_profiles
+
+_COLUMNS: Final = ("NAME", "SCHEDULER", "STATE", "IN EFFECT", "PENDING", "AGE")
+_WIDE: Final = ("PRESET", "WEIGHTS", "CHANGED BY", "MESSAGE")
+UNKNOWN: Final = "Unknown"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be said to it."""
+    parser.add_argument("-o", "--output", choices=("table", "wide", "yaml", "json"), default="table", help="default: table")
+    add_cluster_options(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print a line a profile."""
+    profiles = ask(args, list_profiles)
+    if args.output in ("yaml", "json"):
+        print_data([_without_bookkeeping(profile) for profile in profiles], args.output)
+        return 0
+    wide = args.output == "wide"
+    to = console(unfolded=wide)
+    if not profiles:
+        say(to, "there are no profiles: kubectl apply -f one of manifests/samples")
+        return 0
+    made = table(*_COLUMNS, *(_WIDE if wide else ()), numbers=("PENDING",))
+    for profile in profiles:
+        made.add_row(*_row(profile), *(_more(profile) if wide else ()))
+    print_table(to, made)
+    return 0
+
+
+def _without_bookkeeping(profile: Object) -> Object:
+    metadata = {key: value for key, value in profile["metadata"].items() if key != "managedFields"}
+    return {**profile, "metadata": metadata}
+
+
+def _row(profile: Object) -> Sequence[Text]:
+    metadata, status = profile["metadata"], profile.get("status") or {}
+    reason, ready, _ = state(profile)
+    pending = (status.get("pending") or {}).get("total", 0)
+    cells = (metadata["name"], (profile.get("spec") or {}).get("schedulerName", ""))
+    rest = (_in_effect(profile), pending, age(metadata.get("creationTimestamp")))
+    return [*map(plain, cells), plain(reason, "" if ready == "True" or reason == "Paused" else BAD), *map(plain, rest)]
+
+
+def _more(profile: Object) -> Sequence[Text]:
+    spec = profile.get("spec") or {}
+    author = last_author(profile["metadata"].get("managedFields") or ())
+    weights = ",".join(f"{plugin}={weight}" for plugin, weight in (spec.get("weights") or {}).items())
+    return [plain(cell) for cell in (compact(spec.get("preset")), weights or "none", author.manager or "unknown", state(profile)[2])]
+
+
+def state(profile: Object) -> tuple[str, str, str]:
+    """Reason, status and message of the condition Ready; `Unknown` where no operator has looked at this generation."""
+    status: Mapping[str, Any] = profile.get("status") or {}
+    found = next((each for each in status.get("conditions") or () if each.get("type") == "Ready"), None)
+    if found is None or int(status.get("observedGeneration") or 0) < int(profile["metadata"].get("generation") or 0):
+        return UNKNOWN, UNKNOWN, "no operator has looked at this generation yet"
+    return str(found.get("reason")), str(found.get("status")), str(found.get("message"))
+
+
+def _in_effect(profile: Object) -> str:
+    """Which generation decisions use, and of how many when it is not the newest."""
+    active, newest = active_generation(profile), profile["metadata"].get("generation", 0)
+    if active == newest:
+        return str(active)
+    return f"{active or 'none'} of {newest}"

@@ -1,0 +1,84 @@
+"""Tables and text that fit a terminal of any width, and plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from placewright.api.bad_input import printable
+
+#: Wide enough that nothing is folded where a program reads.
+_NO_TERMINAL: Final = 10_000
+_NONE: Final = "none"
+BAD: Final = "red"
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+
+
+def console(*, unfolded: bool = False) -> Console:
+    """Standard output; `unfolded`: lines go on, however narrow the terminal is. Colours are for terminals without NO_COLOR."""
+    narrow = not unfolded and (sys.stdout.isatty() or os.environ.get("COLUMNS"))
+    return Console(width=None if narrow else _NO_TERMINAL, highlight=False)
+
+
+def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """Columns as kubectl prints them. What does not fit goes on in the next line: a name cut short is no name."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        made.add_column(column, overflow="fold", justify="right" if column in numbers else "left")
+    return made
+
+
+def plain(text: object, style: str = "") -> Text:
+    """Names and messages come from other people: no markup, no control characters."""
+    return Text("\n".join(printable(line) for line in str(text).split("\n")), style=style)
+
+
+def say(to: Console, *lines: str) -> None:
+    """Print lines of text as they are."""
+    for line in lines:
+        to.print(plain(line), soft_wrap=True)
+
+
+def print_table(to: Console, made: Table) -> None:
+    """Print the table, without the blanks that fill its last column: a narrow terminal would make lines of them."""
+    with to.capture() as captured:
+        to.print(made)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def print_data(data: object, output: str) -> None:
+    """`-o json` and `-o yaml`."""
+    if output == "json":
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    else:
+        sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+
+
+def compact(value: Any) -> str:
+    """Any value in one line, as YAML writes it."""
+    if value is None:
+        return _NONE
+    if isinstance(value, str):
+        return value
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=_NO_TERMINAL, allow_unicode=True, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def age(timestamp: str | None, now: datetime | None = None) -> str:
+    """How long ago an RFC 3339 time was, as kubectl says it: two digits at least before the next unit."""
+    try:
+        then = datetime.fromisoformat(str(timestamp))
+    except ValueError:
+        return "unknown"
+    seconds = max(0, int(((now or datetime.now(UTC)) - then).total_seconds()))
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size * (2 if size > 1 else 1)), (1, "s"))
+    return f"{seconds // size}{unit}"
