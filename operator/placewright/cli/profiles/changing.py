@@ -82,11 +82,14 @@ class Write:
     def command(self, change: Change, args: argparse.Namespace) -> str:
         """For a shell; whoever runs it puts in the private keys, which no terminal gets to see."""
         cluster = [f"--{option}={value}" for option in ("kubeconfig", "context") if (value := getattr(args, option))]
-        manager, body = f"--field-manager={FIELD_MANAGER}", json.dumps({**self.body, "spec": without_keys(self.body["spec"], HIDDEN)}, ensure_ascii=False)
+        manager, body = f"--field-manager={FIELD_MANAGER}", json.dumps(self._shown(), ensure_ascii=False)
         if self.merge:
             return shlex.join(["kubectl", *cluster, "patch", PLURAL, change.name, "--type=merge", manager, "-p", body])
         forced = ["--force-conflicts"] if self.force else []
         return f"echo {shlex.quote(body)} | {shlex.join(['kubectl', *cluster, 'apply', '--server-side', manager, *forced, '-f', '-'])}"
+
+    def _shown(self) -> Object:
+        return {**self.body, "spec": without_keys(self.body["spec"], HIDDEN)}
 
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
