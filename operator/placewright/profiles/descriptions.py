@@ -166,7 +166,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
         "observedGeneration": {"description": "The generation that was looked at last.", **_COUNT},
         "activeGeneration": {"description": "The generation that decisions use; 0: none.", **_COUNT},
         "conditions": {
-            "description": "Ready always; Reconciling and Stalled only while they are true.",
+            "description": "Ready always; Reconciling, Stalled and Advice only while they are true.",
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
         },
