@@ -1,0 +1,118 @@
+"""A shell that is typed into, as a reader does, and a terminal in which something stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kubectl.page import Block, same, shows
+
+DEADLINE: Final = 40.0
+END_SECONDS: Final = 15.0
+_DONE: Final = "--done--"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where the reader sits: a home, and the programs that the page names.
+
+    `kubectl` is the one under test, `placewright` the one of this checkout, whatever else is on PATH.
+    """
+
+    home: Path
+    binary: str
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "placewright-tutorial"
+
+    def prepare(self) -> None:
+        self.folder.mkdir()
+        programs = self.home / "bin"
+        programs.mkdir()
+        (programs / "kubectl").symlink_to(self.binary)
+        (programs / "placewright").symlink_to(Path(sys.executable).parent / "placewright")
+
+    def environment(self) -> Mapping[str, str]:
+        """Nothing of who runs the tests, but for the search path."""
+        who = {f"GIT_{role}_{what}": "reader" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        path = f"{self.home / 'bin'}:{os.environ['PATH']}"
+        # Python's own output is not held back, as in a terminal.
+        return {"HOME": str(self.home), "PATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "160", **who}
+
+
+@asynccontextmanager
+async def _bash(desk: Desk, *arguments: str, stdin: int, stdout: int) -> AsyncIterator[Process]:
+    """A bash in a session of its own. On leaving nothing of the session is left."""
+    process = await asyncio.create_subprocess_exec(
+        "bash", "--norc", *arguments,
+        stdin=stdin, stdout=stdout, stderr=STDOUT, cwd=desk.folder, env=dict(desk.environment()), start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+class Shell:
+    """One bash for the whole page: variables and folders stay from block to block."""
+
+    def __init__(self, process: Process, folder: Path) -> None:
+        self._process = process
+        self._script = folder / "typed"
+
+    async def run(self, commands: str) -> tuple[bool, str]:
+        """Whether every command succeeded, and what they printed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._script.write_text(commands)
+        self._process.stdin.write(f". '{self._script}' </dev/null; printf '\\n{_DONE}%s\\n' \"$failed\"; failed=\n".encode())
+        lines: list[str] = []
+        async with asyncio.timeout(DEADLINE):
+            while not (line := (await self._process.stdout.readline()).decode()).startswith(_DONE):
+                assert line, f"the shell ended: {''.join(lines)}"
+                lines.append(line)
+        return line == f"{_DONE}\n", "".join(lines)[:-1]
+
+
+@asynccontextmanager
+async def shell(desk: Desk) -> AsyncIterator[Shell]:
+    """The reader's shell, for as long as the context is open."""
+    async with _bash(desk, stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"set -o pipefail -o errtrace; failed=; trap 'failed=yes' ERR\n")
+        yield Shell(process, desk.home)
+
+
+@asynccontextmanager
+async def terminal(desk: Desk, commands: str) -> AsyncIterator[Process]:
+    """Another terminal, in which the last command stays. It gets a Ctrl-C on leaving, and must end by it."""
+    with (desk.home / "terminals").open("ab") as output:
+        async with _bash(desk, "-ec", commands, stdin=DEVNULL, stdout=output.fileno()) as process:
+            yield process
+            os.killpg(process.pid, signal.SIGINT)
+            async with asyncio.timeout(END_SECONDS):
+                await process.wait()
+
+
+async def work_through(typed: Shell, block: Block, reading: tuple[str, ...]) -> None:
+    """Run a block and compare. One whose commands only read is run again until it shows what it should: news take a moment."""
+    end = asyncio.get_running_loop().time() + DEADLINE
+    while True:
+        worked, printed = await typed.run(block.commands)
+        assert worked == (block.kind != "refused"), f"{block}: {printed}"
+        if block.shown is None or shows(block.shown, printed):
+            return
+        again = all(line.startswith(reading) for line in block.commands.splitlines())
+        late = asyncio.get_running_loop().time() > end
+        assert again and not late, f"{block}\n--- the page\n{same(block.shown)}\n--- printed\n{same(printed)}\n{printed}"

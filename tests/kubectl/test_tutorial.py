@@ -1,0 +1,77 @@
+"""docs/tutorial.md, from its first command to its last, with a real kubectl, and what it prints beside what the page shows."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from kubectl.page import blocks_of, shows
+from kubectl.terminal import Desk, Shell, shell, terminal, work_through
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
+READING = ("kubectl get ", "placewright profiles history ", "placewright profiles list")
+"""Commands that a reader gives again when they came too early."""
+
+A_SECOND_LATER = 'until [ "$(date +%s)" != "$before" ]; do sleep 0.05; done; before=$(date +%s)'
+"""An API server notes by the second who changed what; a reader is never so quick that two patches look like one."""
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def desk(binary: str, tmp_path: Path) -> Desk:
+    for program in ("bash", "git"):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program} on PATH")
+    found = Desk(tmp_path, binary)
+    found.prepare()
+    return found
+
+
+async def test_every_command_of_the_tutorial_does_what_the_page_shows(desk: Desk) -> None:
+    async with AsyncExitStack() as opened:
+        typed = await opened.enter_async_context(shell(desk))
+        for block in blocks_of(PAGE):
+            if block.kind == "beforehand":
+                continue
+            if block.kind.endswith("-terminal"):
+                await opened.enter_async_context(terminal(desk, block.commands))
+                await until_serving(typed)
+                continue
+            if "patch schedprof" in block.commands:
+                await typed.run(A_SECOND_LATER)
+            await work_through(typed, block, READING)
+
+
+async def until_serving(typed: Shell) -> None:
+    """A reader opens the next terminal when this one says that it is ready."""
+    ready = "until kubectl --kubeconfig sandbox.yaml get namespace default >/dev/null 2>&1; do sleep 0.1; done"
+    worked, printed = await typed.run(ready)
+    assert worked, printed
+
+
+def test_the_page_leaves_out_no_more_than_its_installation() -> None:
+    kinds = [block.kind for block in blocks_of(PAGE)]
+    assert kinds.count("beforehand") == 1
+    assert set(kinds) <= {"", "refused", "beforehand", "first-terminal", "second-terminal"}
+    assert sum(block.shown is not None for block in blocks_of(PAGE)) > len(kinds) // 2
+
+
+@pytest.mark.parametrize(
+    ("page", "printed", "right"),
+    [
+        ("a   5s\n", "a  12m3s  \n", True),
+        ("on 127.0.0.1:1 at 2026-01-01T00:00:00Z\n", "on 127.0.0.1:443 at 2025-12-31T23:59:59Z\n", True),
+        ("first\n…\nlast\n", "first\nmore\nand more\nlast\n", True),
+        ("first\n…\n", "first\nmore\n", True),
+        ("…\nlast\n", "first\nlast\n", True),
+        ("first\n…\nlast\n", "first\nmore\n", False),
+        ("score 5\n", "score 6\n", False),
+        ("first\n", "first\nmore\n", False),
+    ],
+)
+def test_what_is_shown_is_compared_but_for_what_varies(page: str, printed: str, right: bool) -> None:
+    assert shows(page, printed) is right
