@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 READING = ("kubectl get ", "placewright profiles history ", "placewright profiles list")
 """Commands that a reader gives again when they came too early."""
 
-A_SECOND_LATER = 'until [ "$(date +%s)" != "$before" ]; do sleep 0.05; done; before=$(date +%s)'
+A_SECOND_LATER = 'now=$(date +%s); until [ "$(date +%s)" != "$now" ]; do sleep 0.05; done'
 """An API server notes by the second who changed what; a reader is never so quick that two patches look like one."""
 
 pytestmark = pytest.mark.timeout(300)
