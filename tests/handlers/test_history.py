@@ -50,6 +50,41 @@ async def test_each_generation_is_recorded_with_what_came_of_it(stage: Stage, st
     assert "generation 2 stays in effect" in third.message
 
 
+@pytest.mark.parametrize("weights", [{"NodeAfinity": 5}, "many"], ids=["a wrong name", "no profile at all"])
+async def test_an_operator_that_starts_while_the_newest_generation_is_refused_places_by_the_last_good_one(
+    stage: Stage, store: HistoryStore, weights: object
+) -> None:
+    async with operator(stage):
+        await stage.until(lambda: results(stage) == ["Active"], "the first generation is recorded")
+        good = stage.edit_profile(weights={"NodeAffinity": 5})
+        await stage.until(lambda: results(stage) == ["Active", "Active"], "the second is recorded")
+        stage.write_profile_unchecked(weights=weights)
+        await stage.until(lambda: len(results(stage)) == 3, "the third is recorded")
+    async with operator(stage):
+        stage.pod("web")
+        await stage.until(lambda: stage.placed("web"))
+        if weights != "many":  # an object of no shape takes no status either
+            await stage.until(lambda: stage.show_profile()["status"].get("activeGeneration") == good)
+            assert stage.profile_condition("Stalled")["status"] == "True"
+    decision = stage.decision("web")
+    assert decision is not None and decision.generation == good
+    assert await store.revisions("default"), "the history is as it was"
+    assert results(stage) == ["Active", "Active", "InvalidProfile"]
+
+
+async def test_a_generation_of_a_namesake_that_is_gone_is_not_put_back(stage: Stage, store: HistoryStore) -> None:
+    async with operator(stage):
+        await stage.until(lambda: results(stage) == ["Active"], "the first generation is recorded")
+    stage.delete_profile()
+    stage.profile(weights={"NodeAfinity": 5})
+    async with operator(stage):
+        await stage.until(lambda: results(stage) == ["Active", "InvalidProfile"], "the namesake is recorded")
+        stage.pod("web")
+        await stage.until(lambda: (stage.show_profile().get("status") or {}).get("pending", {}).get("total") == 1)
+    assert stage.show_profile()["status"]["activeGeneration"] == 0
+    assert not stage.placed("web")
+
+
 async def test_a_generation_that_is_no_profile_at_all_is_recorded_as_refused(stage: Stage, store: HistoryStore) -> None:
     async with operator(stage):
         await stage.until(lambda: results(stage) == ["Active"], "the first generation is recorded")

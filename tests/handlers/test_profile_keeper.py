@@ -24,7 +24,7 @@ async def test_it_is_said_once_that_nothing_happens_without_a_profile(
         return False
 
     nobody: Any = cast(Any, None)  # without a profile nothing is written and no queue is asked
-    keeper = ProfileKeeper(nobody, LiveProfiles({}, lambda _profile: nobody), nobody, note_beat, nobody)
+    keeper = ProfileKeeper(nobody, LiveProfiles({}, lambda _profile: nobody), nobody, note_beat, nobody, nobody)
     with caplog.at_level(logging.WARNING):
         task = asyncio.create_task(keeper.run())
         for _ in range(12):

@@ -95,6 +95,35 @@ def test_a_profile_that_was_never_good_places_nothing(scheduler: Scheduler) -> N
     assert "no generation of this profile is in effect" in outcome.standing.message
 
 
+def test_what_was_in_effect_elsewhere_can_be_put_in_effect_below_a_refused_generation(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 3, named("x", **BAD))
+    outcome = scheduler.live.restore(profile(named("x"), "a", uid="a", generation=2))
+    assert scheduler.in_effect() == {"x": ("a", 2)}
+    assert outcome.standing is not None
+    assert (outcome.standing.observed_generation, outcome.standing.active_generation) == (3, 2)
+    assert outcome.standing.reason is Reason.INVALID_PROFILE
+    scheduler.apply("a", 4, named("x"))
+    assert scheduler.in_effect() == {"x": ("a", 4)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "uid", "generation"),
+    [({**BAD}, "a", 2), ({}, "another", 2), ({}, "a", 3)],
+    ids=["it is no better", "it is another object's", "it is not earlier"],
+)
+def test_what_could_not_have_been_in_effect_is_not_put_back(scheduler: Scheduler, spec: dict[str, Any], uid: str, generation: int) -> None:
+    scheduler.apply("a", 3, named("x", **BAD))
+    assert not scheduler.live.restore(profile(named("x", **spec), "a", uid=uid, generation=generation)).changed
+    assert scheduler.in_effect() == {}
+
+
+def test_a_good_generation_is_not_replaced_by_an_earlier_one(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 2, named("x"))
+    scheduler.apply("a", 3, named("x", **BAD))
+    assert not scheduler.live.restore(profile(named("x"), "a", uid="a", generation=1)).changed
+    assert scheduler.in_effect() == {"x": ("a", 2)}
+
+
 def test_a_plugin_that_breaks_while_it_is_built_leaves_the_last_good_generation(scheduler: Scheduler) -> None:
     scheduler.apply("a", 1, named("x"))
     scheduler.explode = True

@@ -24,6 +24,7 @@ from placewright.handlers.admission import AdmissionOptions
 from placewright.handlers.configfile import FileProfiles
 from placewright.handlers.extenders import Extenders
 from placewright.handlers.history import HistoryKeeper
+from placewright.handlers.lastgood import LastGood
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.profilestatus import StatusReporter
 from placewright.handlers.reconciling import UnscheduledPodLister
@@ -177,8 +178,8 @@ class Engine:
         self.intake = Intake(self.cluster, self.queue, self.scheduler.binding)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
-        self.profiles = keeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter)
         store = HistoryStore(self.client, operator_namespace(os.environ))
+        self.profiles = keeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store))
         self.history = HistoryKeeper(store, self.profiles.standings, lambda: self.leadership.active)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
         self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)

@@ -7,13 +7,17 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
+from placewright.api.decode import DecodeError
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile
 from placewright.framework.evaluation import Evaluator
+from placewright.handlers.lastgood import LastGood
 from placewright.handlers.profilestatus import StatusReporter
 from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.wire import Wire
 from placewright.profiles.advice import advise
@@ -38,7 +42,9 @@ class ProfileKeeper:
         queue: SchedulingQueue,
         may_write: Callable[[], bool],
         reporter: StatusReporter,
+        last_good: LastGood,
     ) -> None:
+        self._last_good = last_good
         self._client = client
         self._live = live
         self._queue = queue
@@ -97,8 +103,7 @@ class ProfileKeeper:
         self._seen[name] = SchedulingProfile(metadata=metadata)
         if metadata.uid != self._reporter.uid_of(name):
             self._reporter.seen(self._seen[name])
-        active = next((s.active_generation for s in self._live.standings() if s.name == name), None)
-        self._unreadable[name] = Standing(name, "", metadata.generation, active, Reason.INVALID_PROFILE, problem)
+        self._unreadable[name] = Standing(name, "", metadata.generation, None, Reason.INVALID_PROFILE, problem)
         self._changed.set()
 
     async def run(self) -> None:
@@ -108,10 +113,24 @@ class ProfileKeeper:
                 async with asyncio.timeout(self._beat()):
                     await self._changed.wait()
             self._changed.clear()
+            await self._recall()
             if beat == _PATIENT_BEATS and not self._seen:
                 _logger.warning("there is no SchedulingProfile: no pod is placed until one is applied, such as manifests/base/profile.yaml")
             if self._may_write():
                 await self._tell()
+
+    async def _recall(self) -> None:
+        """Where a profile is refused and no generation of it is in effect here, put the last good one in effect that is recorded."""
+        for name, standing in self.standings().items():
+            if not standing.reason.stalls or standing.active_generation is not None:
+                continue
+            try:
+                earlier = await self._last_good.before(self._seen[name])
+            except (RequestError, DecodeError) as problem:
+                _logger.debug("profile %s: its history cannot be read, will be tried again: %s", name, problem)
+                continue
+            if earlier is not None and self._live.restore(earlier).changed:
+                _logger.warning("profile %s: generation %d, which was in effect before, is again", name, earlier.metadata.generation)
 
     def _beat(self) -> float:
         """Seconds to wait for a change: what changed while it was not due yet is told as soon as it is."""
@@ -131,7 +150,11 @@ class ProfileKeeper:
 
     def standings(self) -> Mapping[str, Standing]:
         """How every profile stands, by name."""
-        return {standing.name: standing for standing in self._live.standings()} | self._unreadable
+        readable = {standing.name: standing for standing in self._live.standings()}
+        return readable | {
+            name: replace(refused, active_generation=readable[name].active_generation if name in readable else None)
+            for name, refused in self._unreadable.items()
+        }
 
     def _sizes(self, scheduler_name: str) -> QueueSizes:
         sizes = self._queue.sizes(scheduler_name)

@@ -126,6 +126,24 @@ class LiveProfiles(Generic[R]):
         entries[profile.metadata.name] = self._judge(profile, entry)
         return self._swap_to(entries, profile.metadata.name)
 
+    def restore(self, earlier: SchedulingProfile) -> Outcome[R]:
+        """Put an earlier generation of a profile in effect, whose newest one is refused and of which there was no good one so far.
+
+        It may come from whoever led before; nothing changes where it is not good either, or not earlier.
+        """
+        name = earlier.metadata.name
+        entry = self._entries.get(name)
+        if entry is not None and (
+            entry.good is not None
+            or entry.seen.metadata.uid != earlier.metadata.uid
+            or entry.seen.metadata.generation <= earlier.metadata.generation
+        ):
+            return Outcome(_standing(entry), changed=False)
+        judged = self._judge(earlier, None)
+        if judged.good is None:
+            return Outcome(None if entry is None else _standing(entry), changed=False)
+        return self._swap_to({**self._entries, name: judged if entry is None else replace(entry, good=judged.good)}, name)
+
     def remove(self, name: str, uid: str | None = None) -> Outcome[R]:
         """Forget a profile; with a uid, only if it is that object. Its pods wait until somebody claims their schedulerName."""
         entry = self._entries.get(name)
