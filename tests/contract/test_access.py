@@ -122,9 +122,9 @@ async def test_a_collection_has_verbs_of_its_own(cluster: Cluster, robot: Robot)
 async def test_a_role_holds_in_its_namespace(cluster: Cluster, robot: Robot) -> None:
     await robot.may_here(rule(["configmaps"], ["list"]))
     (await robot.client.get(cluster.path("configmaps"))).expect(200)
-    (await robot.client.get("/api/v1/configmaps")).refused(403)
-    (await robot.client.get("/api/v1/namespaces/default/configmaps")).refused(403)
-    (await robot.client.get(cluster.path("secrets"))).refused(403)
+    assert (await robot.client.get("/api/v1/configmaps")).refused(403)
+    assert (await robot.client.get("/api/v1/namespaces/default/configmaps")).refused(403)
+    assert (await robot.client.get(cluster.path("secrets"))).refused(403)
 
 
 async def test_a_cluster_role_holds_everywhere(cluster: Cluster, robot: Robot) -> None:
@@ -138,10 +138,10 @@ async def test_names_narrow_a_right_to_requests_that_name_them(cluster: Cluster,
     for name in ("ours", "theirs"):
         await cluster.create("configmaps", config_map(name, {}))
     (await robot.client.get(cluster.path("configmaps", "ours"))).expect(200)
-    (await robot.client.get(cluster.path("configmaps", "theirs"))).refused(403)
-    (await robot.client.get(cluster.path("configmaps"))).refused(403)
+    assert (await robot.client.get(cluster.path("configmaps", "theirs"))).refused(403)
+    assert (await robot.client.get(cluster.path("configmaps"))).refused(403)
     (await robot.client.get(cluster.path("configmaps"), fieldSelector="metadata.name=ours")).expect(200)
-    (await robot.client.post(cluster.path("configmaps"), config_map("more", {}))).refused(403)
+    assert (await robot.client.post(cluster.path("configmaps"), config_map("more", {}))).refused(403)
 
 
 @pytest.mark.parametrize("resources", [["*"], ["*/status"], ["pods/status"]])

@@ -85,14 +85,19 @@ async def test_a_pod_deleted_with_grace_goes(ward: Ward) -> None:
     await ward.until_phase("web", "Running")
     ward.delete("web")
     await ward.until_phase("web", None)
+    assert ward.show("web") is None
 
 
 async def test_a_pod_that_runs_for_a_while_completes(ward: Ward) -> None:
     ward.pod("job", **{RUN_SECONDS: "0"})
-    await ward.until_phase("job", "Succeeded")
+    found = await ward.until_phase("job", "Succeeded")
+    assert found is not None
+    assert {one["type"]: one["status"] for one in found["status"]["conditions"]}["Ready"] == "False"
 
 
 async def test_a_server_that_goes_away_is_waited_for(ward: Ward) -> None:
     ward.sandbox.faults.refuse_connections(0.3)
     ward.pod("web")
-    await ward.until_phase("web", "Running")
+    found = await ward.until_phase("web", "Running")
+    assert found is not None
+    assert found["status"]["containerStatuses"][0]["state"]["running"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.answers.comparing import agree, control_plane_of_1_20, seeds
+from e2e.answers.comparing import control_plane_of_1_20, listed, seeds
 from e2e.answers.legacy import REJECTING
 from e2e.answers.recording import NODES, PODS, record
 from e2e.answers.scene import ByNode, Scene
@@ -45,7 +45,7 @@ def test_kube_scheduler_scores_as_we_do_but_for_the_named_change(line: Line, sco
     for scene in scored:
         theirs = scene.theirs(line.logged, line.weight)
         problems += differences(scene, line.logged, theirs, line.expected(scene), f"1.20 says {{}}, {ours} {{}}")
-    agree(problems)
+    assert not problems, listed(problems)
 
 
 @pytest.mark.parametrize("line", [line for line in TABLE if line.change], ids=str)
@@ -55,7 +55,7 @@ def test_where_a_rule_changed_ours_is_the_new_one(line: Line, scored: list[Scene
     for scene in scored:
         expected = line.change.after(scene)
         problems += differences(scene, line.ours, scene.scores(line.ours), expected, "we say {}, the new rule {}")
-    agree(problems)
+    assert not problems, listed(problems)
 
 
 def test_every_plugin_that_scores_has_a_line(scored: list[Scene]) -> None:
@@ -74,17 +74,18 @@ def test_the_same_nodes_can_hold_the_pod_but_for_how_hard_constraints_count(scen
                 f"{scene.decision.key}, {node}: {whose} {'can' if node in found else 'cannot'} place it there, against expectation"
                 for node in sorted(found ^ (basis & allowed(scene, version)))
             ]
-    agree(problems)
+    assert not problems, listed(problems)
 
 
 def test_a_pod_that_fits_nowhere_is_told_so_in_the_same_words_but_for_those_that_changed(scenes: list[Scene]) -> None:
     rejected = [scene for scene in scenes if not scene.decision.node]
     told = [s for s in rejected if not _named_by_field(s) and allowed(s, IN_1_20) == allowed(s, IN_1_36)]
-    agree([
+    problems = [
         f"{scene.decision.key}: {scene.decision.message!r}, expected {message_of_1_20(scene)!r}"
         for scene in told
         if scene.decision.message != message_of_1_20(scene)
-    ])
+    ]
+    assert not problems, listed(problems)
     assert told, "no pod was rejected"
 
 
@@ -101,7 +102,7 @@ def test_the_chosen_node_is_among_the_best_by_our_scores_with_the_changes_undone
         chosen, best = totals[scene.decision.node], max(totals.values())
         if chosen != best:
             problems.append(f"{scene.decision.key}: 1.20 chose {scene.decision.node} with {chosen}, the best has {best}")
-    agree(problems)
+    assert not problems, listed(problems)
 
 
 def test_the_pods_were_worth_comparing(scenes: list[Scene], scored: list[Scene]) -> None:

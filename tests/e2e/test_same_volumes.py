@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from e2e.answers.comparing import SEED, agree, control_plane_of_1_20, seeds
+from e2e.answers.comparing import SEED, control_plane_of_1_20, listed, seeds
 from e2e.answers.volumerecording import PODS, record_volumes
 from e2e.answers.volumerules import CHANGES, LEGACY, VolumeChange, VolumeScene, fitting, message_of_1_20
 from placewright.simulate.evaluate import Verdict
@@ -31,31 +31,34 @@ def by_node(verdict: Verdict) -> dict[str, tuple[str, ...]]:
 
 
 def test_the_same_nodes_can_hold_the_pod_with_the_named_changes_undone(scenes: list[VolumeScene]) -> None:
-    agree([
+    problems = [
         f"{scene.decision.key}: 1.20 found {sorted(scene.decision.feasible)}, we {sorted(fitting(scene.with_old_rules))}; "
         f"{scene.decision.message}; {by_node(scene.with_old_rules)}; {scene.decision.pod['spec']['volumes']}"
         for scene in scenes
         if scene.decision.feasible != fitting(scene.with_old_rules)
-    ])
+    ]
+    assert not problems, listed(problems)
 
 
 def test_a_pod_that_fits_nowhere_is_told_so_in_the_same_words(scenes: list[VolumeScene]) -> None:
     rejected = [scene for scene in scenes if not scene.decision.node]
-    agree([
+    problems = [
         f"{scene.decision.key}: {scene.decision.message!r}, expected {message_of_1_20(scene.with_old_rules)!r}"
         for scene in rejected
         if scene.decision.message != message_of_1_20(scene.with_old_rules)
-    ])
+    ]
+    assert not problems, listed(problems)
     assert rejected, "no pod was rejected"
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.plugin)
 def test_where_a_rule_changed_ours_is_the_new_one(change: VolumeChange, scenes: list[VolumeScene]) -> None:
-    agree([
+    problems = [
         f"{scene.decision.key}: we say {by_node(scene.ours)}, the new rule {by_node(scene.with_new_rule(change))}"
         for scene in scenes
         if by_node(scene.ours) != by_node(scene.with_new_rule(change))
-    ])
+    ]
+    assert not problems, listed(problems)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.plugin)

@@ -94,13 +94,16 @@ def said(status: Status) -> Said | None:
     return None if status.ok else Said(status.code.value, status.plugin, tuple(sorted(status.reasons)))
 
 
-def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length: int) -> None:
-    """Let things happen; after each, one long-lived evaluator, a fresh one, and the model (if any) must agree about a pod."""
+def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length: int) -> int:
+    """Let things happen; after each, one long-lived evaluator, a fresh one, and the model (if any) must agree about a pod.
+
+    Returns how many pods they agreed about.
+    """
     with patch.object(cluster_room, "_FIRST_CAPACITY", 2):  # so that the columns also grow
         world = TwinWorld()
     for _ in range(3):
         world.node_appears_or_changes(dice)
-    evaluator = evaluator_of(profile, world)
+    evaluator, agreed = evaluator_of(profile, world), 0
     for _ in range(length):
         for event in dice.choices([*EVENTS], [*EVENTS.values()], k=dice.choice((0, 1, 1, 2, 9))):
             event(world, dice)
@@ -115,6 +118,8 @@ def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length:
             assert alone == found[0][one]
             assert together.items() <= found[0].items()
         assert found == answer(evaluator_of(profile, world), world, pod)
+        agreed += 1
+    return agreed
 
 
 @RANDOM_HISTORY
@@ -122,11 +127,11 @@ def live(profile: ResolvedProfile, model_of: Profile | None, dice: Dice, length:
 def test_columns_kept_through_any_history_say_what_a_plain_evaluation_says(seed: int, length: int) -> None:
     dice = Dice(seed)
     profile = dice.profile()
-    live(resolved(profile_spec(profile)), profile, dice, length)
+    assert live(resolved(profile_spec(profile)), profile, dice, length) == length
 
 
 @settings(RANDOM_HISTORY, max_examples=25)
 @given(SEEDS, LENGTHS)
 def test_with_spread_and_affinity_too_a_long_lived_evaluator_says_what_a_fresh_one_says(seed: int, length: int) -> None:
     dice = Dice(seed)
-    live(resolved(profile_spec(dice.profile(), pairwise=True)), None, dice, length)
+    assert live(resolved(profile_spec(dice.profile(), pairwise=True)), None, dice, length) == length

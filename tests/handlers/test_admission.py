@@ -175,6 +175,7 @@ async def test_a_scheduler_that_may_not_tell_the_api_server_says_so_and_goes_on(
         await stage.until(lambda: "the API server was not told to ask" in caplog.text, "a warning")
         stage.pod("web")
         await stage.until(lambda: stage.placed("web"))
+    assert webhooks(stage) == []
 
 
 async def test_without_the_option_nothing_is_configured(stage: Stage) -> None:

@@ -205,6 +205,7 @@ async def test_a_pod_is_placed_in_spite_of(stage: Stage, title: str) -> None:
     create_pod(stage, "odd", PLACED[title], {"app": "odd"})
     async with operator(stage):
         await stage.until(lambda: stage.placed("odd"))
+    assert ("Scheduled", f"Successfully assigned default/odd to {stage.node_of('odd')}") in stage.events("odd")
 
 
 async def test_nothing_else_is_touched(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

@@ -68,7 +68,9 @@ async def test_profiles_in_the_cluster_have_no_say_then(stage: Stage) -> None:
 async def test_the_comparison_after_a_relist_misses_no_profile(stage: Stage) -> None:
     async with operator(stage, WITH_FILE) as running:
         await stage.until(lambda: running.engine.leadership.active)
+        known = running.engine.profiles.standings()
         await running.engine.profiles.compare()
+        assert running.engine.profiles.standings() == known != {}
         names = stage.pods(2)
         await stage.until(lambda: stage.placed(*names))
 

@@ -99,8 +99,10 @@ async def test_a_dead_extender_is_said_and_the_pod_is_placed_once_the_profile_do
         async with operator(stage):
             stage.pod("web")
             await stage.until(lambda: any(server.url in note for reason, note in stage.events("web") if reason == "FailedScheduling"))
-            stage.edit_profile(extenders=[])
+            generation = stage.edit_profile(extenders=[])
             await stage.until(lambda: stage.placed("web"))
+        decision = stage.decision("web")
+        assert decision is not None and decision.generation == generation
 
 
 async def test_an_edit_of_the_profile_sends_the_next_pod_to_the_new_extender() -> None:

@@ -96,8 +96,10 @@ async def test_the_backoff_of_pods_that_wait_already_is_recomputed() -> None:
         stage.pod("web")
         async with operator(stage) as running:
             await stage.until(lambda: running.engine.queue.sizes().backoff == 1)
-            stage.edit_profile(backoff={"initialSeconds": 0.5, "maxSeconds": 1})
+            generation = stage.edit_profile(backoff={"initialSeconds": 0.5, "maxSeconds": 1})
             await stage.until(lambda: stage.placed("web"))
+        decision = stage.decision("web")
+        assert decision is not None and decision.generation == generation
 
 
 async def test_a_binding_under_way_ends_under_the_generation_that_decided_it(stage: Stage) -> None:
@@ -195,6 +197,7 @@ async def test_a_status_that_somebody_overwrote_is_put_right(stage: Stage) -> No
     async with operator(stage):
         await until_active(stage, 1)
         stage.edit_status(lambda status: status.update(activeGeneration=99))
+        assert active_generation(stage) == 99
         await until_active(stage, 1)
 
 
@@ -266,3 +269,4 @@ async def test_a_status_that_comes_too_late_and_lands_on_a_namesake_is_put_right
         await stage.until(lambda: stage.profile_condition("Advice") or active_generation(stage) == 2, "the late one lands")
         await until_active(stage, 1)
         await stage.until(lambda: not stage.profile_condition("Advice"))
+    assert stage.profile_condition("Ready")["observedGeneration"] == 1

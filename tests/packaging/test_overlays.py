@@ -107,7 +107,7 @@ def test_the_scheduler_never_waits_for_itself(folder: Path) -> None:
 def test_every_profile_among_them_can_run(folder: Path) -> None:
     for manifest in manifests_of(folder):
         if manifest["kind"] == KIND:
-            resolve(read_profiles(manifest, folder.name)[0], in_tree())
+            assert resolve(read_profiles(manifest, folder.name)[0], in_tree()).scheduler_name == manifest["spec"]["schedulerName"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

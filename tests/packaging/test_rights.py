@@ -213,6 +213,7 @@ STARTING = [right for right in rights_of(ROLE) if right not in RED_WITHOUT]
 async def test_with_the_shipped_role_the_operator_is_refused_nothing(scenario: Scenario) -> None:
     async with new_trial(ROLE) as trial:
         await scenario(trial)
+        assert not trial.refused()
 
 
 @pytest.mark.parametrize("right", rights_of(ROLE), ids=str)
@@ -263,6 +264,7 @@ async def test_a_role_for_a_profile_is_enough_for_it() -> None:
             urgent_pod(trial)
             await trial.until(lambda: stage.condition("urgent"), "the urgent pod is told that it waits")
             await trial.until(lambda: stage.profile_condition("Ready"), "the profile is reported on")
+        assert not trial.refused()
 
 
 @pytest.mark.parametrize("right", rights_of(OWN_ROLE), ids=str)
@@ -279,6 +281,7 @@ async def test_without_any_right_in_its_own_namespace_pods_are_placed_all_the_sa
         trial.stage.nodes(1).pod("web")
         async with trial.operator():
             await trial.stage.until(lambda: trial.refused() and trial.stage.placed("web"), "the pod is placed without any history")
+        assert {refusal.asked.resource for refusal in trial.stage.sandbox.access.authorizer.refusals} == {"controllerrevisions"}
 
 
 def test_what_is_left_for_the_start_is_reading_and_electing() -> None:

@@ -135,6 +135,7 @@ async def test_pods_that_wait_for_permission_do_not_keep_others_from_being_place
         for waiting in world.scheduler.waiting:
             waiting.allow("Gang")
         await until(lambda: world.scheduler.counts.bound == 6)
+    assert {name for name, _, _, _ in world.ports.bound} == {f"web-{number}" for number in range(6)}
 
 
 async def test_pods_that_wait_for_their_volumes_do_not_keep_others_from_being_placed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +199,7 @@ async def test_draining_gives_up_what_takes_too_long() -> None:
         loop.cancel()
         async with asyncio.timeout(5):
             await world.scheduler.drain(0.01)
+    assert world.scheduler.counts.bound == 0
 
 
 async def test_draining_does_not_wait_for_permissions_that_nobody_can_give_any_more() -> None:

@@ -50,6 +50,6 @@ async def heard_of(names: Collection[str], scheduler: KubeScheduler) -> None:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
-def agree(problems: list[str]) -> None:
-    """Fail with the first of them."""
-    assert not problems, "\n".join([f"{len(problems)} differences:", *problems[:_SHOWN]])
+def listed(problems: list[str]) -> str:
+    """How many there are, and the first of them."""
+    return "\n".join([f"{len(problems)} differences:", *problems[:_SHOWN]])
