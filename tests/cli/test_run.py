@@ -89,6 +89,18 @@ def test_a_rate_without_a_burst_lets_twice_as_many_go_at_once(started: Started) 
     assert (started.options.qps, started.options.burst) == (20, 25)
 
 
+@pytest.mark.parametrize(("words", "seconds"), [([], 15), (["4s"], 4), (["1m30s"], 90)])
+def test_the_lead_of_a_replica_that_vanished_lasts_as_long_as_is_said(words: list[str], seconds: int, started: Started) -> None:
+    main(["run", *(f"--leader-elect-lease-duration={word}" for word in words)])
+    assert started.options.peering_lifetime == seconds
+
+
+@pytest.mark.parametrize("text", ["15", "1s", "2h", "1500ms", "-3s", "soon"])
+def test_a_lifetime_that_cannot_be_is_one_line(text: str, never: None, capsys: pytest.CaptureFixture[str]) -> None:
+    error = refused(capsys, f"--leader-elect-lease-duration={text}")
+    assert f"found {text!r}; allowed whole seconds from 2s to 3600s, such as 15s" in error
+
+
 @pytest.mark.parametrize(("words", "level"), [(["-v", "2"], logging.INFO), (["-v=4"], logging.DEBUG), (["--v=10"], logging.DEBUG)])
 def test_verbosity_is_klog_s(words: list[str], level: int, started: Started) -> None:
     main(["run", *words])

@@ -44,6 +44,7 @@ def main(args: argparse.Namespace) -> int:
     engine = import_module("placewright.handlers.engine")
     options = engine.EngineOptions(
         leader_elect=settings.process.leader_elect is not False,
+        peering_lifetime=args.leader_elect_lease_duration,
         profiles=settings.profiles,
         qps=settings.qps,
         burst=settings.burst,

@@ -19,6 +19,7 @@ from placewright.framework.registry import Registry
 from placewright.profiles.conversion.findings import Finding, Loss, without_counterpart
 from placewright.profiles.conversion.process import ProcessSettings
 from placewright.profiles.conversion.reading import convert
+from placewright.profiles.durations import seconds
 
 _TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")
@@ -27,6 +28,9 @@ _HIGHEST_PORT: Final = 65535
 _DEBUG_FROM: Final = 4
 _MOST_VERBOSE: Final = 10
 _MOST_REQUESTS: Final = 1_000_000
+#: Seconds. A record is renewed each second at best, and `leadership.peers` believes none that claims more than an hour.
+_SHORTEST_LIFETIME: Final = 2
+_LONGEST_LIFETIME: Final = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     alone = "false: this is the only replica, nothing keeps others away"
     elect = f"elect one replica (default: true); {alone}"
     parser.add_argument("--leader-elect", type=_boolean, nargs="?", const=True, metavar="BOOL", help=elect)
+    lifetime = "how long a replica that vanished keeps its lead, whole seconds as Go writes them (default: 15s)"
+    parser.add_argument("--leader-elect-lease-duration", type=_lifetime, default=15, metavar="DURATION", help=lifetime)
     rate = "requests a second to the API server, without watches (default: no limit)"
     parser.add_argument("--kube-api-qps", type=_rate, metavar="N", help=rate)
     most = whole_number(1, _MOST_REQUESTS)
@@ -120,6 +126,15 @@ def _boolean(text: str) -> bool:
     if text not in _TRUE + _FALSE:
         raise argparse.ArgumentTypeError(f"found {text!r}; allowed true or false")
     return text in _TRUE
+
+
+def _lifetime(text: str) -> int:
+    """Kopf's peering counts in whole seconds."""
+    found = seconds(text)
+    if found is None or not found.is_integer() or not _SHORTEST_LIFETIME <= found <= _LONGEST_LIFETIME:
+        allowed = f"whole seconds from {_SHORTEST_LIFETIME}s to {_LONGEST_LIFETIME}s, such as 15s"
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed {allowed}")
+    return int(found)
 
 
 def _rate(text: str) -> float:
