@@ -23,6 +23,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import Place, QueuedPod
+from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.intake import Intake
 from placewright.scheduler.policy import ProfilePolicy
@@ -204,6 +205,20 @@ REFUSED = BindError("given up after 5 attempts: 500")
 UNKNOWN = BindError("answer lost, and the pod could not be read", unknown=True)
 
 
+class Observed:
+    """What an observer was told."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+        self.entered: list[tuple[str, str]] = []
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+
+    def pod_entered(self, place: str, event: str) -> None:
+        self.entered.append((place, event))
+
+
 class World:
     """A scheduler on a cluster, under one or more profiles, with everything around it faked."""
 
@@ -213,11 +228,12 @@ class World:
         self.ports = RecordingPorts()
         self.cluster = Cluster()
         self.profiles: dict[str, Evaluator] = {}
-        self.queue = SchedulingQueue(self._policy, lambda: self.now)
+        self.observed = Observed()
+        self.queue = SchedulingQueue(self._policy, lambda: self.now, self.observed.pod_entered)
         self._registry = in_tree().extended(plugins)
         self._extra = [{"name": plugin.name} for plugin in plugins]
         self.cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7))
-        ports = Ports(self.ports, self.ports, self.ports)
+        ports = Ports(self.ports, self.ports, self.ports, Observers([self.observed]))
         self.scheduler = Scheduler(
             self.cluster, self.queue, self.profiles.get, self.cycle, ports, lambda: self.now, lead or AlwaysLead()
         )

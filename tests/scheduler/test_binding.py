@@ -12,6 +12,7 @@ from placewright.framework.interface import CycleState, PermitPlugin, PermitResu
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place
+from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.binding import decision_annotations
 from placewright.scheduler.ports import EventType
 
@@ -94,7 +95,7 @@ async def test_pods_that_a_plugin_wants_activated_are_tried_once_the_pod_is_plac
     placement.state.activate["uid-big"] = pod("big").info()
     queued = world.pop()
     world.cluster.assume(placement.pod, placement.node)
-    assert await world.binding.run(queued, placement)
+    assert await world.binding.run(Attempt(queued, placement.runtime.profile, lambda: world.now), placement)
     assert world.place("big") is Place.ACTIVE
 
 

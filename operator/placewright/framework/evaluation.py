@@ -34,6 +34,7 @@ from placewright.framework.prefiltering import outside, pre_filter, rows_named
 from placewright.framework.rowchecks import Nominations, NoNominations, RowChecker
 from placewright.framework.runtime import ProfileRuntime, reads_of
 from placewright.framework.status import Code, Status
+from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 
 #: Columns of at most this many rows in total are kept, over all signatures (a row costs some 50 bytes).
 MAX_KEPT_ROWS: Final = 2_000_000
@@ -99,11 +100,17 @@ class Evaluator:
 
     # --- filtering -----------------------------------------------------------------------------------------------------------
 
-    def evaluate(self, pod: PodInfo) -> Evaluation:
-        """PreFilter and Filter over all nodes; raise `CycleError` when a plugin reports an error."""
+    def evaluate(self, pod: PodInfo, steps: Steps | None = None) -> Evaluation:
+        """PreFilter and Filter over all nodes; raise `CycleError` when a plugin reports an error. `steps`: where their time is noted."""
         columns = self._columns(pod)
-        state = CycleState(dict(columns.data))
-        refusal, candidates, narrowed_by = pre_filter(self.runtime, state, pod, self._cluster, columns)
+        steps = steps or Steps()
+        state = CycleState(dict(columns.data), steps=steps)
+        try:
+            refusal, candidates, narrowed_by = pre_filter(self.runtime, state, pod, self._cluster, columns)
+        except CycleError:
+            steps.end(PRE_FILTER, Code.ERROR)
+            raise
+        steps.end(PRE_FILTER, Code.SUCCESS if refusal is None else refusal.code)
         if refusal is not None:
             nowhere = np.zeros(self._cluster.size, np.bool_)
             return Evaluation(pod, state, columns, nowhere, 0, refusal, None, candidates, narrowed_by)
@@ -117,6 +124,7 @@ class Evaluator:
         evaluation = Evaluation(pod, state, columns, feasible, 0, None, None, candidates, narrowed_by)
         self._respect_nominations(evaluation)
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
+        steps.end(FILTER, Code.SUCCESS if evaluation.count else Code.UNSCHEDULABLE)
         return evaluation
 
     def _columns(self, pod: PodInfo) -> PodColumns:
@@ -148,7 +156,9 @@ class Evaluator:
         state, pod, columns = evaluation.state, evaluation.pod, evaluation.columns
         alike = evaluation.feasible is columns.fits
         rows = evaluation.rows = columns.fitting_rows() if alike else np.flatnonzero(evaluation.feasible)
+        state.steps.begin()
         self._pre_score(state, pod, columns, rows)
+        state.steps.end(PRE_SCORE)
         columns.refresh_scores(state, pod, self._cluster)
         if alike:
             local, evaluation.summaries = columns.totals, columns.summaries
@@ -160,6 +170,7 @@ class Evaluator:
             if raw is not NOTHING_SCORED:
                 totals[rows] += self.runtime.weight(plugin) * scores
         evaluation.totals = totals
+        state.steps.end(SCORE)
         return totals
 
     def _cluster_scores(self, state: CycleState) -> list[ScorePlugin]:

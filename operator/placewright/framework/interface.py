@@ -32,6 +32,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.events import EventInterest
 from placewright.framework.ports import Binder, Extender, Seconds, VolumeWriter, WaitingForPermit
 from placewright.framework.status import SKIP, SUCCESS, Code, Status
+from placewright.framework.steps import Steps
 
 #: Node rows, shape (k,), intp.
 Rows = NDArray[np.intp]
@@ -69,6 +70,8 @@ class CycleState:
     activate: dict[str, PodInfo] = field(default_factory=dict)
     #: True once the pod is gone while it is being bound: a PreBind plugin that waits for something may stop.
     abandoned: bool = False
+    #: How long each part of the attempt took; nothing is noted where nobody wants to know.
+    steps: Steps = field(default_factory=Steps)
 
     def read(self, key: str, kind: type[T]) -> T:
         """The value that was written under this key; `KeyError` when the plugin's earlier step did not run."""

@@ -50,6 +50,7 @@ from placewright.profiles.live import LiveProfiles, Swap
 from placewright.profiles.reconsidering import reconsidered
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.intake import Intake
 from placewright.scheduler.policy import ProfilePolicy
@@ -88,7 +89,11 @@ class EngineOptions:
 
 
 class Engine:
-    """One scheduler on one API server. `start`, then feed `intake` and `profiles`, then `stop`."""
+    """One scheduler on one API server. `start`, then feed `intake` and `profiles`, then `stop`.
+
+    Attributes:
+        observers: hear what happens to pods; to be added before `start`.
+    """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:
         self.access = access
@@ -96,7 +101,8 @@ class Engine:
         self.cluster = Cluster()
         self.client = ApiClient(access, limit=TokenBucket(options.qps, options.burst) if options.qps else None)
         self.leadership: Leadership | Alone = Leadership(self.client, self.replica) if options.leader_elect else Alone()
-        self.queue = SchedulingQueue(self._policy, time.monotonic)
+        self.observers = Observers([])
+        self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered)
         self.options = options
         self._registry: Registry = in_tree().extended(installed_plugins())
         self._binder = HttpBinder(self.client, lambda: self.leadership.active)
@@ -173,7 +179,8 @@ class Engine:
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(found.served))
         self._status = HttpStatusWriter(self.client)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed))
-        ports = Ports(self._events, self._status, HttpEvictor(self.client, lambda: self.leadership.active))
+        evictor = HttpEvictor(self.client, lambda: self.leadership.active)
+        ports = Ports(self._events, self._status, evictor, self.observers)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.leadership)
         self.intake = Intake(self.cluster, self.queue, self.scheduler.binding)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))

@@ -18,8 +18,9 @@ from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.framework.status import Code, Status, error
+from placewright.framework.steps import BIND, POST_BIND, PRE_BIND, WAIT_ON_PERMIT
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import QueuedPod
+from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import assigned, late_rejection
@@ -29,6 +30,8 @@ from placewright.scheduler.waiting import WaitingPods
 _logger = logging.getLogger(__name__)
 
 SCHEDULED: Final = "Scheduled"
+BOUND_BY_ANOTHER: Final = "bound by somebody else meanwhile"
+REPLACED: Final = "replaced by another pod of its name meanwhile"
 PREEMPTED_IN_PREBIND: Final = "preempted while it was prepared for its node"
 
 
@@ -41,8 +44,9 @@ class BindingCycle:
     waiting: WaitingPods
     failures: FailureHandler
     events: EventRecorder
-    #: Placements whose Binding may or may not exist, by uid: still assumed, still in flight, until a watch or the reconciler tells.
-    unresolved: dict[str, tuple[QueuedPod, Placement]] = field(default_factory=dict)
+    observers: Observers
+    #: Attempts whose Binding may or may not exist, by uid: still assumed, still in flight, until a watch or the reconciler tells.
+    unresolved: dict[str, tuple[Attempt, Placement]] = field(default_factory=dict)
     #: Uids on their way to a node whose name belongs to another pod by now: what their Binding is answered is not about them.
     given_up: set[str] = field(default_factory=set)
     #: Pods in PreBind, by uid, and what ends it early: they may wait for minutes, for a volume that is being made, and ask nothing of the
@@ -53,10 +57,10 @@ class BindingCycle:
     #: Placements whose binding runs, by uid.
     under_way: dict[str, Placement] = field(default_factory=dict)
 
-    async def run(self, queued: QueuedPod, placement: Placement) -> bool:
+    async def run(self, attempt: Attempt, placement: Placement) -> bool:
         """Bind, or roll back and requeue; True when the pod is bound. Never raises for what a plugin or the API server does."""
-        unknown = False
-        self.under_way[queued.uid] = placement
+        unknown, uid = False, attempt.uid
+        self.under_way[uid] = placement
         try:
             status = await self._bind(placement)
         except BindError as problem:
@@ -65,23 +69,23 @@ class BindingCycle:
             _logger.exception("binding pod %s to node %s broke", placement.pod.key, placement.node)
             status = error(f"{type(problem).__name__}: {problem}")
         finally:
-            self.under_way.pop(queued.uid, None)
-        if queued.uid in self.given_up:
-            self.given_up.discard(queued.uid)
-            self._replaced(queued, placement)
+            self.under_way.pop(uid, None)
+        if uid in self.given_up:
+            self.given_up.discard(uid)
+            self._replaced(attempt, placement)
             return False
         # A watch may have been faster than the answer, and what it shows counts.
-        shown = self._confirmed_on(queued.uid)
+        shown = self._confirmed_on(uid)
         if status.ok or shown == placement.node:
-            self._bound(queued, placement)
+            self._bound(attempt, placement)
             return True
         if shown is not None:
-            self._bound_by_another(queued, placement)
-        elif unknown and self.cluster.placement(queued.uid) is not None:
+            self._bound_by_another(attempt, placement)
+        elif unknown and self.cluster.placement(uid) is not None:
             _logger.warning("%s; the pod keeps its place until the API server tells", status.message)
-            self.unresolved[queued.uid] = (queued, placement)
+            self.unresolved[uid] = (attempt, placement)
         else:
-            self.roll_back(queued, placement, status)
+            self.roll_back(attempt, placement, status)
         return False
 
     def resolve(self, uid: str, node: NodeName | None) -> None:
@@ -89,13 +93,13 @@ class BindingCycle:
         unresolved = self.unresolved.pop(uid, None)
         if unresolved is None:
             return
-        queued, placement = unresolved
+        attempt, placement = unresolved
         if node is None:
-            self.roll_back(queued, placement, error("the API server has no Binding of this pod"))
+            self.roll_back(attempt, placement, error("the API server has no Binding of this pod"))
         elif node == placement.node:
-            self._bound(queued, placement)
+            self._bound(attempt, placement)
         else:
-            self._bound_by_another(queued, placement)
+            self._bound_by_another(attempt, placement)
 
     def give_up(self, uid: str) -> None:
         """The pod's name belongs to another pod, and its room was given back; pods that are not being bound are no error."""
@@ -123,33 +127,49 @@ class BindingCycle:
         known = self.cluster.placement(uid)
         return None if known is None or known.assumed else known.node
 
-    def _bound(self, queued: QueuedPod, placement: Placement) -> None:
-        self.queue.done(queued.uid)
+    def _bound(self, attempt: Attempt, placement: Placement) -> None:
+        self.queue.done(attempt.uid)
         self.events.record(placement.pod, EventType.NORMAL, SCHEDULED, "Binding", assigned(placement.pod, placement.node))
         try:
-            placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
+            with attempt.steps.step(POST_BIND):
+                placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
         except Exception:
             _logger.exception("PostBind of pod %s broke; the pod is bound", placement.pod.key)
         self.queue.activate(placement.state.activate.values())
+        attempt.succeeded()
+        self.observers.attempt_ended(attempt)
 
-    def _bound_by_another(self, queued: QueuedPod, placement: Placement) -> None:
+    def _bound_by_another(self, attempt: Attempt, placement: Placement) -> None:
         """Somebody else put the pod on another node: it needs nothing more from us."""
         _logger.warning("pod %s was bound by somebody else while it was on its way to %s", placement.pod.key, placement.node)
-        unreserve(placement)
-        self.queue.done(queued.uid)
+        self._lost(attempt, placement, BOUND_BY_ANOTHER)
 
-    def _replaced(self, queued: QueuedPod, placement: Placement) -> None:
+    def _replaced(self, attempt: Attempt, placement: Placement) -> None:
         """There is no such pod any more: whatever the Binding did, it did to another one."""
+        self._lost(attempt, placement, REPLACED)
+
+    def _lost(self, attempt: Attempt, placement: Placement, why: str) -> None:
         unreserve(placement)
-        self.queue.done(queued.uid)
+        self.queue.done(attempt.uid)
+        attempt.failed(broken(why))
+        self.observers.attempt_ended(attempt)
 
     async def _bind(self, placement: Placement) -> Status:
         pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
-        status = await self.waiting.decided(pod)
-        if status.ok:
+        steps = state.steps
+        if self.waiting.get(pod.uid) is not None:
+            with steps.step(WAIT_ON_PERMIT) as step:
+                status = await self.waiting.decided(pod)
+                step.outcome = status.code
+            if not status.ok:
+                return status
+        with steps.step(PRE_BIND) as step:
             status = await self._prepare(placement)
+            step.outcome = status.code
         if status.ok:
-            status = await runtime.run_bind(state, pod, node, decision_annotations(placement))
+            with steps.step(BIND) as step:
+                status = await runtime.run_bind(state, pod, node, decision_annotations(placement))
+                step.outcome = status.code
         return status
 
     async def _prepare(self, placement: Placement) -> Status:
@@ -166,16 +186,18 @@ class BindingCycle:
         finally:
             self.preparing.pop(pod.uid, None)
 
-    def roll_back(self, queued: QueuedPod, placement: Placement, status: Status) -> None:
+    def roll_back(self, attempt: Attempt, placement: Placement, status: Status) -> None:
         """Take everything back and requeue the pod."""
         pod, node = placement.pod, placement.node
         unreserve(placement)
         self.cluster.forget(pod, node)
         failure = rejected_late(status) if status.rejected else broken(status.message)
-        self.failures.handle(queued, failure)
+        attempt.failed(failure)
+        self.failures.handle(attempt.queued, failure)
         # The room that the pod would have used is free again: others may want it. A plugin that rejected the pod itself must not be
         # overruled by the pod's own leaving.
         self.queue.move(ASSIGNED_POD_DELETE, pod.on(node), None, except_uid=pod.uid)
+        self.observers.attempt_ended(attempt)
 
 
 def unreserve(placement: Placement) -> None:

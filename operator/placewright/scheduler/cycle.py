@@ -20,6 +20,7 @@ from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.interface import CycleState, Diagnosis, IntColumn, PostFilterResult, Rows
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Code
+from placewright.framework.steps import POST_FILTER, Steps
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.messages import NO_NODES, fit_error
 from placewright.scheduler.selection import Sampler, choose
@@ -96,12 +97,12 @@ class SchedulingCycle:
         self._rng = rng
         self._sampler = Sampler()
 
-    def place(self, evaluator: Evaluator, pod: PodInfo) -> Placement:
-        """Choose a node; raise `NoPlacement` when there is none."""
-        evaluation = self.evaluate(evaluator, pod)
+    def place(self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None) -> Placement:
+        """Choose a node; raise `NoPlacement` when there is none. `steps`: where the time it takes is noted."""
+        evaluation = self.evaluate(evaluator, pod, steps)
         if evaluation.count == 0:
             diagnosis = evaluator.diagnose(evaluation)
-            raise no_placement(diagnosis, evaluator.runtime.run_post_filter(evaluation.state, pod, diagnosis))
+            raise no_placement(diagnosis, make_room(evaluator.runtime, evaluation, diagnosis))
         row = self.nominated_row(evaluation)
         if row is not None:
             return self.settled(evaluator, evaluation, row)
@@ -111,12 +112,12 @@ class SchedulingCycle:
 
     # --- its steps, for whoever has something to ask in between -----------------------------------------------------------------
 
-    def evaluate(self, evaluator: Evaluator, pod: PodInfo) -> Evaluation:
+    def evaluate(self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None) -> Evaluation:
         """Which nodes can hold the pod; raise `NoPlacement` when there are no nodes at all, or something broke."""
         if self._cluster.node_count == 0:
             raise NoPlacement(NO_NODES, nominated_node=NO_NOMINATION)
         try:
-            return evaluator.evaluate(pod)
+            return evaluator.evaluate(pod, steps)
         except CycleError as problem:
             raise broken(str(problem)) from problem
 
@@ -187,6 +188,15 @@ def _add(extra: Mapping[str, IntColumn], totals: IntColumn, rows: Rows) -> int:
     lowest = min(int(totals[rows].min()), 0)
     totals[rows] -= lowest
     return lowest
+
+
+def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagnosis) -> PostFilterResult:
+    """PostFilter, with its time taken."""
+    steps = evaluation.state.steps
+    steps.begin()
+    result = runtime.run_post_filter(evaluation.state, evaluation.pod, diagnosis)
+    steps.end(POST_FILTER, result.status.code)
+    return result
 
 
 def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult) -> NoPlacement:

@@ -31,7 +31,8 @@ from placewright.framework.interface import (
 from placewright.framework.prefiltering import rows_named
 from placewright.framework.runtime import EXTENDER
 from placewright.framework.status import Status, error, unresolvable, unschedulable
-from placewright.scheduler.cycle import Placement, SchedulingCycle, broken, no_placement
+from placewright.framework.steps import EXTENDER_FILTER, EXTENDER_PREEMPT, EXTENDER_PRIORITIZE, Steps
+from placewright.scheduler.cycle import Placement, SchedulingCycle, broken, make_room, no_placement
 
 _logger = logging.getLogger(__name__)
 
@@ -57,19 +58,20 @@ class ExtendedCycle:
         self._cluster = cluster
         self._cycle = cycle
 
-    async def place(self, evaluator: Evaluator, pod: PodInfo) -> Placement:
+    async def place(self, evaluator: Evaluator, pod: PodInfo, steps: Steps) -> Placement:
         """Choose a node; raise `NoPlacement` when there is none. Nothing is awaited after the columns were looked at last."""
-        return await _Attempt(self._cluster, self._cycle, evaluator, pod).place()
+        return await _Asking(self._cluster, self._cycle, evaluator, pod, steps).place()
 
 
-class _Attempt:
-    """One pod's."""
+class _Asking:
+    """One pod's attempt."""
 
-    def __init__(self, cluster: Cluster, cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -> None:
+    def __init__(self, cluster: Cluster, cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo, steps: Steps) -> None:
         self._cluster = cluster
         self._cycle = cycle
         self._evaluator = evaluator
         self._pod = pod
+        self._steps = steps
         self._extenders = evaluator.runtime.extenders_for(pod)
 
     async def place(self) -> Placement:
@@ -95,7 +97,8 @@ class _Attempt:
     # --- the columns as they stand --------------------------------------------------------------------------------------------
 
     def _evaluate(self) -> Evaluation:
-        return self._cycle.evaluate(self._evaluator, self._pod)
+        self._steps.begin()
+        return self._cycle.evaluate(self._evaluator, self._pod, self._steps)
 
     def _evaluate_among(self, kept: Collection[NodeName]) -> Evaluation:
         evaluation = self._evaluate()
@@ -116,7 +119,8 @@ class _Attempt:
         if name is None:
             return None
         try:
-            verdict = await self._ask_filters([name])
+            with self._steps.step(EXTENDER_FILTER):
+                verdict = await self._ask_filters([name])
         except ExtenderError as problem:
             _logger.warning("pod %s: its nominated node %s could not be looked at: %s", self._pod.key, name, problem)
             return None
@@ -125,7 +129,8 @@ class _Attempt:
 
     async def _filter(self, names: Sequence[NodeName]) -> _Verdict:
         try:
-            return await self._ask_filters(names)
+            with self._steps.step(EXTENDER_FILTER):
+                return await self._ask_filters(names)
         except ExtenderError as problem:
             raise broken(str(problem)) from problem
 
@@ -152,7 +157,8 @@ class _Attempt:
         evaluation = self._evaluate_among(verdict.kept)
         scores: dict[str, IntColumn] = {}
         if evaluation.count > 1:
-            scored = await self._prioritize(self._names(evaluation))
+            with self._steps.step(EXTENDER_PRIORITIZE):
+                scored = await self._prioritize(self._names(evaluation))
             evaluation = self._evaluate_among(verdict.kept)
             scores = {name: self._column(by_node) for name, by_node in scored.items()}
         return self._cycle.best(self._evaluator, evaluation, scores) if evaluation.count else None
@@ -186,9 +192,10 @@ class _Attempt:
         """Say why, after trying to make room; raises `NoPlacement`."""
         diagnosis = self._evaluator.diagnose(evaluation)
         self._blame_extenders(diagnosis, evaluation, verdict)
-        made_room = self._evaluator.runtime.run_post_filter(evaluation.state, self._pod, diagnosis)
+        made_room = make_room(self._evaluator.runtime, evaluation, diagnosis)
         if made_room.alternatives is not None:
-            made_room = await self._agreed(made_room, made_room.alternatives)
+            with self._steps.step(EXTENDER_PREEMPT):
+                made_room = await self._agreed(made_room, made_room.alternatives)
         raise no_placement(diagnosis, made_room)
 
     def _blame_extenders(self, diagnosis: Diagnosis, evaluation: Evaluation, verdict: _Verdict) -> None:

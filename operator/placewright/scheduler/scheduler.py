@@ -10,15 +10,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.status import Status
+from placewright.framework.status import Code, Status
+from placewright.framework.steps import PERMIT, RESERVE
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
+from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.binding import BindingCycle, rejected_late, unreserve
 from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle, broken
 from placewright.scheduler.extending import ExtendedCycle
@@ -40,11 +42,12 @@ DRAIN_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world, as far as the scheduler writes to it."""
+    """The world, as far as the scheduler writes to it, and those who want to hear what it does."""
 
     events: EventRecorder
     status: StatusWriter
     evictor: Evictor
+    observers: Observers = field(default_factory=lambda: Observers([]))
 
 
 @dataclass(slots=True)
@@ -87,7 +90,8 @@ class Scheduler:
         self._clock = clock
         self._lead = lead
         self._failures = FailureHandler(queue, ports.events, ports.status, lead)
-        self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events)
+        self._observers = ports.observers
+        self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events, ports.observers)
         self._preemption = Preemption(queue, self.waiting, self.binding, ports.evictor, ports.events, ports.status)
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -106,34 +110,37 @@ class Scheduler:
         if evaluator is None:
             self.queue.return_unschedulable(queued)
             return None
+        attempt = Attempt(queued, evaluator.runtime.profile, self._clock)
         if evaluator.runtime.extenders_for(pod):
             # Extenders see one pod of a profile after the other, as kube-scheduler's do: they count what they agreed to.
             self.queue.hold(pod.scheduler_name)
-            return self._schedule_with_extenders(queued, evaluator)
+            return self._schedule_with_extenders(attempt, evaluator)
         try:
-            placement = self._cycle.place(evaluator, pod)
+            placement = self._cycle.place(evaluator, pod, attempt.steps)
+            attempt.chose(placement)
             self._assume(placement)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
-            self._not_placed(queued, problem)
+            self._not_placed(attempt, problem)
             return None
         self.counts.scheduled += 1
-        return self._bind(queued, placement)
+        return self._bind(attempt, placement)
 
-    async def _schedule_with_extenders(self, queued: QueuedPod, evaluator: Evaluator) -> bool:
+    async def _schedule_with_extenders(self, attempt: Attempt, evaluator: Evaluator) -> bool:
         """Decide and bind a pod that extenders are asked about; its profile's other pods wait for the decision, not for the binding."""
         try:
-            placement = await self._extended.place(evaluator, queued.pod)
-            if self._settled_elsewhere(queued.uid):
-                self.queue.done(queued.uid)
+            placement = await self._extended.place(evaluator, attempt.pod, attempt.steps)
+            if self._settled_elsewhere(attempt.uid):
+                self.queue.done(attempt.uid)
                 return False
+            attempt.chose(placement)
             self._assume(placement)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
-            self._not_placed(queued, problem)
+            self._not_placed(attempt, problem)
             return False
         finally:
-            self.queue.release(queued.pod.scheduler_name)
+            self.queue.release(attempt.pod.scheduler_name)
         self.counts.scheduled += 1
-        return await self._bind(queued, placement)
+        return await self._bind(attempt, placement)
 
     def _settled_elsewhere(self, uid: str) -> bool:
         """Whether the pod was deleted, or got a node from somebody else, while extenders were asked."""
@@ -152,11 +159,15 @@ class Scheduler:
         pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
         self.cluster.assume(pod, node)
         reserved = True
+        steps = state.steps
+        steps.begin()
         try:
             status = runtime.run_reserve(state, pod, node)
             reserved = status.ok  # what failed has been given back already
+            steps.end(RESERVE, status.code)
             self._require(status)
             status, waits = runtime.run_permit(state, pod, node)
+            steps.end(PERMIT, Code.WAIT if waits else status.code)
             self._require(status)
         except BaseException:
             if reserved:
@@ -174,21 +185,23 @@ class Scheduler:
             return
         raise rejected_late(status) if status.rejected else broken(status.message)
 
-    def _not_placed(self, queued: QueuedPod, problem: Exception) -> None:
+    def _not_placed(self, attempt: Attempt, problem: Exception) -> None:
         if not isinstance(problem, NoPlacement):
-            _logger.error("scheduling pod %s broke", queued.pod.key, exc_info=problem)
+            _logger.error("scheduling pod %s broke", attempt.pod.key, exc_info=problem)
             problem = broken(f"{type(problem).__name__}: {problem}")
-        self._fail(queued, problem)
+        self._fail(attempt, problem)
 
-    def _fail(self, queued: QueuedPod, failure: NoPlacement) -> None:
+    def _fail(self, attempt: Attempt, failure: NoPlacement) -> None:
         self.counts.errors += failure.internal
         self.counts.unschedulable += not failure.internal
-        pod = self._failures.handle(queued, failure)
+        attempt.failed(failure)
+        pod = self._failures.handle(attempt.queued, failure)
+        self._observers.attempt_ended(attempt)
         if pod is not None and failure.victims and failure.nominated_node:
             self._spawn(self._preemption.make_room(pod, failure.nominated_node, failure.victims))
 
-    async def _bind(self, queued: QueuedPod, placement: Placement) -> bool:
-        bound = await self.binding.run(queued, placement)
+    async def _bind(self, attempt: Attempt, placement: Placement) -> bool:
+        bound = await self.binding.run(attempt, placement)
         self.counts.bound += bound
         self.counts.bind_failures += not bound
         return bound

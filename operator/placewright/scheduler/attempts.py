@@ -1,0 +1,128 @@
+"""One attempt to place a pod, from the queue's hand to its end, and who hears of it: metrics, traces and the log are made of these."""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from placewright.api.pods import PodInfo
+from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.steps import Steps
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.cycle import NoPlacement, Placement
+from placewright.scheduler.ports import Clock
+
+_logger = logging.getLogger(__name__)
+
+
+class Result(enum.StrEnum):
+    """What came of an attempt, as kube-scheduler's metrics name it."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    ERROR = "error"
+
+
+class Attempt:
+    """One pod tried once. All times are seconds on the scheduler's clock.
+
+    Attributes:
+        queued: the pod in the queue; its history goes on, so what it said at the start is kept below.
+        pod: as it was tried.
+        profile: the generation that decided.
+        number: 1 for the pod's first attempt.
+        queued_at: when the pod entered the queue, or came back after the last attempt.
+        first_tried: when it was first handed out; equal to `started` for the first attempt.
+        flushed: True when no event brought it back, only the long timeout.
+        started, decided, ended: when it was handed out, when a node was chosen or refused, when all was over; None: not yet.
+        steps: what took how long.
+        placement: the choice; None when there was none.
+        failure: why the pod has no node; None when it has.
+        result: None while the attempt is under way.
+    """
+
+    __slots__ = (
+        "_clock", "decided", "ended", "failure", "first_tried", "flushed", "number", "placement", "pod", "profile", "queued", "queued_at",
+        "result", "started", "steps",
+    )  # fmt: skip
+
+    def __init__(self, queued: QueuedPod, profile: ResolvedProfile, clock: Clock) -> None:
+        self._clock = clock
+        self.queued = queued
+        self.pod: PodInfo = queued.pod
+        self.profile = profile
+        self.number = queued.attempts
+        self.queued_at = queued.timestamp
+        self.flushed = queued.flushed
+        self.started = clock()
+        self.steps = Steps(clock)
+        self.first_tried = queued.initial_attempt_timestamp or self.started
+        self.decided: float | None = None
+        self.ended: float | None = None
+        self.placement: Placement | None = None
+        self.failure: NoPlacement | None = None
+        self.result: Result | None = None
+
+    @property
+    def uid(self) -> str:
+        """The pod's."""
+        return self.pod.uid
+
+    def chose(self, placement: Placement) -> None:
+        """A node was chosen."""
+        self.placement = placement
+        self.decided = self._clock()
+
+    def succeeded(self) -> None:
+        """The pod is bound."""
+        self._end(Result.SCHEDULED)
+
+    def failed(self, failure: NoPlacement) -> None:
+        """The pod has no node: none was chosen, or the choice was taken back."""
+        self.failure = failure
+        self._end(Result.ERROR if failure.internal else Result.UNSCHEDULABLE)
+
+    def _end(self, result: Result) -> None:
+        self.result = result
+        self.ended = self._clock()
+        if self.decided is None:
+            self.decided = self.ended
+
+
+class Observer(Protocol):
+    """Hears what happens to pods. Called in the midst of deciding: it must be quick, and never wait."""
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        """An attempt is over; `result`, `ended` and the rest are filled in."""
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """A pod entered a place of the queue (`Place`'s value) because of an event (its label)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """Several, as one; what goes wrong with one of them keeps nobody from working."""
+
+    members: list[Observer]
+
+    def __iter__(self) -> Iterator[Observer]:
+        return iter(self.members)
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        """Tell all of them."""
+        for member in self.members:
+            try:
+                member.attempt_ended(attempt)
+            except Exception:
+                _logger.exception("an observer broke at the end of an attempt of pod %s", attempt.pod.key)
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Tell all of them."""
+        for member in self.members:
+            try:
+                member.pod_entered(place, event)
+            except Exception:
+                _logger.exception("an observer broke when a pod entered %s", place)
