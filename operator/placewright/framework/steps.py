@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, NamedTuple, Self
 
 from placewright.framework.status import Code
 
@@ -73,22 +72,28 @@ class Steps:
             self.taken.append(Step(name, self._mark, now - self._mark, outcome))
             self._mark = now
 
-    @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[UnderWay]:
-        """What is done inside is a step. What came of it is a success, an error when it raises, or what is set inside."""
-        self.begin()
-        under_way = UnderWay()
-        try:
-            yield under_way
-        except BaseException:
-            under_way.outcome = Code.ERROR
-            raise
-        finally:
-            self.end(name, under_way.outcome)
+    def step(self, name: str) -> UnderWay:
+        """`with` it: what is done inside is a step."""
+        return UnderWay(self, name)
 
 
-@dataclass(slots=True)
 class UnderWay:
-    """A step that is being taken, and what came of it."""
+    """A step that is being taken.
 
-    outcome: Code = Code.SUCCESS
+    Attributes:
+        outcome: what came of it: a success, an error when it raises, or what is set inside.
+    """
+
+    __slots__ = ("_name", "_steps", "outcome")
+
+    def __init__(self, steps: Steps, name: str) -> None:
+        self._steps = steps
+        self._name = name
+        self.outcome = Code.SUCCESS
+
+    def __enter__(self) -> Self:
+        self._steps.begin()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self._steps.end(self._name, self.outcome if kind is None else Code.ERROR)
