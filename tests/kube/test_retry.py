@@ -22,7 +22,17 @@ def test_retry_after_is_a_lower_bound() -> None:
 
 @pytest.mark.parametrize(
     ("header", "body", "seconds"),
-    [("5", b"{}", 5), (None, b'{"details":{"retryAfterSeconds":3}}', 3), ("soon", b"", 0), ("-5", b"", 0), ("9999999", b"", 300)],
+    [
+        ("5", b"{}", 5),
+        (None, b'{"details":{"retryAfterSeconds":3}}', 3),
+        ("soon", b"", 0),
+        ("-5", b"", 0),
+        ("9999999", b"", 300),
+        ("\u00b2", b"", 0),  # a digit to Python, and no number
+        ("\u0663", b"", 0),
+        ("9" * 100_000, b"", 300),
+        (None, b'{"x":' + b"[" * 100_000, 0),
+    ],
 )
 def test_what_the_server_asks_for_is_read_and_kept_within_reason(header: str | None, body: bytes, seconds: float) -> None:
     assert error_from_answer(429, body, header).retry_after == seconds

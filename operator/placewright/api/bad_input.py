@@ -8,6 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 _LONGEST_SHOWN: Final = 80
+#: Values inside a value, and levels, up to which it is written out to be shown: aliases and nesting can make endless text of a short one.
+_MOST_WRITTEN: Final = 1000
+_DEEPEST_WRITTEN: Final = 50
+#: Bits; Python refuses to write longer numbers.
+_LONGEST_NUMBER: Final = 10_000
 
 
 class InputError(Exception):
@@ -25,8 +30,31 @@ def shown(value: object) -> str:
         return "nothing"
     if isinstance(value, tuple):
         value = list(value)  # people write lists
+    if not _is_written_easily(value):
+        return f"{type(value).__name__} with too much in it to be shown"
     text = repr(value) if isinstance(value, str) else ascii(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text)} characters)"
+
+
+def _is_written_easily(value: object) -> bool:
+    """True when writing it out takes no time to speak of and cannot fail."""
+    level: list[object] = [value]
+    count = 0
+    for _ in range(_DEEPEST_WRITTEN):
+        if any(isinstance(one, int) and one.bit_length() > _LONGEST_NUMBER for one in level):
+            return False
+        inner: list[object] = []
+        for one in level:
+            if isinstance(one, (list, tuple, dict, set, frozenset)):
+                count += len(one)
+                if count > _MOST_WRITTEN:
+                    return False
+                inner.extend(one)
+                inner.extend(one.values() if isinstance(one, dict) else ())
+        if not inner:
+            return True
+        level = inner
+    return False
 
 
 def printable(text: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 T = TypeVar("T")
+#: What the decoder raises: text that is no JSON, a wrong shape, bytes that are no UTF-8, and nesting without end.
+DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class DecodeError(ValueError):
@@ -24,7 +26,7 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Decode JSON text into `kind`; raise `DecodeError`."""
     try:
         value: T = _decoder(cast(Hashable, kind)).decode(raw)
-    except msgspec.MsgspecError as error:
+    except DECODE_ERRORS as error:
         raise DecodeError(f"{kind.__name__}: {error}") from None
     return value
 
@@ -33,5 +35,5 @@ def convert(body: Mapping[str, Any], kind: type[T]) -> T:
     """Turn an already parsed mapping (from Kopf or YAML) into `kind`; raise `DecodeError`."""
     try:
         return msgspec.convert(body, kind, from_attributes=False)
-    except msgspec.ValidationError as error:
+    except DECODE_ERRORS as error:
         raise DecodeError(f"{kind.__name__}: {error}") from None

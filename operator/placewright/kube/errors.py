@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from placewright.api.bad_input import InputError
+from placewright.api.decode import DECODE_ERRORS
 
 CONFLICT: Final = 409
 GONE: Final = 410
@@ -88,7 +89,7 @@ def error_from_answer(status: int, body: bytes, retry_after: str | None = None) 
     """Build an `ApiError` from an answer: a Kubernetes Status, or whatever a proxy in between had to say."""
     try:
         parsed = _DECODER.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         parsed = _Status(message=body[:200].decode("utf-8", "replace").strip() or "no message")
     seconds = _seconds(retry_after)
     if parsed.details is not None and parsed.details.retry_after_seconds:
@@ -99,4 +100,5 @@ def error_from_answer(status: int, body: bytes, retry_after: str | None = None) 
 
 def _seconds(header: str | None) -> float:
     # The header may also be a date; API servers never send one.
-    return float(header) if header and header.strip().isdigit() else 0.0
+    digits = (header or "").strip()
+    return float(digits) if digits.isascii() and digits.isdigit() else 0.0

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from placewright.api.decode import DECODE_ERRORS
 from placewright.api.objects import ObjectMeta
 
 
@@ -116,8 +117,6 @@ _RAW_EVENT: Final = msgspec.json.Decoder(_RawEvent)
 _META: Final = msgspec.json.Decoder(_OnlyMeta)
 _IDENTITY: Final = msgspec.json.Decoder(_OnlyIdentity)
 _STATUS: Final = msgspec.json.Decoder(_Status)
-#: What the decoders raise: text that is no JSON, a wrong shape, bytes that are no UTF-8, and nesting without end.
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Wire(Generic[T]):
@@ -138,7 +137,7 @@ class Wire(Generic[T]):
         try:
             page = self._page.decode(body)
             return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
-        except _DECODE_ERRORS:
+        except DECODE_ERRORS:
             return self._page_apart(body)
 
     def event(self, line: bytes) -> Event[T] | Refusal:
@@ -147,14 +146,14 @@ class Wire(Generic[T]):
             event = self._event.decode(line)
             if event.type is not Change.ERROR:
                 return Event(event.type, event.object)
-        except _DECODE_ERRORS:
+        except DECODE_ERRORS:
             pass
         return self._event_apart(line)
 
     def _page_apart(self, body: bytes) -> Page[T]:
         try:
             page = _RAW_PAGE.decode(body)
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             raise Malformed(f"no list of {self.kind.__name__}: {error}") from None
         items = [self._one(raw) for raw in page.items or ()]
         return Page(items, page.metadata.resource_version, page.metadata.following)
@@ -165,25 +164,25 @@ class Wire(Generic[T]):
             if event.type is Change.ERROR:
                 status = _STATUS.decode(event.object)
                 return Refusal(status.code, status.reason, status.message)
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             raise Malformed(f"no watch event of {self.kind.__name__}: {error}") from None
         return Event(event.type, self._one(event.object))
 
     def _one(self, raw: msgspec.Raw) -> T | Bad:
         try:
             return self._object.decode(raw)
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             return Bad(_metadata(raw), str(error))
 
 
 def _metadata(raw: msgspec.Raw) -> ObjectMeta:
     try:
         return _META.decode(raw).metadata
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         pass
     try:
         found = _IDENTITY.decode(raw).metadata
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         raise Malformed(f"an object without metadata: {error}") from None
     return ObjectMeta(
         name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version

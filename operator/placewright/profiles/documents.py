@@ -7,15 +7,16 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from placewright.api.bad_input import shown
+from placewright.api.plainyaml import PlainLoader
 from placewright.profiles.problem import Problem, ProfileError
 
 #: A file larger than this is not a profile.
 MAX_CHARACTERS: Final = 1_048_576
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses repeated keys; dates stay text."""
+class _Loader(PlainLoader):
+    """Refuses repeated keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT002 - PyYAML's signature
         """As the parent, after looking at the keys."""
@@ -24,16 +25,9 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} a second time", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"the key {shown(key.value)} a second time", problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
-
-
-def _as_text(loader: _Loader, node: yaml.ScalarNode) -> Any:
-    return loader.construct_scalar(node)
-
-
-_Loader.add_constructor(_TIMESTAMP, _as_text)
 
 
 class UnreadableDocument(ProfileError):
