@@ -12,13 +12,13 @@ import yaml
 from placewright.cli.main import main
 from placewright.handlers import operator
 from placewright.handlers.engine import EngineOptions
+from placewright.handlers.operator import Beside
 
 CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 """
 SETTINGS = "clientConnection: {kubeconfig: /from/file, qps: 30, burst: 60}\nleaderElection: {leaderElect: false}\n"
-NO_ENDPOINTS = "this version has no HTTP endpoints yet"
 
 
 class Started:
@@ -29,7 +29,7 @@ class Started:
     options: EngineOptions
     log_level: int
 
-    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, log_level: int) -> int:
+    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, log_level: int, beside: Beside) -> int:
         self.kubeconfig, self.context, self.options, self.log_level = kubeconfig, context, options, log_level
         return 0
 
@@ -171,8 +171,10 @@ def test_what_the_file_comes_to_can_be_written(file: Path, never: None, tmp_path
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--secure-port=10259"], f"--secure-port: found 10259; allowed 0: {NO_ENDPOINTS}"),
-        (["--bind-address=0.0.0.0"], f"--bind-address: found '0.0.0.0'; allowed nothing without --secure-port 0: {NO_ENDPOINTS}"),
+        (["--secure-port=70000"], "argument --secure-port: found '70000'; allowed a whole number from 0 to 65535"),
+        (["--bind-address=everywhere"], "argument --bind-address: found 'everywhere'; allowed an IP address, such as 0.0.0.0"),
+        (["--tls-cert-file=/x"], "--tls-cert-file, --tls-private-key-file: found one of them; allowed both, or neither"),
+        (["--health-port=10259"], "--health-port: found 10259, which is --secure-port; allowed another port, or 0 for none"),
         (["--kube-api-burst=5"], "--kube-api-burst: found 5; allowed a burst beside a --kube-api-qps; without a rate there is no limit"),
         (["--write-config-to=/x"], "--write-config-to: nothing to write without --config; "),
         (["--leader-elect=maybe"], "argument --leader-elect: found 'maybe'; allowed true or false"),

@@ -17,7 +17,7 @@ from placewright.sandbox.server import Sandbox, SandboxOptions
 
 from .stage import DEADLINE, Stage
 
-RUN = ("-m", "placewright.cli.main", "run")
+RUN = ("-m", "placewright.cli.main", "run", "--secure-port", "0")
 KOPF_RUN = ("-m", "kopf", "run", "-A", "-m", "placewright.handlers")
 
 

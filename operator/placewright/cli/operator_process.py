@@ -17,8 +17,9 @@ _LAST_LINES: Final = 5
 
 
 def operator_command(kubeconfig: Path) -> list[str]:
-    """How the operator is started against a kubeconfig; it ends when its standard input does."""
-    return [sys.executable, "-m", "placewright.cli.main", "run", "--kubeconfig", str(kubeconfig), "--exit-with-stdin"]
+    """How the operator is started against a kubeconfig; it ends when its standard input does, and opens no port."""
+    quietly = ("--secure-port", "0", "--exit-with-stdin")
+    return [sys.executable, "-m", "placewright.cli.main", "run", "--kubeconfig", str(kubeconfig), *quietly]
 
 
 class OperatorProcess:

@@ -15,6 +15,7 @@ from placewright.cli import version
 from placewright.cli.admissionoptions import add_admission_options, admission_options
 from placewright.cli.options import Subparsers
 from placewright.cli.runflags import RunSettings, add_flags, log_level, settings_of
+from placewright.cli.servingoptions import add_serving_options, serving_options
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.conversion.documents import to_yaml
@@ -25,6 +26,7 @@ def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("run", help="run the scheduler against a cluster")
     add_flags(parser)
+    add_serving_options(parser)
     add_admission_options(parser)
     parser.add_argument("--exit-with-stdin", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(main=main)
@@ -50,9 +52,11 @@ def main(args: argparse.Namespace) -> int:
         burst=settings.burst,
         admission=admission_options(args),
     )
+    serving = import_module("placewright.serving.endpoints")
+    beside = serving.endpoints(serving_options(args))
     if args.exit_with_stdin:
         threading.Thread(target=_end_with_input, name="stdin", daemon=True).start()
-    code: int = operator.run(settings.process.kubeconfig, args.context, options, log_level(args.v))
+    code: int = operator.run(settings.process.kubeconfig, args.context, options, log_level(args.v), beside)
     return code
 
 

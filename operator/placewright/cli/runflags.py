@@ -23,7 +23,6 @@ from placewright.profiles.durations import seconds
 
 _TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")
-_HIGHEST_PORT: Final = 65535
 #: klog's levels: up to here what happens is told, from here on also why.
 _DEBUG_FROM: Final = 4
 _MOST_VERBOSE: Final = 10
@@ -75,15 +74,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kube-api-qps", type=_rate, metavar="N", help=rate)
     most = whole_number(1, _MOST_REQUESTS)
     parser.add_argument("--kube-api-burst", type=most, metavar="N", help="of these at once (default: twice the rate)")
-    parser.add_argument("--secure-port", type=whole_number(0, _HIGHEST_PORT), metavar="0", help="0, as there are no HTTP endpoints yet")
-    parser.add_argument("--bind-address", metavar="ADDRESS", help="only beside --secure-port 0")
     parser.add_argument("-v", "--v", type=whole_number(0, _MOST_VERBOSE), default=0, metavar="N", help="log level; 4 and more: debug")
     parser.add_argument("--version", action="store_true", help="print the version, and end")
 
 
 def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
     """Flags and file together; raises `InputError` for what cannot be, and for a file whose profiles would place pods otherwise."""
-    _refuse_endpoints(args)
     if args.config is None:
         if args.write_config_to is not None:
             raise InputError("--write-config-to: nothing to write without --config; profiles in a cluster: kubectl get schedprof -o yaml")
@@ -111,14 +107,6 @@ def _merged(args: argparse.Namespace, file: ProcessSettings) -> ProcessSettings:
     if args.kube_api_burst and not (merged.qps and merged.qps > 0):
         raise bad_field("--kube-api-burst", args.kube_api_burst, "a burst beside a --kube-api-qps; without a rate there is no limit")
     return merged
-
-
-def _refuse_endpoints(args: argparse.Namespace) -> None:
-    """A port that nobody opens would look like a scheduler that is dead."""
-    if args.secure_port:
-        raise bad_field("--secure-port", args.secure_port, "0: this version has no HTTP endpoints yet")
-    if args.bind_address is not None and args.secure_port is None:
-        raise bad_field("--bind-address", args.bind_address, "nothing without --secure-port 0: this version has no HTTP endpoints yet")
 
 
 def _boolean(text: str) -> bool:

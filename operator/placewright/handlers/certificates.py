@@ -1,4 +1,4 @@
-"""A certificate that the operator makes for itself, for the webhook that the API server calls."""
+"""A certificate that the operator makes for itself: for the webhook that the API server calls, and for its own HTTPS port."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 _VALID: Final = dt.timedelta(days=365)
 
 
-def self_signed(names: Iterable[str], now: dt.datetime) -> tuple[bytes, bytes]:
-    """Certificate and key, PEM, for these DNS names and IP addresses; valid for a year from `now`, and its own authority."""
+def self_signed(names: Iterable[str], now: dt.datetime, owner: str = "placewright-webhook") -> tuple[bytes, bytes]:
+    """Certificate and key, PEM, for these DNS names and IP addresses; valid for a year from `now`, and its own authority.
+
+    `owner`: the certificate's common name.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "placewright-webhook")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, owner)])
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)

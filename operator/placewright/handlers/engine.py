@@ -111,6 +111,7 @@ class Engine:
         self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped)
         self._deciding: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._ending = False
         self._events: HttpEventRecorder
         self._status: HttpStatusWriter
         self._reflectors: Reflectors
@@ -148,14 +149,12 @@ class Engine:
 
     async def broken(self) -> str:
         """Return once a part has ended that should run until `drain` or `stop`; what ended, and why."""
-        parts = [*self._tasks, *self._reflectors.tasks, *self.leadership.tasks]
-        if self._deciding is not None:
-            parts.append(self._deciding)
-        ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait(self._parts(), return_when=asyncio.FIRST_COMPLETED)
         return "; ".join(_how_it_ended(task) for task in ended)
 
     async def drain(self) -> None:
         """Stop deciding, and finish what is being bound."""
+        self._ending = True
         if self._deciding is not None:
             self._deciding.cancel()
             await asyncio.gather(self._deciding, return_exceptions=True)
@@ -164,6 +163,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Drain, write what waits to be written, close connections. For an engine that did not get to start, too."""
+        self._ending = True
         if self._deciding is not None or self._tasks:
             await self.drain()
             for task in self._tasks:
@@ -174,6 +174,37 @@ class Engine:
             await self.leadership.stop()
         await self._extenders.close()
         await self.client.close()
+
+    def _parts(self) -> list[asyncio.Task[None]]:
+        deciding = [] if self._deciding is None else [self._deciding]
+        return [*self._tasks, *self._reflectors.tasks, *self.leadership.tasks, *deciding]
+
+    # --- health --------------------------------------------------------------------------------------------------------------
+
+    @property
+    def ending(self) -> bool:
+        """True once it has been told to end."""
+        return self._ending
+
+    @property
+    def started(self) -> bool:
+        """True once the API server has answered and everything runs."""
+        return bool(self._tasks)
+
+    @property
+    def profiles_loaded(self) -> bool:
+        """True once the profiles that there are have been read."""
+        return self.started and self.profiles.loaded
+
+    def unsynced(self) -> list[str]:
+        """What has not been listed completely yet, for people."""
+        return self._reflectors.unsynced() if self.started else ["anything, as the API server has not answered yet"]
+
+    def ended_parts(self) -> list[str]:
+        """Names of the parts that have ended although the engine has not been told to."""
+        if self._ending or not self.started:
+            return []
+        return [task.get_name() for task in self._parts() if task.done()]
 
     def _assemble(self, found: Shortfall) -> None:
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(found.served))

@@ -7,7 +7,8 @@ import contextlib
 import gc
 import logging
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from placewright.handlers.engine import Engine, EngineOptions
@@ -18,8 +19,16 @@ from placewright.leadership.peering import PeeringMissing
 
 _logger = logging.getLogger(__name__)
 
+#: What is open for as long as an engine is there, its start and its end included.
+Beside = Callable[[Engine], AbstractAsyncContextManager[object]]
+
 #: Objects that survive the first lists live for long; the collector need not look at them at every young generation.
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
+
+
+def nothing_beside(_engine: Engine) -> AbstractAsyncContextManager[object]:
+    """An engine by itself."""
+    return contextlib.nullcontext()
 
 
 def run(
@@ -27,14 +36,18 @@ def run(
     context: str | None = None,
     options: EngineOptions = EngineOptions(),  # noqa: B008
     log_level: int = logging.INFO,
+    beside: Beside = nothing_beside,
 ) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit code. Raises `ConfigError` when there is no cluster, or none to work in."""
+    """Run until SIGTERM or SIGINT; returns the exit code. Raises `ConfigError` when there is no cluster, or none to work in.
+
+    `beside` is opened before the API server is asked for anything; what it raises ends the run.
+    """
     access = load_config(kubeconfig, context)
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(*_GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
-            runner.run(_run_until_signal(access, options))
+            runner.run(_run_until_signal(access, options, beside))
         except PeeringMissing as problem:
             raise ConfigError(f"{access.server}: {problem}") from None
         except EngineBroken as problem:
@@ -51,7 +64,7 @@ def _loop_factory() -> Any:
     return None
 
 
-async def _run_until_signal(access: ClusterAccess, options: EngineOptions) -> None:
+async def _run_until_signal(access: ClusterAccess, options: EngineOptions, beside: Beside) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -60,7 +73,7 @@ async def _run_until_signal(access: ClusterAccess, options: EngineOptions) -> No
             loop.add_signal_handler(number, stop.set)
 
     take_signals()
-    await operate(access, stop, options, take_signals)
+    await operate(access, stop, options, take_signals, beside)
 
 
 class EngineBroken(Exception):
@@ -72,18 +85,25 @@ async def operate(
     stop: asyncio.Event,
     options: EngineOptions = EngineOptions(),  # noqa: B008
     on_kopf_start: KopfStarted = lambda: None,
+    beside: Beside = nothing_beside,
 ) -> None:
     """Run the operator until `stop` is set. Raises `PeeringMissing` when replicas could not elect one, `EngineBroken`."""
-    await run_engine(Engine(access, options), stop, on_kopf_start)
+    await run_engine(Engine(access, options), stop, on_kopf_start, beside)
 
 
-async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted = lambda: None) -> None:
+async def run_engine(
+    engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted = lambda: None, beside: Beside = nothing_beside
+) -> None:
     """`operate` with an engine that somebody wants to look into."""
     try:
-        if await _unless_stopped(engine.start(), stop):
-            await _work(engine, stop, on_kopf_start)
+        async with beside(engine):
+            try:
+                if await _unless_stopped(engine.start(), stop):
+                    await _work(engine, stop, on_kopf_start)
+            finally:
+                await engine.stop()
     finally:
-        await engine.stop()
+        await engine.client.close()  # where what is beside it could not be opened
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:

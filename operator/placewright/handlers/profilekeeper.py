@@ -53,7 +53,13 @@ class ProfileKeeper:
         self._seen: dict[str, SchedulingProfile] = {}
         self._unreadable: dict[str, Standing] = {}
         self._changed = asyncio.Event()
+        self._listed = False
         self._wire = Wire(SchedulingProfile)
+
+    @property
+    def loaded(self) -> bool:
+        """True once a profile was seen, or there is known to be none."""
+        return self._listed or bool(self._seen)
 
     def apply(self, profile: SchedulingProfile) -> None:
         """A profile appeared or changed."""
@@ -92,6 +98,7 @@ class ProfileKeeper:
         for name, uid in known.items():
             if listed.get(name) != uid:
                 self.remove(name, uid)
+        self._listed = True
 
     def refuse_unreadable(self, metadata: ObjectMeta, problem: str) -> None:
         """A profile does not even have the shape of one: the last good generation stays in effect."""

@@ -1,0 +1,55 @@
+"""The options of `placewright run` about what it serves: kube-scheduler's names where kube-scheduler has them. docs/endpoints.md."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from placewright.api.bad_input import InputError
+from placewright.cli.options import whole_number
+
+if TYPE_CHECKING:
+    from placewright.serving.endpoints import ServingOptions
+
+_SECURE_PORT: Final = 10259
+_HIGHEST_PORT: Final = 65535
+
+
+def add_serving_options(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    group = parser.add_argument_group("health, metrics and debug pages")
+    port = whole_number(0, _HIGHEST_PORT)
+    group.add_argument("--secure-port", type=port, default=_SECURE_PORT, metavar="PORT", help="HTTPS; 0: none (default: %(default)s)")
+    everywhere = "where HTTPS is served (default: %(default)s, all addresses of both families)"
+    group.add_argument("--bind-address", type=_address, default="0.0.0.0", metavar="ADDRESS", help=everywhere)  # noqa: S104
+    files = "read again when it is replaced (default: a certificate made at the start)"
+    group.add_argument("--tls-cert-file", type=Path, metavar="FILE", help=f"certificate for HTTPS, {files}")
+    group.add_argument("--tls-private-key-file", type=Path, metavar="FILE", help="its key")
+    plain = "plain HTTP on 127.0.0.1 for health alone; 0: none (default: %(default)s)"
+    group.add_argument("--health-port", type=port, default=0, metavar="PORT", help=plain)
+
+
+def serving_options(args: argparse.Namespace) -> ServingOptions:
+    """What they come to. Raises `InputError`."""
+    certificate, key = args.tls_cert_file, args.tls_private_key_file
+    if (certificate is None) != (key is None):
+        raise InputError("--tls-cert-file, --tls-private-key-file: found one of them; allowed both, or neither")
+    if args.health_port and args.health_port == args.secure_port:
+        raise InputError(f"--health-port: found {args.health_port}, which is --secure-port; allowed another port, or 0 for none")
+    options: ServingOptions = import_module("placewright.serving.endpoints").ServingOptions(
+        address=args.bind_address,
+        port=args.secure_port or None,
+        health_port=args.health_port or None,
+        certificate=None if certificate is None else (certificate, key),
+    )
+    return options
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed an IP address, such as 0.0.0.0, 127.0.0.1 or ::") from None

@@ -1,0 +1,117 @@
+"""Everything that is served beside an engine, for as long as a context is open: `cli/run.py` hands it to the operator.
+
+It is opened before the engine starts and closed after it has ended, so that whoever asks is answered while the API server is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from ssl import SSLContext
+from typing import Final
+
+from placewright.handlers.engine import Engine
+from placewright.serving.access import Gate, OnlyEverybody
+from placewright.serving.certificates import CertificateFiles, self_made
+from placewright.serving.checks import health_of
+from placewright.serving.listener import Listener, bind
+from placewright.serving.routes import Metrics, Routes, metrics_endpoint
+from placewright.serving.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
+
+_log = logging.getLogger(__name__)
+
+SECURE_PORT: Final = 10259
+EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - kube-scheduler's default: kubelets and Prometheus come from elsewhere
+_LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """What a person may choose.
+
+    Attributes:
+        address: where HTTPS is served.
+        port: of HTTPS; None: none.
+        health_port: of plain HTTP on loopback, for health alone; None: none.
+        certificate: files of certificate and key; None: one is made at the start.
+        patience: with an event loop that does not turn.
+        metrics: makes what `/metrics` shows; None: there is no such path.
+    """
+
+    address: str = EVERYWHERE
+    port: int | None = SECURE_PORT
+    health_port: int | None = None
+    certificate: tuple[Path, Path] | None = None
+    patience: Patience = DEFAULT_PATIENCE
+    metrics: Callable[[Engine], Metrics] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The ports that are open: with port 0 the system chose."""
+
+    port: int | None
+    health_port: int | None
+
+
+def endpoints(options: ServingOptions) -> Callable[[Engine], AbstractAsyncContextManager[Served]]:
+    """What to open beside an engine. Opening raises `InputError` for a port or a certificate that cannot be had."""
+
+    @asynccontextmanager
+    async def beside(engine: Engine) -> AsyncIterator[Served]:
+        async with AsyncExitStack() as stack:
+            watchdog = stack.enter_context(LoopWatchdog(options.patience))
+            yield await _Serving(options, _routes(engine, options, watchdog), OnlyEverybody(), stack).open()
+
+    return beside
+
+
+def _routes(engine: Engine, options: ServingOptions, watchdog: LoopWatchdog) -> Routes:
+    routes = Routes(health.endpoint for health in health_of(engine, watchdog))
+    if options.metrics is not None:
+        routes.add(metrics_endpoint(options.metrics(engine)))
+    return routes
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    options: ServingOptions
+    routes: Routes
+    gate: Gate
+    stack: AsyncExitStack
+
+    async def open(self) -> Served:
+        return Served(await self._secure(), await self._health())
+
+    async def _secure(self) -> int | None:
+        options = self.options
+        if options.port is None:
+            return None
+        tls = await self._tls()
+        listening = bind(options.address, options.port, "--secure-port")
+        port: int = listening.getsockname()[1]
+        await self.stack.enter_async_context(Listener(self.routes, self.gate).serving(listening, tls))
+        made = "a certificate of its own making" if options.certificate is None else str(options.certificate[0])
+        _log.info("HTTPS on %s, port %d, with %s: %s", options.address, port, made, ", ".join(self.routes.paths))
+        return port
+
+    async def _health(self) -> int | None:
+        if self.options.health_port is None:
+            return None
+        listening = bind(_LOOPBACK, self.options.health_port, "--health-port")
+        port: int = listening.getsockname()[1]
+        await self.stack.enter_async_context(Listener(self.routes.open_to_everybody(), OnlyEverybody()).serving(listening, None))
+        _log.info("HTTP on %s, port %d, for health alone", _LOOPBACK, port)
+        return port
+
+    async def _tls(self) -> SSLContext:
+        if self.options.certificate is None:
+            return self_made()
+        files = CertificateFiles(*self.options.certificate)
+        looking = asyncio.create_task(files.keep_looking(), name="certificate files")
+        self.stack.callback(looking.cancel)
+        return files.tls

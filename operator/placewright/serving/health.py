@@ -1,0 +1,97 @@
+"""`/livez`, `/readyz` and `/healthz`: named checks, asked and shown as kube-scheduler does.
+
+`?verbose` shows each check, `/readyz/<check>` asks one, `?exclude=<check>` leaves one out. Why a check fails is written to the log and not
+to whoever asks: anybody may ask.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.serving.routes import Answer, Audience, Endpoint, Question, Refused
+
+_log = logging.getLogger(__name__)
+
+_FAILED: Final = 500
+_NOT_FOUND: Final = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: `failing` says what is wrong, empty for nothing. Cheap: it is asked in the event loop, every few seconds."""
+
+    name: str
+    failing: Callable[[], str]
+
+
+def ping() -> Check:
+    """That there is an answer is the answer."""
+    return Check("ping", lambda: "")
+
+
+class Health:
+    """One health path and its checks."""
+
+    def __init__(self, path: str, checks: Sequence[Check]) -> None:
+        self.path = path
+        self._checks = {check.name: check for check in checks}
+        self._said: dict[str, str] = {}
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """For the table of routes."""
+        return Endpoint(self.path, self.answer, Audience.EVERYBODY, below=True)
+
+    @property
+    def name(self) -> str:
+        """Such as `livez`."""
+        return self.path.strip("/")
+
+    async def answer(self, question: Question) -> Answer:
+        """200 and `ok`, or 500 with the names of what fails."""
+        check = question.path.removeprefix(self.path).strip("/")
+        if check:
+            return self._answer_one(check)
+        excluded = {name for name in question.query.get("exclude", ()) if name}
+        wanted = [each for each in self._checks.values() if each.name not in excluded]
+        failing = {each.name for each in wanted if self._ask(each)}
+        if not failing and "verbose" not in question.query:
+            return Answer(b"ok", headers=_UNCACHED)
+        text = "".join(self._lines(excluded, failing))
+        return Answer(text.encode(), status=_FAILED if failing else 200, headers=_UNCACHED)
+
+    def _answer_one(self, name: str) -> Answer:
+        check = self._checks.get(name)
+        if check is None:
+            raise Refused(_NOT_FOUND, "404 page not found")
+        if self._ask(check):
+            return Answer(b"internal server error: reason withheld\n", status=_FAILED, headers=_UNCACHED)
+        return Answer(b"ok", headers=_UNCACHED)
+
+    def _lines(self, excluded: set[str], failing: set[str]) -> Iterable[str]:
+        for name in self._checks:
+            if name in excluded:
+                yield f"[+]{name} excluded: ok\n"
+            else:
+                yield f"[-]{name} failed: reason withheld\n" if name in failing else f"[+]{name} ok\n"
+        if strange := sorted(excluded - self._checks.keys()):
+            named = ", ".join(f'"{name}"' for name in strange)
+            yield f"warn: some health checks cannot be excluded: no matches for {named}\n"
+        yield f"{self.name} check {'failed' if failing else 'passed'}\n"
+
+    def _ask(self, check: Check) -> bool:
+        """True when it fails; said when the answer is another than the one before."""
+        problem = check.failing()
+        if problem != self._said.get(check.name, ""):
+            self._said[check.name] = problem
+            if problem:
+                _log.warning("%s: %s fails: %s", self.name, check.name, problem)
+            else:
+                _log.info("%s: %s is ok again", self.name, check.name)
+        return bool(problem)
+
+
+_UNCACHED: Final = {"Cache-Control": "no-cache, private"}

@@ -1,0 +1,163 @@
+"""The listening side: sockets, TLS, and aiohttp's server with bounds on what strangers may take of it.
+
+One connection carries one request, and lives for `_CONNECTION_SECONDS` at most, its TLS handshake apart: neither who sends slowly nor who
+reads slowly holds anything for longer. There are at most `_MOST_CONNECTIONS`; any more are closed unanswered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from aiohttp import web
+
+from placewright.api.bad_input import InputError
+from placewright.serving.access import Gate
+from placewright.serving.routes import TEXT, Answer, Question, Refused, Routes
+
+_log = logging.getLogger(__name__)
+
+_CONNECTION_SECONDS: Final = 30.0
+_HANDSHAKE_SECONDS: Final = 10.0
+_MOST_CONNECTIONS: Final = 256
+_BACKLOG: Final = 128
+#: Bytes, of the request's first line and of one header; a bearer token is the largest that we know of.
+_LONGEST_LINE: Final = 8190
+_MOST_HEADERS: Final = 64
+#: How long an answer under way is waited for at the end, seconds.
+_END_SECONDS: Final = 1.0
+_METHOD_NOT_ALLOWED: Final = 405
+_NOT_FOUND: Final = 404
+_INTERNAL_ERROR: Final = 500
+#: The kernel knows IPv6, and this machine has no address of it.
+_NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+_HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Server": "placewright"}
+
+
+class CannotListen(InputError):
+    """An address or a port that is not to be had."""
+
+
+def bind(address: str, port: int, flag: str) -> socket.socket:
+    """A listening socket; an unspecified address means all of both families, as it does for kube-scheduler. Raises `CannotListen`."""
+    try:
+        if ipaddress.ip_address(address).is_unspecified:
+            return _bind_everywhere(port)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        allowed = "a port of this address that is free, or 0 for none"
+        raise CannotListen(f"{flag}: found {port}, which {address} does not give: {error.strerror}; allowed {allowed}") from None
+
+
+def _bind_everywhere(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("::", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
+        except OSError as error:
+            if error.errno not in _NO_IPV6:
+                raise
+    return socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104 - what was asked for
+
+
+class Listener:
+    """Answers on one socket what a table of routes has."""
+
+    def __init__(self, routes: Routes, gate: Gate) -> None:
+        self._routes = routes
+        self._gate = gate
+
+    @asynccontextmanager
+    async def serving(self, listening: socket.socket, tls: ssl.SSLContext | None) -> AsyncIterator[None]:
+        """Serve for as long as the context is open; the socket is closed at its end."""
+        loop = asyncio.get_running_loop()
+        server = web.Server(self._handle)
+        handshake = None if tls is None else _HANDSHAKE_SECONDS
+        accepting = await loop.create_server(
+            lambda: _Connection(server, loop=loop), sock=listening, ssl=tls, ssl_handshake_timeout=handshake, backlog=_BACKLOG
+        )
+        try:
+            yield
+        finally:
+            accepting.close()
+            await server.shutdown(_END_SECONDS)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            answer = await self._answer(request)
+        except Refused as refused:
+            answer = Answer(f"{refused}\n".encode(), status=refused.status)
+        except Exception:  # noqa: BLE001 - a defect in one page must leave the others standing
+            _log.exception("GET %s failed", request.path)
+            answer = Answer(b"Internal Server Error\n", status=_INTERNAL_ERROR)
+        return await _sent(request, answer)
+
+    async def _answer(self, request: web.BaseRequest) -> Answer:
+        question = _question(request)
+        endpoint = self._routes.find(question.path)
+        if endpoint is None:
+            raise Refused(_NOT_FOUND, "404 page not found")
+        if request.method != "GET":
+            return Answer(b"405 method not allowed\n", status=_METHOD_NOT_ALLOWED, headers={"Allow": "GET"})
+        await self._gate.admit(endpoint, question)
+        return await endpoint.answer(question)
+
+
+class _Connection(web.RequestHandler):
+    """A connection with an end."""
+
+    def __init__(self, manager: web.Server, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            manager,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's word for "none"
+            keepalive_timeout=_HANDSHAKE_SECONDS,
+            lingering_time=0.0,
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+            max_headers=_MOST_HEADERS,
+        )
+        self._server = manager
+        self._ending: asyncio.TimerHandle | None = None
+        self._clock = loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if len(self._server.connections) >= _MOST_CONNECTIONS:
+            transport.close()
+        super().connection_made(transport)
+        assert isinstance(transport, asyncio.Transport)
+        self._ending = self._clock.call_later(_CONNECTION_SECONDS, transport.abort)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+        super().connection_lost(exc)
+
+
+def _question(request: web.BaseRequest) -> Question:
+    query: dict[str, tuple[str, ...]] = {name: tuple(request.query.getall(name)) for name in request.query}
+    headers: Mapping[str, str] = request.headers
+    authorization = headers.get("Authorization", "")
+    return Question(request.path, query, headers.get("Accept", ""), request.remote or "", authorization)
+
+
+async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+    headers = {"Content-Type": answer.content_type or TEXT, "Connection": "close", **_HEADERS, **answer.headers}
+    if isinstance(answer.body, bytes):
+        response: web.StreamResponse = web.Response(body=answer.body, status=answer.status, headers=headers)
+        response.force_close()
+        return response
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    response.force_close()
+    await response.prepare(request)
+    async for piece in answer.body:
+        await response.write(piece)
+    await response.write_eof()
+    return response

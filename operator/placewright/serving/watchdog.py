@@ -1,0 +1,123 @@
+"""Notices an event loop that does not turn, says where it is stuck, and in the end has the process started again.
+
+Everything here runs in the one loop: a plugin that computes for ever stops binding, leadership and health alike. The probes then fail, as
+the loop itself answers them; this thread adds where it hangs, and ends the process where no kubelet looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Final, Self
+
+_log = logging.getLogger(__name__)
+
+#: The loop is asked to show itself this often, seconds.
+BEAT_SECONDS: Final = 0.5
+#: How long the last words may take to be written, seconds: the log itself may be what hangs.
+_LAST_WORDS_SECONDS: Final = 2.0
+_EXIT_CODE: Final = 1
+
+
+def _end_process() -> None:
+    os._exit(_EXIT_CODE)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """After how many seconds without a turn of the loop something is said, and after how many the process ends."""
+
+    warn: float = 5.0
+    end: float = 60.0
+
+
+DEFAULT_PATIENCE: Final = Patience()
+
+
+class LoopWatchdog:
+    """Watches the running loop for as long as its context is open.
+
+    Only time in which this process ran counts: one that was stopped (SIGSTOP, a suspended machine) and goes on is not stuck.
+    """
+
+    def __init__(self, patience: Patience = DEFAULT_PATIENCE, end: Callable[[], None] = _end_process) -> None:
+        """`end`: what is done after `patience.end`; called in a thread."""
+        self._patience = patience
+        self._end = end
+        self._beats = 0
+        self._stuck = 0.0
+        self._closed = threading.Event()
+        self._watched = 0
+        self._beat_timer: asyncio.TimerHandle | None = None
+        self._thread = threading.Thread(target=self._watch, name="loop watchdog", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watched = threading.get_ident()
+        self._beat()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._closed.set()
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
+        self._thread.join(_LAST_WORDS_SECONDS)
+
+    def failing(self) -> str:
+        """For `/livez`: what is wrong with the loop, or with the watch over it; empty for nothing."""
+        if not self._thread.is_alive():
+            return "nobody watches the event loop"
+        if self._stuck > self._patience.warn:
+            return f"the event loop has not turned for {self._stuck:.0f} s"
+        return ""
+
+    def _beat(self) -> None:
+        self._beats += 1
+        self._beat_timer = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
+
+    def _watch(self) -> None:
+        seen, warned, before = 0, False, time.monotonic()
+        while not self._closed.wait(BEAT_SECONDS):
+            now = time.monotonic()
+            passed, before = min(now - before, 2 * BEAT_SECONDS), now
+            if self._beats != seen:
+                if warned:
+                    _say(logging.WARNING, f"the event loop turns again, after about {self._stuck:.0f} s")
+                seen, self._stuck, warned = self._beats, 0.0, False
+                continue
+            self._stuck += passed
+            if self._stuck > self._patience.warn and not warned:
+                warned = True
+                self._report(logging.ERROR, "")
+            if self._stuck > self._patience.end:
+                self._report(logging.CRITICAL, " the process ends, to be started again;").join(_LAST_WORDS_SECONDS)
+                self._end()
+                return
+
+    def _report(self, level: int, consequence: str) -> threading.Thread:
+        return _say(level, f"the event loop has not turned for {self._stuck:.0f} s;{consequence} it is at:\n{self._where()}")
+
+    def _where(self) -> str:
+        frame: FrameType | None = sys._current_frames().get(self._watched)  # noqa: SLF001 - documented, and there is no other way
+        return "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "nowhere: its thread has ended"
+
+
+def _say(level: int, message: str) -> threading.Thread:
+    """Log it from another thread: what the loop hangs in may be the log."""
+
+    def log() -> None:
+        with suppress(Exception):
+            _log.log(level, "%s", message)
+
+    saying = threading.Thread(target=log, name="loop watchdog's words", daemon=True)
+    saying.start()
+    return saying

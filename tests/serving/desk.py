@@ -1,0 +1,90 @@
+"""An operator on a stage with its endpoints open, and somebody who asks them."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple
+
+import aiohttp
+
+from handlers.stage import DEADLINE, FAST, Running, Stage
+from placewright.handlers.engine import Engine, EngineOptions
+from placewright.handlers.operator import run_engine
+from placewright.kube.login import load_config
+from placewright.serving.endpoints import Served, ServingOptions, endpoints
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+class Reply(NamedTuple):
+    status: int
+    text: str
+    headers: dict[str, str]
+
+
+class Desk:
+    """Where to ask. `running` is the operator behind it."""
+
+    def __init__(self, running: Running, served: Served, session: aiohttp.ClientSession) -> None:
+        self.running = running
+        self.served = served
+        self._session = session
+
+    @property
+    def engine(self) -> Engine:
+        return self.running.engine
+
+    async def get(self, path: str, token: str = "", method: str = "GET", **headers: str) -> Reply:
+        """Over HTTPS."""
+        return await self._ask(method, f"https://{LOOPBACK}:{self.served.port}{path}", token, headers)
+
+    async def health(self, path: str) -> Reply:
+        """Over HTTP, at the port for health alone."""
+        return await self._ask("GET", f"http://{LOOPBACK}:{self.served.health_port}{path}", "", {})
+
+    async def _ask(self, method: str, url: str, token: str, headers: dict[str, str]) -> Reply:
+        given = {**headers, "Authorization": f"Bearer {token}"} if token else headers
+        async with self._session.request(method, url, ssl=trusting(), headers=given) as answer:
+            return Reply(answer.status, await answer.text(), dict(answer.headers))
+
+    async def until_ready(self, *, leading: bool = True) -> None:
+        """Wait until it says so."""
+        async with asyncio.timeout(DEADLINE):
+            while self.engine.leadership.active != leading or (await self.get("/readyz")).status != 200:
+                await asyncio.sleep(0.02)
+
+
+def trusting() -> ssl.SSLContext:
+    """TLS without a look at the certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+@asynccontextmanager
+async def desk(stage: Stage, options: EngineOptions = FAST, **serving: Any) -> AsyncIterator[Desk]:
+    """An operator that serves, on ports that are free."""
+    opened: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
+    opens = endpoints(ServingOptions(**{"address": LOOPBACK, "port": 0, "health_port": 0, **serving}))
+
+    @asynccontextmanager
+    async def beside(engine: Engine) -> AsyncIterator[None]:
+        async with opens(engine) as served:
+            opened.set_result(served)
+            yield
+
+    stop = asyncio.Event()
+    engine = Engine(load_config(str(stage.sandbox.kubeconfig)), options)
+    running = Running(engine, asyncio.create_task(run_engine(engine, stop, beside=beside)), stop)
+    try:
+        await asyncio.wait((opened, running.task), return_when=asyncio.FIRST_COMPLETED)
+        if running.task.done():
+            running.task.result()
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(DEADLINE)) as session:
+            yield Desk(running, opened.result(), session)
+    finally:
+        if not running.task.done():
+            await running.end()
