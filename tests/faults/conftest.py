@@ -1,0 +1,53 @@
+"""Each test here runs with one seed, or with `--seeds N`; `--report FILE` gets a line of JSON for each run. A failure shows the logs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from .report import Run
+from .stage import Stage, new_stage
+
+FAILED = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seeds", type=int, default=1, help="how many runs, each with a seed of its own")
+    parser.addoption("--report", type=Path, default=None, help="append a line of JSON for each run")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "stage" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(1, 1 + metafunc.config.getoption("seeds", 1)))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  # noqa: ANN201
+    outcome = yield
+    report = outcome.get_result()
+    stage = getattr(item, "funcargs", {}).get("stage")
+    if report.failed:
+        item.stash[FAILED] = True
+    if report.failed and isinstance(stage, Stage):
+        report.sections.append(("replicas", stage.words()))
+
+
+@pytest.fixture
+async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> AsyncIterator[Stage]:
+    """A cluster with a profile; when the test is over all pods settle, and the audit must find nothing."""
+    async with new_stage(tmp_path, seed) as made:
+        yield made
+        if request.node.stash.get(FAILED, False):
+            return
+        await made.until_settled()
+        await made.until_told()
+        found = made.audit()
+        fault = request.node.originalname.removeprefix("test_").replace("_", " ")
+        file: Path | None = request.config.getoption("report", None)
+        if file is not None:
+            Run.of(fault, seed, found, made.recovery).append_to(file)
+        assert found.faults == []
+        assert found.pods == len(made.created)
+        assert [line for each in made.replicas for line in each.breakdowns()] == []

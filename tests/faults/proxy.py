@@ -1,0 +1,290 @@
+"""What stands between one replica and the API server: a reverse proxy with TLS on both sides, and trouble that can be switched on and off.
+
+It knows nothing of schedulers but what a Binding looks like, and keeps a record of each that passes. All choices come from one seeded
+generator. Without trouble it passes everything on, and watches as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import ssl
+import time
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+import aiohttp
+from aiohttp import web
+
+from placewright.sandbox.credentials import Credentials
+
+Object = dict[str, Any]
+#: Headers that concern one connection, or the length that we count ourselves.
+_OWN_HEADERS: Final = frozenset({"host", "connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding"})
+_REASONS: Final = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError"}
+#: A Binding that is passed on, and whose answer never arrives.
+LOSE: Final = 0
+
+
+@dataclass(slots=True)
+class BindingRequest:
+    """One Binding that a replica sent.
+
+    Attributes:
+        at: when it arrived here, monotonic seconds.
+        passed: when it was passed on, None for never.
+        code: what the API server answered, None if it was not asked or did not answer.
+    """
+
+    replica: str
+    uid: str
+    pod: str
+    node: str
+    at: float
+    passed: float | None = None
+    code: int | None = None
+
+
+@dataclass
+class Trouble:
+    """What goes wrong at the moment.
+
+    Attributes:
+        delay: seconds before each request is passed on.
+        bindings: the share of Bindings, from 0 to 1, that meet one of `answers`.
+        answers: codes to answer instead of passing a Binding on; `LOSE`: pass it on, and break the connection instead of answering.
+        gone: how a watch that resumes is told that history is forgotten: "status" or "event"; empty: it is not.
+    """
+
+    delay: float = 0.0
+    bindings: float = 0.0
+    answers: tuple[int, ...] = (409, 429, 500, LOSE)
+    gone: str = ""
+
+
+@dataclass
+class Counts:
+    """How much trouble there was."""
+
+    watches_dropped: int = 0
+    told_gone: int = 0
+    answers: dict[int, int] = field(default_factory=dict)
+
+
+class Proxy:
+    """One replica's way to the API server."""
+
+    def __init__(self, replica: str, upstream: str, upstream_ca: bytes, token: str, seed: int) -> None:
+        self.replica = replica
+        self.trouble = Trouble()
+        self.counts = Counts()
+        self.bindings: list[BindingRequest] = []
+        #: Seconds on the monotonic clock at which the last request arrived.
+        self.last_request = 0.0
+        self._upstream, self._upstream_ca, self._token = upstream, upstream_ca, token
+        self._random = Random(f"{seed}/{replica}")
+        self._through = asyncio.Event()
+        self._through.set()
+        self._cuts = 0
+        #: By id, as requests cannot be hashed.
+        self._watches: dict[int, web.BaseRequest] = {}
+        #: By collection and selectors, the version of the last list: a watch may begin there once.
+        self._listed: dict[str, str] = {}
+        self._dropping: asyncio.Task[None] | None = None
+        self._http: web.Server
+        self._listening: asyncio.Server | None = None
+        self._session: aiohttp.ClientSession
+        self._port = 0
+
+    async def start(self, credentials: Credentials) -> bytes:
+        """Listen on a free port of loopback; answers the kubeconfig that leads here."""
+        tls = ssl.create_default_context(cadata=self._upstream_ca.decode())
+        connector = aiohttp.TCPConnector(limit=0, ssl=tls)
+        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None))
+        self._http = web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None)
+        self._tls = credentials.server_context()
+        await self._listen()
+        return credentials.kubeconfig(f"https://127.0.0.1:{self._port}", self._token)
+
+    async def close(self) -> None:
+        self.drop_watches_every(None)
+        self._through.set()
+        if self._listening is not None:
+            self._listening.close()
+        self._break_connections()
+        await self._http.shutdown(timeout=1.0)
+        await self._session.close()
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._listening = await loop.create_server(self._http, "127.0.0.1", self._port, ssl=self._tls, backlog=256, reuse_address=True)
+        self._port = self._listening.sockets[0].getsockname()[1]
+
+    # --- trouble ---
+
+    def cut(self, *, refuse: bool) -> None:
+        """Nothing gets through any more: with `refuse` connections break and new ones are refused, without they stand still."""
+        self._through.clear()
+        self._cuts += 1
+        if refuse:
+            assert self._listening is not None
+            self._listening.close()
+            self._listening = None
+            self._break_connections()
+
+    async def heal(self) -> None:
+        """Let new connections through; those that stood still break, with all that was sent on them."""
+        if self._listening is None:
+            await self._listen()
+        self._break_connections()
+        self._through.set()
+
+    def drop_watches(self) -> None:
+        """Break every watch."""
+        for request in tuple(self._watches.values()):
+            self.counts.watches_dropped += 1
+            _abort(request)
+
+    def drop_watches_every(self, seconds: float | None) -> None:
+        """From now on, again and again; None ends it."""
+        if self._dropping is not None:
+            self._dropping.cancel()
+            self._dropping = None
+        if seconds is not None:
+            self._dropping = asyncio.create_task(self._keep_dropping(seconds))
+
+    async def _keep_dropping(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            self.drop_watches()
+
+    def _break_connections(self) -> None:
+        for connection in self._http.connections:
+            if connection.transport is not None:
+                connection.transport.abort()  # type: ignore[attr-defined]
+
+    # --- requests ---
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.last_request = time.monotonic()
+        body = await request.read()
+        record = self._record(request, body)
+        cuts = self._cuts
+        await self._through.wait()
+        if self.trouble.delay:
+            await asyncio.sleep(self.trouble.delay)
+        if cuts != self._cuts or not self._through.is_set():
+            return _lost(request)
+        try:
+            return await self._answer(request, body, record)
+        except (aiohttp.ClientError, OSError):
+            return _lost(request)
+
+    async def _answer(self, request: web.BaseRequest, body: bytes, record: BindingRequest | None) -> web.StreamResponse:
+        if request.query.get("watch") in ("1", "true"):
+            return await self._watch(request)
+        trouble = self._binding_trouble() if record is not None else None
+        if trouble:
+            return _status(trouble)
+        if record is not None:
+            record.passed = time.monotonic()
+        async with self._ask(request, body) as answer:
+            if record is not None:
+                record.code = answer.status
+            content = await answer.read()
+        if request.method == "GET":
+            self._remember_version(request, content)
+        if trouble == LOSE or not self._through.is_set():
+            return _lost(request)
+        return web.Response(status=answer.status, body=content, headers=_passed_on(answer.headers))
+
+    def _binding_trouble(self) -> int | None:
+        """A code, `LOSE`, or None for no trouble."""
+        if self._random.random() >= self.trouble.bindings:
+            return None
+        chosen = self._random.choice(self.trouble.answers)
+        self.counts.answers[chosen] = self.counts.answers.get(chosen, 0) + 1
+        return chosen
+
+    async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.trouble.gone and self._resumes(request):
+            self.counts.told_gone += 1
+            if self.trouble.gone == "status":
+                return _status(410)
+            line = json.dumps({"type": "ERROR", "object": _status_object(410)}) + "\n"
+            return web.Response(text=line, content_type="application/json")
+        async with self._ask(request, b"") as answer:
+            response = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers))
+            self._watches[id(request)] = request
+            try:
+                await response.prepare(request)
+                while chunk := await answer.content.readany():
+                    await self._through.wait()
+                    await response.write(chunk)
+                with contextlib.suppress(ConnectionError):
+                    await response.write_eof()
+            except (aiohttp.ClientError, OSError):
+                _abort(request)
+            finally:
+                self._watches.pop(id(request), None)
+            return response
+
+    def _ask(self, request: web.BaseRequest, body: bytes) -> Any:
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in _OWN_HEADERS}
+        return self._session.request(request.method, f"{self._upstream}{request.path_qs}", data=body or None, headers=headers)
+
+    def _record(self, request: web.BaseRequest, body: bytes) -> BindingRequest | None:
+        if request.method != "POST" or not request.path.endswith("/binding"):
+            return None
+        content = json.loads(body)
+        pod = f"{content['metadata'].get('namespace', '')}/{content['metadata']['name']}"
+        record = BindingRequest(self.replica, content["metadata"]["uid"], pod, content["target"]["name"], time.monotonic())
+        self.bindings.append(record)
+        return record
+
+    def _remember_version(self, request: web.BaseRequest, content: bytes) -> None:
+        if self.trouble.gone and b'List"' in content[:4000]:
+            with contextlib.suppress(ValueError):
+                self._listed[_collection(request)] = json.loads(content)["metadata"]["resourceVersion"]
+
+    def _resumes(self, request: web.BaseRequest) -> bool:
+        """Whether a watch begins anywhere but at the list that was made for it."""
+        version = request.query.get("resourceVersion", "")
+        return version not in ("", "0") and self._listed.pop(_collection(request), None) != version
+
+
+def _collection(request: web.BaseRequest) -> str:
+    query = request.query
+    return f"{request.path}?{query.get('fieldSelector', '')}&{query.get('labelSelector', '')}"
+
+
+def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=4 * 2**20)
+
+
+def _passed_on(headers: Any) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in _OWN_HEADERS - {"content-encoding"}}
+
+
+def _status_object(code: int) -> Object:
+    reason = _REASONS[code]
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": f"fault: {reason}", "reason": reason, "code": code}
+
+
+def _status(code: int) -> web.Response:
+    headers = {"Retry-After": "1"} if code == 429 else None
+    return web.json_response(_status_object(code), status=code, headers=headers)
+
+
+def _abort(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.abort()  # type: ignore[attr-defined]
+
+
+def _lost(request: web.BaseRequest) -> web.Response:
+    """An answer for form's sake, on a connection that is broken."""
+    _abort(request)
+    return web.Response()

@@ -1,0 +1,89 @@
+"""One operator process behind its proxy, and what can be done to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Final
+
+from placewright.cli.operator_process import operator_command
+
+from .proxy import Proxy
+
+_END_SECONDS: Final = 10.0
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class Replica:
+    """`placewright run`, with its output in a log file. It ends when this process does, however that ends."""
+
+    def __init__(self, name: str, proxy: Proxy, kubeconfig: Path, folder: Path, lifetime: int) -> None:
+        self.name = name
+        self.proxy = proxy
+        #: Whether it ended without a chance to finish anything.
+        self.killed = False
+        self.log = folder / f"{name}.log"
+        self._command = [*operator_command(kubeconfig), "--secure-port", "0", "--leader-elect-lease-duration", f"{lifetime}s"]
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=PIPE, stdout=log, stderr=log, start_new_session=True, env=os.environ | {"POD_NAME": self.name}
+            )
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} was not started"
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def kill(self) -> None:
+        """As a crash does it: nothing is finished, nobody is told. A process that stands still dies too."""
+        if self.alive:
+            self.killed = True
+            os.kill(self.pid, signal.SIGKILL)
+            assert self._process is not None
+            await self._process.wait()
+
+    def freeze(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    async def end(self) -> int:
+        """Ask it to end, as a rolling update does; its exit code. It is killed if it does not end."""
+        assert self._process is not None
+        if self.alive:
+            os.kill(self.pid, signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                return await self._process.wait()
+        except TimeoutError:
+            await self.kill()
+            raise AssertionError(f"{self.name} did not end within {_END_SECONDS:g} s of SIGTERM") from None
+
+    def memory(self) -> int:
+        """Bytes that are resident; 0 when it has ended."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
+        except (OSError, IndexError):
+            return 0
+
+    def breakdowns(self) -> list[str]:
+        """Lines that begin a traceback, with the line before them, and critical ones."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return [f"{self.name}: {before} / {line}" for before, line in zip(["", *lines], lines, strict=False) if _broke(line)]
+
+
+def _broke(line: str) -> bool:
+    return line.startswith("Traceback ") or " CRITICAL " in line[:60]
+
+

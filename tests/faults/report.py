@@ -1,0 +1,63 @@
+"""One JSON line a run, and the table that they come to: `python -m faults.report FILE`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from .audit import Findings
+
+_HEAD: Final = ("fault", "runs", "pods", "doubly bound", "lost", "over-committed", "untrue", "time to recover, s (median, worst)")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one fault."""
+
+    fault: str
+    seed: int
+    pods: int
+    bound: int
+    doubly_bound: int
+    lost: int
+    overcommitted: int
+    untrue: int
+    untold: int
+    recovery: float | None
+
+    @classmethod
+    def of(cls, fault: str, seed: int, found: Findings, recovery: float | None) -> Run:
+        counts = (len(each) for each in (found.doubly_bound, found.lost, found.overcommitted, found.untrue, found.untold))
+        return cls(fault, seed, found.pods, found.bound, *counts, recovery=None if recovery is None else round(recovery, 2))
+
+    def append_to(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as report:
+            report.write(json.dumps(asdict(self)) + "\n")
+
+
+def table(lines: Iterable[str]) -> str:
+    """Markdown, a row a fault, in the order in which they first come."""
+    runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        run = json.loads(line)
+        runs[run["fault"]].append(run)
+    rows = [_HEAD, tuple("---" for _ in _HEAD), *(_row(fault, each) for fault, each in runs.items())]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _row(fault: str, runs: list[dict[str, Any]]) -> tuple[str, ...]:
+    sums = [str(sum(run[name] for run in runs)) for name in ("pods", "doubly_bound", "lost", "overcommitted", "untrue")]
+    times = [run["recovery"] for run in runs if run["recovery"] is not None]
+    recovery = f"{statistics.median(times):.2f}, {max(times):.2f}" if times else "–"
+    return (fault, str(len(runs)), *sums, recovery)
+
+
+if __name__ == "__main__":
+    print(table(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()))  # noqa: T201 - what it is for

@@ -1,0 +1,253 @@
+"""A cluster for faults: an API server in a process of its own, replicas in processes of their own, and a proxy before each replica."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from placewright.sandbox.credentials import make_credentials, write_private
+from placewright.sandbox.process import SandboxProcess
+
+from .api import Api
+from .audit import OURS, Findings, audit
+from .history import History, PodView
+from .proxy import BindingRequest, Proxy
+from .replica import Replica
+
+Object = dict[str, Any]
+CRDS: Final = Path(__file__).parents[2] / "crds"
+PODS: Final = "/api/v1/pods"
+NODES: Final = "/api/v1/nodes"
+OWN_PODS: Final = "/api/v1/namespaces/default/pods"
+EVENTS: Final = "/apis/events.k8s.io/v1/events"
+LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
+PROFILES: Final = "/apis/placewright.dev/v1alpha1/schedulingprofiles"
+#: How long a replica that vanished keeps its lead here, seconds; as short as Kopf's keep-alive, once a second, bears on a loaded machine.
+LIFETIME: Final = 4
+#: How long anything on stage may take before the test fails, seconds.
+DEADLINE: Final = 40.0
+#: What does not come from a watch is looked at this often, seconds.
+_LOOK_SECONDS: Final = 0.02
+_CREATING_AT_ONCE: Final = 16
+_LAST_LINES: Final = 25
+#: More than any run makes, so that the watches of the audit miss none when they break.
+_REMEMBERED_CHANGES: Final = "200000"
+
+
+class Stage:
+    """What a test may do and see. `random` is seeded: a run can be repeated."""
+
+    def __init__(self, folder: Path, seed: int, lifetime: int = LIFETIME) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.random = Random(seed)
+        self.replicas: list[Replica] = []
+        self.proxies: list[Proxy] = []
+        self.created: list[str] = []
+        #: Uids that the test saw somebody else bind.
+        self.foreign: set[str] = set()
+        self.api: Api
+        #: Seconds from a fault, or from its end, to the next first Binding.
+        self.recovery: float | None = None
+        self._news = asyncio.Event()
+        self.history = History(self._news.set)
+        self._lifetime = lifetime
+        self._credentials = make_credentials()
+        self._names = itertools.count()
+        self._watching: list[asyncio.Task[None]] = []
+
+    # --- what is put on stage ---
+
+    async def node(self, name: str, *, cpu: str = "8", pods: str = "110") -> None:
+        room = {"cpu": cpu, "memory": "16Gi", "pods": pods}
+        labels = {"kubernetes.io/hostname": name}
+        ready = [{"type": "Ready", "status": "True"}]
+        status = {"allocatable": room, "capacity": room, "conditions": ready}
+        await self.api.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status})
+
+    async def nodes(self, count: int, **wanted: str) -> list[str]:
+        names = [f"node-{number}" for number in range(count)]
+        await asyncio.gather(*(self.node(name, **wanted) for name in names))
+        return names
+
+    async def profile(self, **spec: Any) -> None:
+        content = {"schedulerName": OURS, "backoff": {"maxSeconds": 1}, **spec}
+        body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "default"}, "spec": content}
+        await self.api.create(PROFILES, body)
+
+    async def pod(self, name: str = "", *, cpu: str = "100m", memory: str = "64Mi", scheduler: str = OURS) -> str:
+        """Create one; its uid."""
+        resources = {"requests": {"cpu": cpu, "memory": memory}}
+        spec = {"schedulerName": scheduler, "containers": [{"name": "main", "image": "example.test/main", "resources": resources}]}
+        metadata = {"name": name or f"web-{next(self._names)}", "namespace": "default"}
+        made = await self.api.create(OWN_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        self.created.append(made["metadata"]["uid"])
+        return self.created[-1]
+
+    async def pods(self, count: int, **wanted: str) -> list[str]:
+        """Create so many at once; their uids."""
+        slots = asyncio.Semaphore(_CREATING_AT_ONCE)
+
+        async def one() -> str:
+            async with slots:
+                return await self.pod(**wanted)
+
+        return list(await asyncio.gather(*(one() for _ in range(count))))
+
+    @asynccontextmanager
+    async def burst(self, count: int, **wanted: str) -> AsyncIterator[asyncio.Task[list[str]]]:
+        """Pods are being created while this is open; when it is left they have been."""
+        creating = asyncio.create_task(self.pods(count, **wanted), name="burst")
+        try:
+            yield creating
+            await creating
+        finally:
+            creating.cancel()
+
+    # --- replicas ---
+
+    async def replica(self) -> Replica:
+        """A further replica, started."""
+        name = f"replica-{len(self.replicas)}"
+        proxy = Proxy(name, self.api.server, self.api.ca, self.api.token, self.seed)
+        self.proxies.append(proxy)
+        kubeconfig = self.folder / f"{name}.kubeconfig"
+        write_private(kubeconfig, await proxy.start(self._credentials))
+        made = Replica(name, proxy, kubeconfig, self.folder, self._lifetime)
+        self.replicas.append(made)
+        await made.start()
+        return made
+
+    async def until_ready(self, *replicas: Replica) -> None:
+        """Until each of them has filled its caches."""
+        await self.until(lambda: all("synced: " in each.log.read_text() for each in replicas), f"{len(replicas)} replicas are ready")
+
+    async def until_led(self) -> Replica:
+        """Until somebody binds a pod; who that is."""
+        seen = len(self.requests())
+        await self.pod(cpu="1m", memory="1Mi")
+        await self.until(lambda: len(self.requests()) > seen, "somebody binds")
+        return self.by_name(self.requests()[-1].replica)
+
+    def by_name(self, name: str) -> Replica:
+        return next(each for each in self.replicas if each.name == name)
+
+    def requests(self) -> list[BindingRequest]:
+        """Every Binding that a replica sent, in order of arrival."""
+        return sorted((each for proxy in self.proxies for each in proxy.bindings), key=lambda each: each.at)
+
+    # --- waiting ---
+
+    async def until(self, condition: Callable[[], Any], what: str, seconds: float = DEADLINE) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while not condition():
+                    self._fail_if_blind()
+                    self._news.clear()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_SECONDS):
+                            await self._news.wait()
+        except TimeoutError:
+            raise AssertionError(f"not within {seconds:g} s: {what}; {self._waiting()}") from None
+
+    async def until_bound(self, count: int) -> None:
+        """Until so many pods, of all that there ever were, have got a node."""
+        await self.until(lambda: self.history.bound >= count, f"{count} pods have a node")
+
+    async def until_settled(self) -> None:
+        """Until each pod that was created is seen, and is gone, or has a node, or is said to be unschedulable."""
+        first = self.history.first
+        await self.until(lambda: all(uid in first for uid in self.created) and not self._waiting(), "all pods are settled")
+
+    async def until_told(self) -> None:
+        """Until there is an event for each pod that was placed; what was placed by a replica that was killed may have none."""
+        await self.until(lambda: not self._untold(), "all placed pods have an event")
+
+    def _untold(self) -> list[str]:
+        excused = self.foreign | {each.uid for each in self.requests() if self.by_name(each.replica).killed}
+        told = {one.uid for one in self.history.said.values() if one.reason == "Scheduled"} | excused
+        return [uid for uid, pod in self.history.pods.items() if pod.node and pod.scheduler == OURS and uid not in told]
+
+    async def until_recovered(self, since: float, replica: Replica | None = None) -> None:
+        """Until a Binding sent after `since` (by this replica) has succeeded; how long that took is the run's figure."""
+
+        def first() -> BindingRequest | None:
+            later = (each for each in self.requests() if each.at > since and each.code == 201)
+            return next((each for each in later if replica is None or each.replica == replica.name), None)
+
+        await self.until(first, "Bindings succeed again")
+        found = first()
+        assert found is not None
+        self.recovery = found.at - since
+
+    def _waiting(self) -> str:
+        waiting = [pod for pod in self.history.pods.values() if _waits(pod)]
+        unseen = sum(uid not in self.history.first for uid in self.created)
+        return f"{len(waiting)} pods wait ({waiting[0].key}: {waiting[0].condition})" if waiting else f"{unseen} unseen" * bool(unseen)
+
+    def _fail_if_blind(self) -> None:
+        for task in self._watching:
+            if task.done():
+                task.result()
+                raise AssertionError(f"{task.get_name()} ended")
+
+    # --- the end ---
+
+    def audit(self) -> Findings:
+        """Everything that was seen, judged."""
+        self._fail_if_blind()
+        return audit(self.history, self.requests(), self.created, self.foreign)
+
+    def words(self) -> str:
+        """The end of each replica's log."""
+        return "\n".join(f"--- {each.log}\n" + "\n".join(each.log.read_text().splitlines()[-_LAST_LINES:]) for each in self.replicas)
+
+    # --- from start to end ---
+
+    async def start(self, kubeconfig: Path) -> None:
+        self.api = Api(kubeconfig)
+        heard = self.history
+        for path, hear in (
+            (PODS, heard.pod_changed), (NODES, heard.node_changed), (EVENTS, heard.event_changed), (LEASES, heard.lease_changed)
+        ):  # fmt: skip
+            self._watching.append(asyncio.create_task(self.api.watch(path, hear), name=f"watch of {path}"))
+
+    async def close(self) -> None:
+        """Whatever happened, nothing is left running."""
+        await asyncio.gather(*(each.kill() for each in self.replicas), return_exceptions=True)
+        await asyncio.gather(*(each.close() for each in self.proxies), return_exceptions=True)
+        for task in self._watching:
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
+        if hasattr(self, "api"):
+            await self.api.close()
+
+
+def _waits(pod: PodView) -> bool:
+    unplaced = pod.scheduler == OURS and not (pod.node or pod.over or pod.leaving)
+    return unplaced and pod.condition[:2] != ("False", "Unschedulable")
+
+
+def now() -> float:
+    """Monotonic seconds, as every record here has them."""
+    return time.monotonic()
+
+
+@asynccontextmanager
+async def new_stage(folder: Path, seed: int, lifetime: int = LIFETIME) -> AsyncIterator[Stage]:
+    """A stage with a profile, and without nodes and replicas yet."""
+    async with SandboxProcess(crds=[CRDS], arguments=("--history", _REMEMBERED_CHANGES)) as sandbox:
+        stage = Stage(folder, seed, lifetime)
+        try:
+            await stage.start(sandbox.kubeconfig)
+            await stage.profile()
+            yield stage
+        finally:
+            await stage.close()
