@@ -14,7 +14,7 @@ from placewright.api.objects import Pod
     ids=["nothing", "half", "null", "a list", "no text", "no text inside", "nesting", "nesting in what is passed over"],
 )
 def test_what_is_no_pod_is_a_decode_error(raw: bytes) -> None:
-    with pytest.raises(DecodeError, match="^Pod: "):
+    with pytest.raises(DecodeError, match=r"^Pod: "):
         decode(raw, Pod)
 
 

@@ -199,3 +199,19 @@ def test_a_good_configuration_leaves_no_key_behind(tmp_path: Path, pair: Certifi
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "tls", "https", "warned"),
+    [
+        ("https://x", ExtenderTLS(insecure=True), False, True),
+        ("https://x", ExtenderTLS(), True, True),
+        ("https://x", ExtenderTLS(), False, False),
+        ("http://x", ExtenderTLS(insecure=True), False, False),
+    ],
+)
+def test_an_extender_that_is_not_verified_is_warned_of(
+    url: str, tls: ExtenderTLS, https: bool, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    tls_context(ExtenderSettings(url_prefix=url, tls_config=tls, enable_https=https, field="spec.extenders[2]"))
+    assert (f"{FIELD}: the certificate of {url} is not verified" in caplog.text) == warned

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -77,16 +79,23 @@ def minimal(cluster: str = "{server: 'https://x'}", context: str = "{cluster: c}
         ("- a\n- b\n", "found list; a mapping"),
         ("just text", "mapping"),
         ("\x00\x01", "not YAML"),
-        ("clusters: [3]\n", "clusters[0]: found 3; a mapping with a name"),
+        ("clusters: [3]\n", "clusters[0]: found int; a mapping with a name"),
         ("kind: Config\n", "there are no contexts"),
         ("clusters: none\ncontexts: []\n", "clusters"),
         (minimal(current=""), "current-context: found ''; allowed: x"),
         (minimal(context="{cluster: d}"), "contexts[x].context.cluster: found 'd'; allowed: c"),
         (minimal(context="{cluster: c, user: ghost}"), "contexts[x].context.user: found 'ghost'; allowed: none"),
-        (minimal(context="7"), "contexts[x].context: found 7"),
-        (minimal(cluster="[]"), "clusters[c].cluster: found []"),
+        (minimal(context="7"), "contexts[x].context: found int"),
+        (minimal(cluster="[]"), "clusters[c].cluster: found list"),
         (minimal(cluster="{server: 'ftp://x'}"), "clusters[c].cluster.server: found 'ftp://x'; a URL"),
-        (minimal(cluster="{}"), "clusters[c].cluster.server: found None; a URL"),
+        (minimal(cluster="{server: 'https://'}"), "clusters[c].cluster.server: found 'https://'; a URL"),
+        (minimal(cluster="{server: 'https://[x'}"), "clusters[c].cluster.server: found 'https://[x'; a URL"),
+        (minimal(cluster="{server: 'https://x:y'}"), "clusters[c].cluster.server: found 'https://x:y'; a URL"),
+        (minimal(cluster="{server: 'https://me:hidden@x'}"), "clusters[c].cluster.server: found a user name in the URL"),
+        ("[" * 10_000, "not YAML: nesting deeper than 100 in line 1, column 101"),
+        ("clusters: &a [*a]\n", "not YAML: an alias to something that it is part of in line 1, column 15"),
+        ("clusters: !!int ''\n", "not YAML: something that is no int in line 1, column 11"),
+        (minimal(cluster="{}"), "clusters[c].cluster.server: found nothing; a URL"),
         (minimal(cluster="{server: 'https://x', certificate-authority-data: '!!'}"), "context x"),
         (minimal(cluster="{server: 'https://x', certificate-authority: absent.crt}"), "absent.crt"),
     ],
@@ -99,6 +108,67 @@ def test_a_wrong_kubeconfig_is_refused_in_one_line_with_the_file(tmp_path: Path,
     assert str(path) in str(caught.value) and said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, InputError)
+
+
+SECRET = "do-not-show"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"users: [{{user: {{token: {SECRET}}}}}]\n",
+        f"users: [{{name: u, user: {SECRET}}}]\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]\n"
+        "clusters: [{name: c, cluster: {server: 'https://x'}}]\ncurrent-context: x\n",
+        f"users:\n- name: u\n  user: {{token: {SECRET}, [}}\n",
+        f"users: {SECRET}\n",
+        SECRET,
+        f'users: [{{name: u, user: {{token: "{SECRET}\\n{SECRET}"}}}}]\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]\n'
+        "clusters: [{name: c, cluster: {server: 'https://x'}}]\ncurrent-context: x\n",
+        f"clusters: [{{name: c, cluster: {{server: 'https://me:{SECRET}@x'}}}}]\ncontexts: [{{name: x, context: {{cluster: c}}}}]\n"
+        "current-context: x\n",
+    ],
+    ids=["no name", "no mapping", "no YAML", "no list", "just text", "two lines", "in the URL"],
+)
+def test_no_credential_is_quoted_where_a_kubeconfig_is_wrong(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        load_config(str(path))
+    assert str(path) in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_server_that_is_not_verified_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load_config(kubeconfig(tmp_path, server="https://127.0.0.1:1", **{"insecure-skip-tls-verify": True}))
+    assert "the certificate of https://127.0.0.1:1 is not verified" in caplog.text
+
+
+def test_a_token_without_encryption_is_warned_of_and_not_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load_config(kubeconfig(tmp_path, {"token": SECRET}))
+    assert "credentials go to http://127.0.0.1:1 without encryption" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_an_ordinary_server_is_no_reason_to_warn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load_config(kubeconfig(tmp_path, {"token": SECRET}, server="https://127.0.0.1:1"))
+    assert caplog.text == ""
+
+
+async def test_a_plugin_that_hangs_does_not_hold_up_requests_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placewright.kube.login._LONGEST_LOOK", 0.05)
+    free = threading.Event()
+
+    def hang(forced: bool) -> ClusterAccess:
+        free.wait(60)
+        return ClusterAccess("http://x", authorization="fresh")
+
+    access = ClusterAccess("http://x", authorization="old", reload=hang)
+    access.rejected()
+    try:
+        await asyncio.wait_for(access.refresh_when_due(), 30)
+        assert access.authorization == "old"
+    finally:
+        free.set()
 
 
 def test_an_unknown_context_is_refused_with_those_that_exist(tmp_path: Path) -> None:
@@ -219,6 +289,22 @@ async def test_connections_are_kept_when_only_the_token_changes_and_renewed_with
 def test_in_a_pod_without_a_token_the_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"in-cluster configuration: .*token"):
         _in_cluster({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}, str(tmp_path / "token"), str(tmp_path / "ca"))
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"one\ntwo", b"\x1b[2J"], ids=["no text", "two lines", "a control character"])
+async def test_a_token_file_that_was_overwritten_with_rubbish_leaves_the_old_token(tmp_path: Path, content: bytes) -> None:
+    token, ca = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("sa-1\n")
+    ca.write_text(_certificate())
+    access = _in_cluster({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}, str(token), str(ca))
+    token.write_bytes(content)
+    access.rejected()
+    await access.refresh_when_due()
+    assert access.authorization == "bearer sa-1"
+    token.write_text("sa-2\n")
+    access.rejected()
+    await access.refresh_when_due()
+    assert access.authorization == "bearer sa-2"
 
 
 async def test_the_sandboxs_kubeconfig_leads_to_it_over_https() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 import re
 import ssl
 import stat
@@ -23,6 +24,8 @@ _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 _KEY: Final = re.compile(rb"-----BEGIN ([A-Z]+ )?PRIVATE KEY-----")
 _MISMATCH: Final = "KEY_VALUES_MISMATCH"
 
+_log = logging.getLogger(__name__)
+
 
 def tls_context(settings: ExtenderSettings) -> ssl.SSLContext:
     """The context for this extender; made for plain HTTP too, as what is wrong is wrong all the same. Raises `InputError`."""
@@ -34,6 +37,8 @@ def tls_context(settings: ExtenderSettings) -> ssl.SSLContext:
     if tls.insecure or (settings.enable_https and authorities is None):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+        if settings.url_prefix.startswith("https:"):
+            _log.warning("%s: the certificate of %s is not verified", where, settings.url_prefix)
     certificate, key = _material(where, "cert", tls.cert_file, tls.cert_data), _material(where, "key", tls.key_file, tls.key_data)
     if certificate is not None and key is not None:
         _present(context, certificate, key, where, tls)

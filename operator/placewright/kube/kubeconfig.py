@@ -1,4 +1,7 @@
-"""A kubeconfig, checked before the official client reads it: its own messages do not always name the file or the field."""
+"""A kubeconfig, checked before the official client reads it: its own messages do not always name the file or the field.
+
+What stands in the wrong place is never quoted: it may be a token.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from yarl import URL
 
+from placewright.api.bad_input import shown
+from placewright.api.plainyaml import PlainLoader
 from placewright.kube.errors import ConfigError
 
 _SECTIONS: Final = ("clusters", "contexts", "users")
+#: Characters; a thousand clusters with their certificates have a quarter of it.
+_LONGEST: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +51,49 @@ def read_kubeconfig(files: Sequence[str], context: str | None) -> Kubeconfig:
         raise ConfigError(f"kubeconfig {where}: {field}: found {chosen!r}; allowed: {allowed}")
     entry = _part(where, f"contexts[{chosen}].context", named["contexts"][chosen].get("context"))
     cluster = _referred(where, chosen, "cluster", entry, named["clusters"], required=True)
-    server = cluster.get("server")
-    if not isinstance(server, str) or not server.startswith(("http://", "https://")):
-        field = f"clusters[{entry['cluster']}].cluster.server"
-        raise ConfigError(f"kubeconfig {where}: {field}: found {server!r:.200}; a URL with http:// or https:// is needed")
+    _check_server(f"kubeconfig {where}: clusters[{entry['cluster']}].cluster.server", cluster.get("server"))
     user = _referred(where, chosen, "user", entry, named["users"], required=False)
     return Kubeconfig(where, chosen, user)
 
 
+def _check_server(field: str, server: object) -> None:
+    try:
+        url = URL(server) if isinstance(server, str) else URL()
+        usable = url.scheme in ("http", "https") and bool(url.host) and url.port is not None
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{field}: found {shown(server)}; a URL with http:// or https:// is needed")
+    if url.user or url.password:
+        raise ConfigError(f"{field}: found a user name in the URL; it would be shown in messages: credentials belong to users")
+
+
 def _read(path: str) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(Path(path).read_text("utf-8"))
+        with Path(path).open(encoding="utf-8") as opened:
+            text = opened.read(_LONGEST + 1)
+        if len(text) > _LONGEST:
+            raise ConfigError(f"kubeconfig {path}: found more than {_LONGEST} characters; a kubeconfig is needed")
+        content = yaml.load(text, Loader=PlainLoader)  # noqa: S506 - a safe loader, and a bounded one
     except yaml.YAMLError as error:
-        raise ConfigError(f"kubeconfig {path}: not YAML: {' '.join(str(error).split())}") from None
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"kubeconfig {path}: not YAML: {_described(error)}") from None
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"kubeconfig {path}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
-        found = "nothing" if content is None else type(content).__name__
-        raise ConfigError(f"kubeconfig {path}: found {found}; a mapping with clusters, contexts and users is needed")
+        raise ConfigError(f"kubeconfig {path}: found {_sort(content)}; a mapping with clusters, contexts and users is needed")
     return content
+
+
+def _described(error: yaml.YAMLError) -> str:
+    """What is wrong and where; the error's own text quotes the line."""
+    mark = getattr(error, "problem_mark", None)
+    problem = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read").split())
+    return f"{problem} in line {mark.line + 1}, column {mark.column + 1}" if mark else problem
+
+
+def _sort(value: object) -> str:
+    """What a value is, without saying it."""
+    return "nothing" if value is None else type(value).__name__
 
 
 def _by_name(section: str, read: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
@@ -69,10 +101,10 @@ def _by_name(section: str, read: Sequence[tuple[str, dict[str, Any]]]) -> dict[s
     for path, content in read:
         entries = content.get(section) or []
         if not isinstance(entries, list):
-            raise ConfigError(f"kubeconfig {path}: {section}: found {type(entries).__name__}; a list is needed")
+            raise ConfigError(f"kubeconfig {path}: {section}: found {_sort(entries)}; a list is needed")
         for number, entry in enumerate(entries):
             if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-                raise ConfigError(f"kubeconfig {path}: {section}[{number}]: found {entry!r:.80}; a mapping with a name is needed")
+                raise ConfigError(f"kubeconfig {path}: {section}[{number}]: found {_sort(entry)}; a mapping with a name is needed")
             merged.setdefault(entry["name"], entry)
     return merged
 
@@ -93,5 +125,5 @@ def _referred(
 
 def _part(where: str, field: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigError(f"kubeconfig {where}: {field}: found {value!r:.80}; a mapping is needed")
+        raise ConfigError(f"kubeconfig {where}: {field}: found {_sort(value)}; a mapping is needed")
     return value

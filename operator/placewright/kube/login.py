@@ -36,6 +36,8 @@ REFRESH_SECONDS: Final = 30.0
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 #: Seconds before its end at which a plugin's credential is replaced; the official client's own margin.
 _EXPIRY_MARGIN: Final = 300.0
+#: How long a request that follows a 401 waits for fresh credentials, seconds: a plugin that hangs must not hold up everything.
+_LONGEST_LOOK: Final = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +95,7 @@ class ClusterAccess:
             self._next_look = self.clock() + REFRESH_SECONDS
             self._looking = asyncio.create_task(self._refresh(self.reload, self._rejected))
         if self._rejected:
-            await asyncio.shield(self._looking)
+            await asyncio.wait([self._looking], timeout=_LONGEST_LOOK)
 
     async def _refresh(self, reload: Callable[[bool], ClusterAccess], forced: bool) -> None:
         try:
@@ -119,7 +121,9 @@ def load_config(
     named = kubeconfig or environ.get("KUBECONFIG", "")
     paths = _existing(named or DEFAULT_KUBECONFIG)
     if paths:
-        return _from_kubeconfig(read_kubeconfig(paths, context))
+        access = _from_kubeconfig(read_kubeconfig(paths, context))
+        _warn_of_risks(access)
+        return access
     if named:
         raise ConfigError(f"kubeconfig {named}: no such file; name one with --kubeconfig or KUBECONFIG")
     if environ.get(SERVICE_HOST_ENV_NAME):
@@ -127,6 +131,14 @@ def load_config(
     raise ConfigError(
         f"no cluster configured: {DEFAULT_KUBECONFIG} does not exist and this is no pod; name a file with --kubeconfig or KUBECONFIG"
     )
+
+
+def _warn_of_risks(access: ClusterAccess) -> None:
+    """What a person asked for, and may have forgotten."""
+    if isinstance(access.tls, ssl.SSLContext) and access.tls.verify_mode == ssl.CERT_NONE:
+        _log.warning("%s: the certificate of %s is not verified (insecure-skip-tls-verify)", access.source, access.server)
+    if access.authorization and not access.server.startswith("https://"):
+        _log.warning("%s: credentials go to %s without encryption", access.source, access.server)
 
 
 def _existing(paths: str) -> list[str]:
@@ -142,7 +154,7 @@ def _in_cluster(
     def read() -> ClusterAccess:
         try:
             return _access(_configured(loader), "in-cluster")
-        except (ConfigException, OSError) as error:
+        except (ConfigException, OSError, ValueError) as error:  # a ValueError: bytes that are no text
             raise ConfigError(f"in-cluster configuration: {_one_line(error)}; a pod with a service account has {token_file}") from None
 
     access = read()
@@ -219,7 +231,10 @@ def _access(configuration: Configuration, source: str) -> ClusterAccess:
 
 def _authorization(configuration: Configuration) -> str:
     # The official client keeps the trailing newline of a token file, which no header may carry.
-    return str(configuration.api_key.get("BearerToken", "")).strip()
+    found = str(configuration.api_key.get("BearerToken", "")).strip()
+    if not (found.isascii() and found.isprintable()):
+        raise ConfigException("the token has characters that no header may carry")
+    return found
 
 
 def _tls(configuration: Configuration) -> ssl.SSLContext:
