@@ -29,8 +29,8 @@ class Started:
     options: EngineOptions
     log_level: int
 
-    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, log_level: int, beside: Beside) -> int:
-        self.kubeconfig, self.context, self.options, self.log_level = kubeconfig, context, options, log_level
+    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, beside: Beside) -> int:
+        self.kubeconfig, self.context, self.options, self.log_level = kubeconfig, context, options, logging.getLogger().level
         return 0
 
 

@@ -15,7 +15,7 @@ from .stage import Stage
 #: How long the audit log may lag behind the watch, seconds.
 _LOG_SECONDS: Final = 5.0
 #: A line of an operator's log that begins a record: date, time, level.
-_RECORD: Final = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ (?P<level>[A-Z]+) ")
+_RECORD: Final = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z (?P<level>[A-Z]+) ")
 
 
 async def check(stage: Stage) -> None:

@@ -13,13 +13,15 @@ from pathlib import Path
 from placewright.api.bad_input import InputError, printable
 from placewright.cli import version
 from placewright.cli.admissionoptions import add_admission_options, admission_options
+from placewright.cli.logoptions import log_options
 from placewright.cli.options import Subparsers
-from placewright.cli.runflags import RunSettings, add_flags, log_level, settings_of
+from placewright.cli.runflags import RunSettings, add_flags, settings_of
 from placewright.cli.servingoptions import add_serving_options, serving_options
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.conversion.documents import to_yaml
 from placewright.profiles.conversion.writing import to_configuration
+from placewright.serving.logs import logging_to_stderr
 
 
 def register(subparsers: Subparsers) -> None:
@@ -52,11 +54,13 @@ def main(args: argparse.Namespace) -> int:
         burst=settings.burst,
         admission=admission_options(args),
     )
-    serving = import_module("placewright.serving.endpoints")
-    beside = serving.endpoints(serving_options(args))
+    decisions = import_module("placewright.serving.decisionlog").decision_log
+    endpoints = import_module("placewright.serving.endpoints").endpoints(serving_options(args))
+    beside = import_module("placewright.serving.beside").together(decisions, endpoints)
     if args.exit_with_stdin:
         threading.Thread(target=_end_with_input, name="stdin", daemon=True).start()
-    code: int = operator.run(settings.process.kubeconfig, args.context, options, log_level(args.v), beside)
+    with logging_to_stderr(log_options(args)):
+        code: int = operator.run(settings.process.kubeconfig, args.context, options, beside)
     return code
 
 

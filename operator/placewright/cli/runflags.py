@@ -6,7 +6,6 @@ A flag goes before the file, which goes before the default. A flag that could ha
 from __future__ import annotations
 
 import argparse
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.convert import read_file
+from placewright.cli.logoptions import add_log_options
 from placewright.cli.options import whole_number
 from placewright.framework.registry import Registry
 from placewright.profiles.conversion.findings import Finding, Loss, without_counterpart
@@ -23,9 +23,6 @@ from placewright.profiles.durations import seconds
 
 _TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")
-#: klog's levels: up to here what happens is told, from here on also why.
-_DEBUG_FROM: Final = 4
-_MOST_VERBOSE: Final = 10
 _MOST_REQUESTS: Final = 1_000_000
 #: Seconds. A record is renewed each second at best, and `leadership.peers` believes none that claims more than an hour.
 _SHORTEST_LIFETIME: Final = 2
@@ -74,7 +71,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kube-api-qps", type=_rate, metavar="N", help=rate)
     most = whole_number(1, _MOST_REQUESTS)
     parser.add_argument("--kube-api-burst", type=most, metavar="N", help="of these at once (default: twice the rate)")
-    parser.add_argument("-v", "--v", type=whole_number(0, _MOST_VERBOSE), default=0, metavar="N", help="log level; 4 and more: debug")
+    add_log_options(parser)
     parser.add_argument("--version", action="store_true", help="print the version, and end")
 
 
@@ -90,11 +87,6 @@ def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
         allowed = "allowed what has a counterpart: placewright convert writes it, to be looked at"
         raise InputError("\n".join(f"{args.config}: {finding}; {allowed}" for finding in lost))
     return RunSettings(_merged(args, conversion.settings), conversion.profiles, without_counterpart(conversion.findings))
-
-
-def log_level(verbosity: int) -> int:
-    """The level of Python's logging for klog's `-v`."""
-    return logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO
 
 
 def _merged(args: argparse.Namespace, file: ProcessSettings) -> ProcessSettings:

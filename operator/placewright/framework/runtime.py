@@ -179,7 +179,8 @@ class ProfileRuntime:
                 except BindError as problem:
                     if not extender.settings.ignorable or problem.conflict or problem.unknown:
                         raise
-                    _logger.warning("pod %s: extender %s is passed over: %s", pod.key, extender.settings.name, problem)
+                    name = extender.settings.name
+                    _logger.warning("pod %s: extender %s is passed over: %s", pod.key, name, problem, extra={"about": name})
                 else:
                     return True
         return False

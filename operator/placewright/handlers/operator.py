@@ -35,7 +35,6 @@ def run(
     kubeconfig: str | None = None,
     context: str | None = None,
     options: EngineOptions = EngineOptions(),  # noqa: B008
-    log_level: int = logging.INFO,
     beside: Beside = nothing_beside,
 ) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code. Raises `ConfigError` when there is no cluster, or none to work in.
@@ -43,7 +42,6 @@ def run(
     `beside` is opened before the API server is asked for anything; what it raises ends the run.
     """
     access = load_config(kubeconfig, context)
-    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(*_GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:

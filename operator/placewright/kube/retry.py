@@ -66,12 +66,13 @@ class AwayNotice:
         """A request got no answer, or one that only a failing server gives."""
         if self.away_since is None:
             self.away_since = self.clock()
-            _log.warning("API server %s is away: %s; nothing is lost, trying on", self.server, error)
+            _log.warning("API server %s is away: %s; nothing is lost, trying on", self.server, error, extra={"about": self.server})
 
     def answered(self, asked: float | None = None) -> None:
         """A request was answered; `asked` is when it was sent: an answer to what was asked before the server went away proves nothing."""
         if self.away_since is not None and (asked is None or asked > self.away_since):
-            _log.warning("API server %s is back after %.1f s", self.server, self.clock() - self.away_since)
+            away = self.clock() - self.away_since
+            _log.warning("API server %s is back after %.1f s", self.server, away, extra={"about": self.server})
             self.away_since = None
 
 

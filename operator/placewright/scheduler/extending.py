@@ -170,7 +170,8 @@ class _Asking:
         scores: dict[str, dict[NodeName, int]] = {}
         for extender, answer in zip(extenders, answers, strict=True):
             if isinstance(answer, ExtenderError):
-                _logger.warning("pod %s: scores without extender %s: %s", self._pod.key, extender.settings.name, answer)
+                name = extender.settings.name
+                _logger.warning("pod %s: scores without extender %s: %s", self._pod.key, name, answer, extra={"about": name})
             elif isinstance(answer, BaseException):
                 raise answer
             else:
@@ -237,4 +238,5 @@ class _Asking:
         """Go on without this extender if that may be; else raise the problem again."""
         if not extender.settings.ignorable:
             raise problem
-        _logger.warning("pod %s: extender %s is passed over: %s", self._pod.key, extender.settings.name, problem)
+        name = extender.settings.name
+        _logger.warning("pod %s: extender %s is passed over: %s", self._pod.key, name, problem, extra={"about": name})

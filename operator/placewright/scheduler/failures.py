@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,8 +11,6 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.cycle import NoPlacement
 from placewright.scheduler.ports import EventRecorder, EventType, Lead, StatusWriter
-
-_logger = logging.getLogger(__name__)
 
 FAILED_SCHEDULING: Final = "FailedScheduling"
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -39,9 +36,7 @@ class FailureHandler:
         pod = waiting.pod
         self._nominate(pod, failure.nominated_node)
         if not self.lead.active:
-            _logger.info("pod %s: %s; another replica sees to it", pod.key, failure.message)
             return None
-        _logger.log(logging.ERROR if failure.internal else logging.INFO, "pod %s was not placed: %s", pod.key, failure.message)
         self.events.record(pod, EventType.WARNING, FAILED_SCHEDULING, _SCHEDULING, failure.message)
         reason = SCHEDULER_ERROR if failure.internal else UNSCHEDULABLE
         self.status.pod_unscheduled(pod, reason, failure.message, failure.nominated_node)

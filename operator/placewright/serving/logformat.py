@@ -1,0 +1,182 @@
+"""How a log record reads: a line for people, or one JSON object a line. Whatever is in it, a record stays one record.
+
+Pods' names, labels and messages are anybody's text. Characters that could begin a line, move a terminal's cursor or turn the direction of
+reading are written as escapes, and what is huge is cut.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from placewright.api.bad_input import printable
+
+#: Characters of a message, of one field, and of an exception's traceback; the end of a traceback says most, and is kept.
+LONGEST_MESSAGE: Final = 8192
+LONGEST_FIELD: Final = 2048
+LONGEST_EXCEPTION: Final = 16384
+#: Entries of a field that is a list or a mapping.
+MOST_ENTRIES: Final = 64
+
+_TRACEBACK: Final = "Traceback (most recent call last):"
+#: What needs no quotes after `key=`.
+_BARE: Final = re.compile(r"[!#-\[\]-~]+")
+_RESERVED: Final = frozenset({"ts", "level", "logger", "msg", "exception"})
+_COLOURS: Final[Mapping[str, str]] = {
+    "DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[1;31m",
+}  # fmt: skip
+_PLAIN: Final = "\x1b[0m"
+
+
+def cut(text: str, longest: int) -> str:
+    """The text, or its beginning and how much there was of it."""
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
+
+
+def message_of(record: logging.LogRecord) -> str:
+    """The record's message; one whose arguments do not fit its text is shown with them beside it."""
+    try:
+        return cut(record.getMessage(), LONGEST_MESSAGE)
+    except Exception:  # noqa: BLE001 - whoever made the record, it is written
+        return cut(f"{_spelled(record.msg)} (arguments that do not fit: {_spelled(record.args)})", LONGEST_MESSAGE)
+
+
+def exception_of(record: logging.LogRecord) -> str:
+    """The traceback, and the stack where one was asked for, or given as `extra={"stack": text}`; empty without."""
+    said = record.exc_text or ""
+    if not said and record.exc_info and record.exc_info[1] is not None:
+        said = _traceback_of(record.exc_info[1])
+    stacks = (record.stack_info, getattr(record, "stack", None))
+    said = "\n".join(str(each) for each in (said, *stacks) if each)
+    if len(said) > LONGEST_EXCEPTION:
+        said = f"{_TRACEBACK}\n  ... ({len(said)} characters in all)\n{said[-LONGEST_EXCEPTION:]}"
+    return said.rstrip()
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What a record says beside its message.
+
+    From `extra={"fields": {...}}`; how many lines like it were left out before it; and the object that one of Kopf's lines is about.
+    """
+    fields = dict(getattr(record, "fields", ()))
+    reference = getattr(record, "k8s_ref", None)
+    if isinstance(reference, Mapping):
+        name, namespace = reference.get("name"), reference.get("namespace")
+        fields |= {"kind": reference.get("kind"), "object": f"{namespace}/{name}" if namespace else name}
+    if left_out := getattr(record, "left_out", 0):
+        fields["left_out"] = left_out
+    return fields
+
+
+class TextFormatter(logging.Formatter):
+    """`TIME LEVEL LOGGER: MESSAGE key=value ...`, and below it the traceback, of which no line begins as a record does.
+
+    Times are UTC with milliseconds.
+    """
+
+    def __init__(self, *, colours: bool = False) -> None:
+        super().__init__()
+        self._colours = colours
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's lines, without the last one's end."""
+        when = _timestamp(record.created, "milliseconds")
+        level = record.levelname
+        if self._colours and level in _COLOURS:
+            level = f"{_COLOURS[level]}{level}{_PLAIN}"
+        line = f"{when} {level} {printable(record.name)}: {printable(message_of(record))}"
+        for key, value in fields_of(record).items():
+            line += f" {printable(str(key))}={_text(value)}"
+        exception = exception_of(record)
+        return f"{line}\n{_indented(exception)}" if exception else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line: `ts` (RFC 3339, UTC, microseconds), `level`, `logger`, `msg`, fields, `exception`.
+
+    It is ASCII, and so valid UTF-8 whatever was logged.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record's line, without its end."""
+        entry: dict[str, Any] = {
+            "ts": _timestamp(record.created, "microseconds"),
+            "level": record.levelname.lower(),
+            "logger": _clean(record.name),
+            "msg": _clean(message_of(record)),
+        }
+        for key, value in fields_of(record).items():
+            name = _clean(str(key))
+            entry[f"field_{name}" if name in _RESERVED else name] = _plain(value)
+        exception = exception_of(record)
+        if exception:
+            entry["exception"] = _clean(exception)
+        return json.dumps(entry, allow_nan=False)
+
+
+def _timestamp(seconds: float, precision: str) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+
+
+def _traceback_of(problem: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(problem))
+    except Exception as worse:  # noqa: BLE001 - an exception whose text breaks is no reason to lose the line
+        return f"{type(problem).__name__}: its traceback cannot be written ({type(worse).__name__})"
+
+
+def _indented(exception: str) -> str:
+    """Only the constant first line of a traceback stands at the margin, so no exception's message can be taken for a record."""
+    return "\n".join(line if line == _TRACEBACK else f"  {printable(line)}" for line in exception.split("\n"))
+
+
+def _spelled(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - anybody's object
+        return f"a {type(value).__name__}"
+
+
+def _text(value: object) -> str:
+    """A field's value as people read it: bare where nothing can be mistaken, otherwise in quotes."""
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".") if math.isfinite(value) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{key} {_text(each)}" for key, each in list(value.items())[:MOST_ENTRIES])
+    elif isinstance(value, list | tuple | set | frozenset):
+        value = ",".join(map(str, list(value)[:MOST_ENTRIES]))
+    text = cut(value if isinstance(value, str) else _spelled(value), LONGEST_FIELD)
+    if _BARE.fullmatch(text):
+        return text
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{printable(quoted)}"'
+
+
+def _plain(value: object) -> Any:
+    """A field's value as JSON has it."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return round(value, 3) if math.isfinite(value) else str(value)
+    if isinstance(value, str):
+        return _clean(cut(value, LONGEST_FIELD))
+    if isinstance(value, Mapping):
+        return {_clean(str(key)): _plain(each) for key, each in list(value.items())[:MOST_ENTRIES]}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in list(value)[:MOST_ENTRIES]]
+    return _clean(cut(_spelled(value), LONGEST_FIELD))
+
+
+def _clean(text: str) -> str:
+    """The text without halves of surrogate pairs, which strict readers of JSON refuse: they become visible escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

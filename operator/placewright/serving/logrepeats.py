@@ -1,0 +1,169 @@
+"""The same line again and again is written a few times, then once a minute, with how many were left out.
+
+Nothing is left out silently: lines that were written, and the numbers of those left out, add up to all.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.serving.logformat import cut, message_of
+
+#: So many lines of a kind are written as they come.
+FEW: Final = 3
+#: From then on, one in so many seconds; a kind that was quiet for as long is new again.
+SECONDS: Final = 60.0
+#: Kinds that are remembered; beyond, the one that was heard of longest ago is forgotten.
+MOST_KINDS: Final = 4096
+#: Summaries of forgotten kinds that wait to be told; beyond, they are only counted.
+_MOST_FORGOTTEN: Final = 64
+_LONGEST_KEY: Final = 512
+_ANY: Final = object()
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Lines that count as the same.
+
+    Attributes:
+        told: written since it was new.
+        last_told, last_seen: seconds on the clock.
+        left_out: not written since `last_told`.
+        example: the latest that was not written.
+    """
+
+    told: int
+    last_told: float
+    last_seen: float
+    left_out: int = 0
+    example: logging.LogRecord | None = None
+
+
+class Repeats(logging.Filter):
+    """Lets the first few lines of a kind pass, then one a minute.
+
+    Lines are of one kind when logger, level and text are the same. A line may say what it is about instead, with
+    `extra={"about": ...}`: then its text is the same when it is before the arguments are put in, and `None` means that it is no repeat of
+    anything. Two exceptions that were raised in different places are of different kinds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MOST_KINDS) -> None:
+        """`most`: kinds to remember."""
+        super().__init__()
+        self._clock = clock
+        self._most = most
+        self._kinds: OrderedDict[Hashable, _Kind] = OrderedDict()
+        self._forgotten: list[logging.LogRecord] = []
+        self._uncounted = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Kinds that are remembered."""
+        return len(self._kinds)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is to be written; one that is says in `left_out` how many like it were not."""
+        if getattr(record, "about", _ANY) is None:
+            return True
+        key = _key(record)
+        with self._lock:
+            return self._passes(key, record, self._clock())
+
+    def summaries(self, *, everything: bool = False) -> list[logging.LogRecord]:
+        """Records that tell what was left out of kinds that nothing was heard of for a minute; of all of them, at the end."""
+        with self._lock:
+            now = self._clock()
+            due = [key for key, kind in self._kinds.items() if everything or now - kind.last_told >= SECONDS]
+            told = [record for key in due if (record := self._settle(key, now)) is not None]
+            told += self._forgotten
+            self._forgotten = []
+            if self._uncounted:
+                told.append(_record_of_uncounted(self._uncounted))
+                self._uncounted = 0
+        return told
+
+    def _passes(self, key: Hashable, record: logging.LogRecord, now: float) -> bool:
+        kind = self._kinds.get(key)
+        if kind is None or (now - kind.last_seen >= SECONDS and not kind.left_out):
+            self._kinds[key] = _Kind(1, now, now)
+            self._kinds.move_to_end(key)
+            self._forget()
+            return True
+        self._kinds.move_to_end(key)
+        kind.last_seen = now
+        if kind.told >= FEW and now - kind.last_told < SECONDS:
+            kind.left_out += 1
+            kind.example = record
+            return False
+        kind.told += 1
+        kind.last_told = now
+        record.left_out, kind.left_out, kind.example = kind.left_out, 0, None
+        return True
+
+    def _settle(self, key: Hashable, now: float) -> logging.LogRecord | None:
+        """Tell what was left out; a kind that was quiet is forgotten."""
+        kind = self._kinds[key]
+        summary = _summary(kind)
+        kind.left_out, kind.example = 0, None
+        if summary is not None:
+            kind.last_told = now
+        if now - kind.last_seen >= SECONDS:
+            del self._kinds[key]
+        return summary
+
+    def _forget(self) -> None:
+        while len(self._kinds) > self._most:
+            _, kind = self._kinds.popitem(last=False)
+            summary = _summary(kind)
+            if summary is None:
+                continue
+            if len(self._forgotten) < _MOST_FORGOTTEN:
+                self._forgotten.append(summary)
+            else:
+                self._uncounted += kind.left_out
+
+
+def _key(record: logging.LogRecord) -> Hashable:
+    about = getattr(record, "about", _ANY)
+    said = _short(message_of(record)) if about is _ANY else (str(record.msg), about)
+    return record.name, record.levelno, said, _raised(record)
+
+
+def _short(text: str) -> Hashable:
+    return text if len(text) <= _LONGEST_KEY else (text[:_LONGEST_KEY], hash(text))
+
+
+def _raised(record: logging.LogRecord) -> Hashable:
+    """What was raised, and where."""
+    if not record.exc_info or record.exc_info[0] is None:
+        return None
+    kind, _, frames = record.exc_info
+    while frames is not None and frames.tb_next is not None:
+        frames = frames.tb_next
+    where = None if frames is None else (frames.tb_frame.f_code.co_filename, frames.tb_lineno)
+    return kind.__module__, kind.__qualname__, where
+
+
+def _summary(kind: _Kind) -> logging.LogRecord | None:
+    example = kind.example
+    if example is None or not kind.left_out:
+        return None
+    summary = copy.copy(example)
+    summary.msg, summary.args = f"again: {cut(message_of(example), _LONGEST_KEY)}", None
+    summary.exc_info = summary.exc_text = summary.stack_info = None
+    summary.created = time.time()
+    summary.left_out = kind.left_out
+    return summary
+
+
+def _record_of_uncounted(count: int) -> logging.LogRecord:
+    record = logging.LogRecord(__name__, logging.WARNING, "", 0, "lines of many kinds were left out as repeats", None, None)
+    record.left_out = count
+    return record
