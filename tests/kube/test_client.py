@@ -116,3 +116,12 @@ async def test_a_401_waits_for_fresh_credentials_before_the_next_request() -> No
                 await client.get("/x")
             await client.get("/x")
     assert [one.headers["Authorization"] for one in api.requests] == ["Bearer old", "Bearer fresh"]
+
+
+@pytest.mark.parametrize("name", ["a\r\nX-Injected: b", "a\x1b[2J", "caf\u00e9", "\u202e", "\ud800"])
+async def test_a_name_that_no_request_line_can_hold_is_refused_here(name: str) -> None:
+    async with FakeApi() as api, api.client() as client:
+        with pytest.raises(ApiError, match=r"not asked: '.*' is no path") as caught:
+            await client.get(f"/api/v1/nodes/{name}")
+    assert (caught.value.status, caught.value.temporary, api.requests) == (400, False, [])
+    assert "\n" not in str(caught.value)

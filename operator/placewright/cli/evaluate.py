@@ -14,6 +14,7 @@ from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.options import Subparsers
+from placewright.cli.terminal import printable_json
 from placewright.cli.verdict_table import show_verdict
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
@@ -51,7 +52,7 @@ def _cases(path: Path, registry: Registry) -> int:
             result = answer(case, registry)
         except InputError as problem:
             result = {"id": case["id"], "nodes": {}, "error": "; ".join(str(problem).splitlines())}
-        sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+        sys.stdout.write(printable_json(msgspec.json.encode(result).decode()) + "\n")
     return 0
 
 
@@ -68,7 +69,7 @@ def _one_pod(args: argparse.Namespace, registry: Registry) -> int:
             sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: evaluate calls no extenders\n")
     verdict = evaluate_pod(offline_evaluator(resolved, registry, world.cluster), world.cluster, pod)
     if args.output == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(as_data(pod, profile, verdict))).decode() + "\n")
+        sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(as_data(pod, profile, verdict))).decode()) + "\n")
     else:
         show_verdict(Console(), pod, profile, verdict)
     return 0 if verdict.best else 1

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Final
 
+from placewright.api.bad_input import printable
 from placewright.cli.version import installed
 from placewright.profiles.validation import Finding
 
@@ -57,7 +58,7 @@ def _result(finding: Finding) -> dict[str, Any]:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return "\n".join(map(printable, text.split("\n"))).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

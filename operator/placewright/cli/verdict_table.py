@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placewright.api.bad_input import printable
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
+from placewright.cli.terminal import lines, plain
 from placewright.simulate.evaluate import NodeVerdict, Verdict
 
 #: Nodes shown with all their scores; the rest is summed up in a line.
@@ -23,10 +23,10 @@ _NUMBER_COLUMNS: Final = ("RAW", "NORMALISED", "WEIGHT", "PRODUCT")
 def show_verdict(console: Console, pod: PodInfo, profile: SchedulingProfile, verdict: Verdict) -> None:
     """Print who fits and how well, who does not and why, and what would happen."""
     name = profile.metadata.name or profile.spec.scheduler_name
-    console.print(_plain(f"pod {pod.key}, profile {name}"))
+    console.print(plain(f"pod {pod.key}, profile {name}"))
     for told in (verdict.gated and f"gated: {verdict.gated}", verdict.error and f"error: {verdict.error}"):
         if told:
-            console.print(_plain(told))
+            console.print(plain(told))
     fitting = sorted((node for node in verdict.nodes if node.fits), key=lambda node: (-node.total, node.node))
     rejected = [node for node in verdict.nodes if not node.fits]
     if fitting:
@@ -35,12 +35,12 @@ def show_verdict(console: Console, pod: PodInfo, profile: SchedulingProfile, ver
     if rejected:
         console.print(_rejections(rejected[:MOST_NODES]))
         _say_hidden(console, rejected, "more nodes do not fit")
-    console.print(_plain(_outcome(verdict)))
+    console.print(lines(_outcome(verdict)))
 
 
 def _say_hidden(console: Console, nodes: list[NodeVerdict], what: str) -> None:
     if len(nodes) > MOST_NODES:
-        console.print(_plain(f"{len(nodes) - MOST_NODES} {what}; all of them with -o json"))
+        console.print(plain(f"{len(nodes) - MOST_NODES} {what}; all of them with -o json"))
 
 
 def _scores(nodes: Iterable[NodeVerdict], best: tuple[str, ...]) -> Table:
@@ -49,10 +49,10 @@ def _scores(nodes: Iterable[NodeVerdict], best: tuple[str, ...]) -> Table:
         table.add_column(column, justify="right")
     for node in nodes:
         verdict = "fits, best" if node.node in best else "fits"
-        names = (_plain(node.node), _plain(verdict))
+        names = (plain(node.node), plain(verdict))
         for plugin, score in node.scores.items():
             numbers = (score.raw, score.normalised, score.weight, score.product)
-            table.add_row(*names, _plain(plugin), *(str(number) for number in numbers))
+            table.add_row(*names, plain(plugin), *(str(number) for number in numbers))
             names = (Text(), Text())
         table.add_row(*names, Text("total", style="bold"), "", "", "", Text(str(node.total), style="bold"), end_section=True)
     return table
@@ -69,19 +69,15 @@ def _table(*columns: str) -> Table:
 def _rejections(nodes: Iterable[NodeVerdict]) -> Table:
     table = _table("NODE", "VERDICT", "PLUGIN", "REASON")
     for node in nodes:
-        table.add_row(*(_plain(text) for text in (node.node, node.code.value, node.plugin, ", ".join(node.reasons))))
+        table.add_row(*(plain(text) for text in (node.node, node.code.value, node.plugin, ", ".join(node.reasons))))
     return table
 
 
-def _outcome(verdict: Verdict) -> str:
+def _outcome(verdict: Verdict) -> list[str]:
     if verdict.best:
         others = f" or {len(verdict.best) - 1} others with the same total, chosen at random" if len(verdict.best) > 1 else ""
-        return f"goes to {verdict.best[0]}{others}"
+        return [f"goes to {verdict.best[0]}{others}"]
     if verdict.nominated_node:
-        return f"{verdict.message}\npreemption would make room on {verdict.nominated_node} by evicting {', '.join(verdict.victims)}"
-    return verdict.message or "stays pending"
-
-
-def _plain(text: str) -> Text:
-    """Names and messages come from other people: no markup, no control characters."""
-    return Text("\n".join(printable(line) for line in text.split("\n")))
+        room = f"preemption would make room on {verdict.nominated_node} by evicting {', '.join(verdict.victims)}"
+        return [verdict.message, room]
+    return [verdict.message or "stays pending"]

@@ -16,8 +16,9 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from placewright.api.bad_input import shown
 from placewright.api.decode import decode
-from placewright.kube.errors import AWAY, UNAUTHORIZED, RequestError, Unreachable, error_from_answer
+from placewright.kube.errors import AWAY, UNAUTHORIZED, ApiError, RequestError, Unreachable, error_from_answer
 from placewright.kube.login import ClusterAccess
 from placewright.kube.ratelimit import TokenBucket
 from placewright.kube.retry import AwayNotice
@@ -33,6 +34,7 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 NO_PARAMS: Final[Params] = {}
 
 USER_AGENT: Final = "placewright"
+_BAD_REQUEST: Final = 400
 #: Watch data taken from the socket before the reader must catch up, bytes; also what is decoded in one go of the event loop.
 _READ_BUFFER: Final = 2**17
 #: Keep-alive probes find a dead peer within 15 + 3·5 seconds: watches are silent for minutes.
@@ -170,6 +172,9 @@ class ApiClient:
         raise error
 
     def _url(self, path: str, params: Params) -> URL:
+        if not (path.isascii() and path.isprintable()):
+            # Names come from the server; no API server lets such a one be, and no request line may hold it.
+            raise ApiError(_BAD_REQUEST, "BadRequest", f"not asked: {shown(path)} is no path")
         url = self._base.with_path(self._prefix + path, encoded=True)
         return url.with_query(params) if params else url
 

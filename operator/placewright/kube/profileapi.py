@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from placewright.api.decode import DECODE_ERRORS
 from placewright.api.profile import GROUP, KIND, VERSION
 from placewright.kube.client import MERGE_PATCH, ApiClient
+from placewright.kube.errors import Unreachable
 from placewright.kube.profiles import PROFILES_PATH, profile_path
 
 FIELD_MANAGER: Final = "placewright-cli"
@@ -20,6 +22,16 @@ _APPLY_PATCH: Final = "application/apply-patch+yaml"
 _LIST_PAGE: Final = 250
 
 Object = dict[str, Any]
+T = TypeVar("T")
+
+
+class _ListMeta(msgspec.Struct, frozen=True):
+    following: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct, frozen=True):
+    metadata: _ListMeta = _ListMeta()
+    items: list[Object] | None = None
 
 
 class Author(NamedTuple):
@@ -34,9 +46,9 @@ async def list_profiles(client: ApiClient) -> list[Object]:
     found: list[Object] = []
     params = {"limit": str(_LIST_PAGE)}
     while True:
-        page = json.loads(await client.get(PROFILES_PATH, params))
-        found += page.get("items") or ()
-        token = (page.get("metadata") or {}).get("continue")
+        page = _answered(await client.get(PROFILES_PATH, params), _Page)
+        found += map(_named, page.items or ())
+        token = page.metadata.following
         if not token:
             return sorted(found, key=lambda each: str(each["metadata"]["name"]))
         params["continue"] = token
@@ -44,22 +56,38 @@ async def list_profiles(client: ApiClient) -> list[Object]:
 
 async def read_profile(client: ApiClient, name: str) -> Object:
     """One profile as the API server shows it. Raises `RequestError`."""
-    profile: Object = json.loads(await client.get(profile_path(name)))
-    return profile
+    return _profile(await client.get(profile_path(name)))
 
 
 async def apply_profile(client: ApiClient, body: Mapping[str, Any], *, force: bool, dry_run: bool) -> Object:
     """Server-side apply; the profile as it is then. Raises `RequestError`: 409 where other managers hold a field and `force` is false."""
     params = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"} | _dry(dry_run)
-    answer: Object = json.loads(await client.patch(profile_path(body["metadata"]["name"]), msgspec.json.encode(body), params, _APPLY_PATCH))
-    return answer
+    return _profile(await client.patch(profile_path(body["metadata"]["name"]), msgspec.json.encode(body), params, _APPLY_PATCH))
 
 
 async def merge_profile(client: ApiClient, name: str, body: Mapping[str, Any], *, dry_run: bool) -> Object:
     """Merge patch; the profile as it is then. Raises `RequestError`: 409 where `body` has a resourceVersion that is not the latest."""
     params = {"fieldManager": FIELD_MANAGER} | _dry(dry_run)
-    answer: Object = json.loads(await client.patch(profile_path(name), msgspec.json.encode(body), params, MERGE_PATCH))
-    return answer
+    return _profile(await client.patch(profile_path(name), msgspec.json.encode(body), params, MERGE_PATCH))
+
+
+def _profile(answer: bytes) -> Object:
+    return _named(_answered(answer, Object))
+
+
+def _named(profile: Object) -> Object:
+    metadata = profile.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        raise Unreachable("an answer that is no profile: it has no name")
+    return profile
+
+
+def _answered(answer: bytes, kind: type[T]) -> T:
+    """What a server said; one that says something else is none that we know. Unlike Python's reader, this one takes no half surrogates."""
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except DECODE_ERRORS as error:
+        raise Unreachable(f"an answer that is no profile: {error}") from None
 
 
 def _dry(dry_run: bool) -> dict[str, str]:

@@ -19,6 +19,7 @@ from placewright.cli.bench.against import FEWEST_NODES, BenchFailed, add_options
 from placewright.cli.bench.end_to_end import EndToEnd, measure_end_to_end
 from placewright.cli.bench.reload import Reloads, measure_reloads
 from placewright.cli.options import Subparsers, whole_number
+from placewright.cli.terminal import plain
 from placewright.simulate.benchmark import RUNS, Measurement, measure
 from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
 from placewright.simulate.benchworkloads import WORKLOADS
@@ -192,9 +193,9 @@ def _print_json(data: object) -> None:
 
 
 def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(title=plain(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0))
     for column in rows[0]:
         table.add_column(column, justify="right", overflow="fold")
     for row in rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+        table.add_row(*(plain(f"{value:,}" if isinstance(value, int) else value) for value in row.values()))
     Console().print(table)

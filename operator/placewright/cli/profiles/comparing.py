@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from rich.console import Console
 
 from placewright.cli.profiles.connection import add_cluster_options, ask, history_of
-from placewright.cli.profiles.output import compact, console, plain, print_data, print_table, say, table
+from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.subjects import NAMED, Subject, catalogue, from_cluster, from_file, names_file
+from placewright.cli.terminal import plain
 from placewright.kube.client import ApiClient
 from placewright.profiles.difference import Difference, differences
 

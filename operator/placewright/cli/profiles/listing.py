@@ -9,8 +9,9 @@ from typing import Any, Final
 from rich.text import Text
 
 from placewright.cli.profiles.connection import add_cluster_options, ask
-from placewright.cli.profiles.output import BAD, age, compact, console, plain, print_data, print_table, say, table
+from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.subjects import active_generation
+from placewright.cli.terminal import plain
 from placewright.kube.profileapi import Object, last_author, list_profiles
 
 _COLUMNS: Final = ("NAME", "SCHEDULER", "STATE", "IN EFFECT", "PENDING", "AGE")

@@ -12,9 +12,9 @@ from typing import Any, Final
 import yaml
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from placewright.api.bad_input import printable
+from placewright.cli.terminal import plain, printable_json
+from placewright.profiles.conversion.documents import yaml_text
 
 #: Wide enough that nothing is folded where a program reads.
 _NO_TERMINAL: Final = 10_000
@@ -33,13 +33,8 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     """Columns as kubectl prints them. What does not fit goes on in the next line: a name cut short is no name."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        made.add_column(column, overflow="fold", justify="right" if column in numbers else "left")
+        made.add_column(plain(column), overflow="fold", justify="right" if column in numbers else "left")
     return made
-
-
-def plain(text: object, style: str = "") -> Text:
-    """Names and messages come from other people: no markup, no control characters."""
-    return Text("\n".join(printable(line) for line in str(text).split("\n")), style=style)
 
 
 def say(to: Console, *lines: str) -> None:
@@ -58,9 +53,9 @@ def print_table(to: Console, made: Table) -> None:
 def print_data(data: object, output: str) -> None:
     """`-o json` and `-o yaml`."""
     if output == "json":
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(printable_json(json.dumps(data, indent=2, ensure_ascii=False)) + "\n")
     else:
-        sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+        sys.stdout.write(yaml_text(data))
 
 
 def compact(value: Any) -> str:

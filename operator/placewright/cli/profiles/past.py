@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from placewright.api.bad_input import InputError
 from placewright.cli.profiles.connection import add_cluster_options, ask, history_of, no_history
-from placewright.cli.profiles.output import BAD, age, compact, console, plain, print_data, print_table, say, table
+from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.subjects import active_generation, catalogue, existing, recorded_profile, took
+from placewright.cli.terminal import lines, plain
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
 from placewright.kube.client import ApiClient
@@ -62,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
         recorded, result = entry.revision.recorded, entry.revision.result or "unknown"
         cells = (entry.revision.number, recorded.generation, age(recorded.changed_at), recorded.changed_by or "unknown")
         shown = f"{result}, in effect" if entry.in_effect else result
-        made.add_row(*map(plain, cells), plain(shown, "" if took(entry.revision) else BAD), plain(_change(entry)))
+        made.add_row(*map(plain, cells), plain(shown, "" if took(entry.revision) else BAD), lines(_change(entry)))
     print_table(to, made)
     return 0
 
@@ -102,12 +103,12 @@ def told(revisions: Sequence[Revision], active: tuple[str, int], plugins: Regist
         before = after
 
 
-def _change(entry: Entry) -> str:
+def _change(entry: Entry) -> list[str]:
     if entry.note:
-        return entry.note
-    lines = [f"{each.what}: {compact(each.before)} → {compact(each.after)}" for each in entry.changes[:_MOST_SHOWN]]
-    more = len(entry.changes) - len(lines)
-    return "\n".join([*lines, *([f"and {more} more"] if more else [])])
+        return [entry.note]
+    shown = [f"{each.what}: {compact(each.before)} → {compact(each.after)}" for each in entry.changes[:_MOST_SHOWN]]
+    more = len(entry.changes) - len(shown)
+    return [*shown, *([f"and {more} more"] if more else [])]
 
 
 def _as_data(entry: Entry) -> dict[str, Any]:

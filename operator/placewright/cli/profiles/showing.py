@@ -11,7 +11,7 @@ from rich.table import Table
 
 from placewright.cli.profiles.connection import add_cluster_options, ask, history_of
 from placewright.cli.profiles.listing import state
-from placewright.cli.profiles.output import compact, console, plain, print_data, print_table, say, table
+from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.subjects import (
     NAMED,
     Subject,
@@ -24,6 +24,7 @@ from placewright.cli.profiles.subjects import (
     names_file,
     profile_of,
 )
+from placewright.cli.terminal import lines, plain
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
 from placewright.kube.client import ApiClient
@@ -126,7 +127,7 @@ def _extenders(profile: ResolvedProfile) -> Table:
     made = table("EXTENDER", "SETTINGS")
     for extender in profile.extenders:
         settings = {name: value for name, value in extender_fields(extender).items() if name != "urlPrefix"}
-        made.add_row(plain(extender.url_prefix), plain("\n".join(f"{name}: {compact(value)}" for name, value in settings.items())))
+        made.add_row(plain(extender.url_prefix), lines(f"{name}: {compact(value)}" for name, value in settings.items()))
     return made
 
 

@@ -30,8 +30,18 @@ class _Dumper(yaml.SafeDumper):
 def to_yaml(documents: Iterable[Document], comments: Sequence[str] = ()) -> str:
     """The documents as YAML text, with the comments before them, a line each."""
     header = "".join(f"# {printable(comment)}\n" for comment in comments)
-    texts = [yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH) for document in documents]
-    return header + "---\n".join(texts)
+    return header + "---\n".join(map(yaml_text, documents))
+
+
+def yaml_text(data: object) -> str:
+    """Any plain value as YAML; where a character could be obeyed by a terminal, all that is not ASCII is escaped."""
+    text = _dumped(data, allow_unicode=True)
+    return text if text.replace("\n", "").isprintable() else _dumped(data, allow_unicode=False)
+
+
+def _dumped(data: object, *, allow_unicode: bool) -> str:
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=allow_unicode, width=_WIDTH)
+    return text
 
 
 def manifest(profile: SchedulingProfile) -> Document:
