@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from copy import copy
 
 import pytest
 
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place
+from placewright.scheduler.repairs import Repairs
 
 from .makers import UNKNOWN, PodMaker, World, node, pod
 
@@ -15,16 +18,41 @@ def world() -> World:
     return World().nodes(node("a"))
 
 
+class Looking:
+    """A comparison that has begun; `sees` is its list, then what each second look shows."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._before = copy(world.reconciler.repairs)
+        self._noting = world.reconciler.watching()
+        self._noting.__enter__()
+        self.comparison = world.reconciler.unscheduled()
+
+    def sees(self, *listed: PodMaker, later: Sequence[PodMaker] | None = None, between: Callable[[], object] = lambda: None) -> Repairs:
+        """The comparison to its end; `between` happens before the second look, at which there is `later` (None: what was listed)."""
+        shown = [maker.info().pod for maker in listed]
+        for item in shown:
+            self.comparison.shown(item)
+        self.comparison.listed()
+        between()
+        exists = {one.metadata.uid: one for one in (shown if later is None else [maker.info().pod for maker in later])}
+        for _ in range(3):
+            for uid in list(self.comparison.suspects):
+                self.comparison.looked(uid, exists.get(uid))
+        self._noting.__exit__(None, None, None)
+        check_invariants(self._world.queue)
+        return self._world.reconciler.repairs.since(self._before)
+
+
 def compare(world: World, *listed: PodMaker) -> tuple[int, int, int]:
     """One comparison with this list; how many were missed, vanished, unbound."""
-    repairs = world.reconciler.after_list(world.reconciler.before_list(), [maker.info() for maker in listed])
-    check_invariants(world.queue)
+    repairs = Looking(world).sees(*listed)
     return repairs.missed, repairs.vanished, repairs.unbound
 
 
 def test_what_is_listed_and_queued_needs_no_repair(world: World) -> None:
-    world.pods(pod("web"))
-    assert compare(world, pod("web")) == (0, 0, 0)
+    world.pods(pod("web").version("1"))
+    assert compare(world, pod("web").version("1")) == (0, 0, 0)
     assert world.reconciler.repairs.total == 0
 
 
@@ -37,6 +65,48 @@ def test_a_pod_whose_deletion_no_event_told_of_leaves(world: World) -> None:
     world.pods(pod("web"), pod("api"))
     assert compare(world, pod("api")) == (0, 1, 0)
     assert world.queue.uids() == {"uid-api"}
+
+
+def test_a_pod_that_changed_and_no_event_told_is_taken_as_it_is(world: World) -> None:
+    world.pods(pod("web").gates("later"))
+    repairs = Looking(world).sees(pod("web"))
+    assert (repairs.outdated, repairs.total) == (1, 1)
+    assert world.place("web") is Place.ACTIVE
+
+
+def test_news_that_comes_before_the_second_look_clears_a_suspicion(world: World) -> None:
+    missed, changed = pod("missed").version("1"), pod("changed").version("2")
+    world.pods(pod("changed").version("1"), pod("vanished"))
+
+    def news() -> None:
+        world.pods(missed, changed)
+        world.intake.unscheduled_pod_gone(pod("vanished").info())
+
+    assert Looking(world).sees(missed, changed, between=news).total == 0
+
+
+def test_a_list_older_than_what_the_watch_told_repairs_nothing(world: World) -> None:
+    world.pods(pod("web").version("2"))
+    assert Looking(world).sees(pod("web").version("1"), later=[pod("web").version("2")]).total == 0
+
+
+def test_a_pod_that_changes_between_the_looks_is_looked_at_once_more(world: World) -> None:
+    repairs = Looking(world).sees(pod("web").version("1"), later=[pod("web").version("2").priority(7)])
+    assert repairs.missed == 1
+    assert world.queue.get("uid-web").pod.priority == 7  # type: ignore[union-attr]
+
+
+def test_a_pod_listed_and_gone_at_the_second_look_is_no_repair(world: World) -> None:
+    assert Looking(world).sees(pod("web"), later=[]).total == 0
+    assert len(world.queue) == 0
+
+
+def test_a_pod_that_cannot_be_read_is_left_alone(world: World) -> None:
+    world.pods(pod("known").version("1"))
+    looking = Looking(world)
+    looking.comparison.unreadable(pod("known").info().pod.metadata)
+    assert looking.sees().total == 0
+    assert world.place("known") is Place.ACTIVE
 
 
 def test_a_namesake_is_one_missed_and_the_old_one_is_gone(world: World) -> None:
@@ -85,41 +155,41 @@ async def test_a_pod_that_is_being_bound_is_judged_by_nobody_but_its_binding(wor
 
 async def test_a_bound_pod_that_an_old_list_shows_unscheduled_stays_bound(world: World) -> None:
     world.pods(pod("web"))
-    known = world.reconciler.before_list()
+    looking = Looking(world)
     await world.attempt()
-    assert world.reconciler.after_list(known, [pod("web").info()]).total == 0
+    assert looking.sees(pod("web")).total == 0
     assert len(world.queue) == 0
 
 
 def test_a_pod_that_came_while_the_list_was_under_way_is_not_taken_for_vanished(world: World) -> None:
-    known = world.reconciler.before_list()
+    looking = Looking(world)
     world.pods(pod("web"))
-    assert world.reconciler.after_list(known, []).total == 0
+    assert looking.sees().total == 0
     assert world.place("web") is Place.ACTIVE
 
 
 def test_a_pod_deleted_while_the_list_was_under_way_is_not_brought_back(world: World) -> None:
     world.pods(pod("web"))
-    known = world.reconciler.before_list()
+    looking = Looking(world)
     world.intake.unscheduled_pod_gone(pod("web").info())
-    assert world.reconciler.after_list(known, [pod("web").info()]).total == 0
+    assert looking.sees(pod("web")).total == 0
     assert len(world.queue) == 0
 
 
 def test_a_pod_that_ran_and_ended_while_the_list_was_under_way_is_not_brought_back(world: World) -> None:
-    known = world.reconciler.before_list()
+    looking = Looking(world)
     world.pods(pod("job").on("a"))
     world.intake.assigned_pod_gone("uid-job")
-    assert world.reconciler.after_list(known, [pod("job").info()]).total == 0
+    assert looking.sees(pod("job")).total == 0
     assert len(world.queue) == 0
 
 
 async def test_an_attempt_that_became_unknown_after_the_list_was_asked_for_is_not_judged_by_it(world: World) -> None:
     world.pods(pod("web"))
-    known = world.reconciler.before_list()
+    looking = Looking(world)
     world.ports.answers["uid-web"] = UNKNOWN
     await world.attempt()
-    assert world.reconciler.after_list(known, [pod("web").info()]).total == 0
+    assert looking.sees(pod("web")).total == 0
     assert world.place("web") is Place.IN_FLIGHT
 
 

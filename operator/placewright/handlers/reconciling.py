@@ -1,43 +1,51 @@
-"""Lists the unscheduled pods for the reconciler: after every list of Kopf's, and at a slow beat."""
+"""When the reconciler compares: after every list of Kopf's the queue, and at a slow beat and when asked for cache and queue."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+import time
 from typing import Final
 
 from placewright.api.decode import DecodeError
-from placewright.api.objects import Pod
-from placewright.api.pods import PodInfo
+from placewright.handlers.comparing import PATIENCE, Comparer
 from placewright.handlers.profilekeeper import ProfileKeeper
-from placewright.handlers.sinks import readable_pod
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import RequestError
 from placewright.kube.retry import Backoff
-from placewright.kube.wire import Bad, Wire
+from placewright.kube.wire import Malformed
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.reconcile import Reconciler
+from placewright.scheduler.repairs import Repairs
 
 _logger = logging.getLogger(__name__)
 
-PODS_PATH: Final = "/api/v1/pods"
-UNSCHEDULED_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
-_PAGE: Final = 500
 #: Kopf's own list comes as one event a pod; the comparison waits until they have gone quiet for this long, in seconds.
 _QUIET_SECONDS: Final = 2.0
 
 
 class UnscheduledPodLister:
-    """Runs the reconciler."""
+    """Runs the reconciler.
 
-    def __init__(self, client: ApiClient, reconciler: Reconciler, beat_seconds: float, lead: Lead, profiles: ProfileKeeper) -> None:
+    Attributes:
+        reconciler: what it compares with, and its count of repairs.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        reconciler: Reconciler,
+        beat_seconds: float,
+        lead: Lead,
+        profiles: ProfileKeeper,
+        patience: float = PATIENCE,
+    ) -> None:
+        """`beat_seconds`: of the whole comparison. `patience`: seconds between two looks at a difference."""
         self.reconciler = reconciler
-        self._client = client
+        self._comparer = Comparer(client, reconciler, patience=patience)
         self._beat = beat_seconds
         self._lead = lead
         self._profiles = profiles
-        self._wire = Wire(Pod)
         self._relisted = asyncio.Event()
 
     def pods_listed(self) -> None:
@@ -47,49 +55,37 @@ class UnscheduledPodLister:
     async def run(self) -> None:
         """Compare whenever it is due, until cancelled."""
         backoff, failures = Backoff(initial=_QUIET_SECONDS), 0
+        beat = time.monotonic() + self._beat
         while True:
-            await self._due()
+            await self._due(beat - time.monotonic())
             # A replica that stands by hears nothing of Kopf, and needs no repair before it hears again.
             await self._lead.wait_active()
+            cache = time.monotonic() >= beat
             try:
-                await self.compare()
+                await self.compare(cache=cache)
                 await self._profiles.compare()
-            except (RequestError, DecodeError) as problem:
+            except (RequestError, DecodeError, Malformed) as problem:
                 _logger.info("reconciler: the comparison is put off: %s", problem)
-                await asyncio.sleep(backoff.delay(failures))
+                await asyncio.sleep(backoff.delay(failures, problem if isinstance(problem, RequestError) else None))
                 failures += 1
                 self._relisted.set()
             else:
                 failures = 0
+                beat = time.monotonic() + self._beat if cache else beat
 
-    async def compare(self) -> None:
-        """One comparison, with its repairs logged; raises `RequestError` or `DecodeError`."""
-        before = replace(self.reconciler.repairs)
-        known = self.reconciler.before_list()
-        self.reconciler.after_list(known, await self._list())
-        for pod in self.reconciler.doubtful():
-            self.reconciler.looked(pod, await self._read(pod))
-        repairs = self.reconciler.repairs
-        before.replaced = repairs.replaced  # said when it was found
-        if repairs != before:
-            _logger.warning(
-                "reconciler: %d pods were missed, %d had vanished, %d bindings did not exist, %d pods on nodes were gone; repaired",
-                repairs.missed - before.missed, repairs.vanished - before.vanished,
-                repairs.unbound - before.unbound, repairs.forgotten - before.forgotten,
-            )  # fmt: skip
+    async def compare(self, *, cache: bool = True, queue: bool = True) -> Repairs:
+        """One comparison, with its repairs logged; raises `RequestError`, `DecodeError` or `Malformed`.
 
-    async def _read(self, pod: PodInfo) -> PodInfo | None:
+        `cache`: nodes and pods on them. `queue`: pods without a node; not on a replica that stands by, whose queue is nobody's.
+        """
+        found = await self._comparer.compare(cache=cache, queue=queue)
+        _say(found)
+        return found
+
+    async def _due(self, seconds: float) -> None:
+        """Return when a watch was begun anew and has gone quiet, or after so many seconds."""
         try:
-            found = await self._client.get_as(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", Pod)
-        except ApiError as problem:
-            if problem.status == NOT_FOUND:
-                return None
-            raise
-        return readable_pod(found) or pod
-
-    async def _due(self) -> None:
-        try:
-            async with asyncio.timeout(self._beat):
+            async with asyncio.timeout(seconds):
                 await self._relisted.wait()
         except TimeoutError:
             return
@@ -97,13 +93,20 @@ class UnscheduledPodLister:
             self._relisted.clear()
             await asyncio.sleep(_QUIET_SECONDS)
 
-    async def _list(self) -> list[PodInfo]:
-        pods: list[PodInfo] = []
-        params = {"fieldSelector": UNSCHEDULED_PODS, "limit": str(_PAGE)}
-        while True:
-            page = self._wire.page(await self._client.get(PODS_PATH, params))
-            readable = (readable_pod(item) for item in page.items if not isinstance(item, Bad))
-            pods.extend(pod for pod in readable if pod is not None)
-            if not page.following:
-                return pods
-            params["continue"] = page.following
+
+def _say(found: Repairs) -> None:
+    """What was mended; younger namesakes were said when they were found."""
+    if found.missed or found.vanished or found.outdated or found.unbound or found.forgotten:
+        _logger.warning(
+            "reconciler: %d pods were missed, %d had vanished, %d had changed, "
+            "%d bindings did not exist, %d pods on nodes were gone; repaired",
+            found.missed, found.vanished, found.outdated, found.unbound, found.forgotten,
+        )  # fmt: skip
+    nodes = (found.nodes_missed, found.nodes_vanished, found.nodes_stale)
+    pods = (found.pods_missed, found.pods_vanished, found.pods_stale)
+    if any(nodes + pods):
+        _logger.warning(
+            "reconciler: %d nodes were missed, %d had vanished, %d had changed; "
+            "%d pods on nodes were missed, %d had vanished, %d had changed; repaired",
+            *nodes, *pods,
+        )  # fmt: skip

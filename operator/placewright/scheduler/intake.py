@@ -57,7 +57,7 @@ class Intake:
         self._binding = binding
         #: Shared with the reconciler.
         self.repairs = Repairs()
-        #: Uids of pods that left while somebody compares with a list; None while nobody does.
+        #: Uids of pods and names of nodes that left while somebody compares with a list; None while nobody does.
         self.departed: set[str] | None = None
 
     # --- pods without a node ---------------------------------------------------------------------------------------------------
@@ -175,6 +175,8 @@ class Intake:
     def node_gone(self, name: NodeName) -> None:
         """A node was deleted."""
         old = self._cluster.remove_node(name)
+        if self.departed is not None:
+            self.departed.add(name)
         if old is not None:
             self._queue.move(NODE_DELETE, old, None)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 
 @dataclass(slots=True)
@@ -12,19 +13,41 @@ class Repairs:
     Attributes:
         missed: unscheduled pods that the queue did not know.
         vanished: pods in the queue that the API server does not list as unscheduled any more.
+        outdated: pods in the queue that had changed.
         unbound: Bindings of unknown outcome that turned out not to exist.
         forgotten: pods that held room on a node although they are gone.
         replaced: pods that held room on a node although a watch showed that a younger pod has their name. Most of them come of a Binding
             that reached the younger pod, on an API server that does not compare uids.
+        nodes_missed: nodes that the columns did not know.
+        nodes_vanished: nodes in the columns that do not exist.
+        nodes_stale: nodes that had changed.
+        pods_missed: pods on nodes that the columns did not count.
+        pods_vanished: pods counted on a node that do not stand there.
+        pods_stale: pods on nodes that had changed.
     """
 
     missed: int = 0
     vanished: int = 0
+    outdated: int = 0
     unbound: int = 0
     forgotten: int = 0
     replaced: int = 0
+    nodes_missed: int = 0
+    nodes_vanished: int = 0
+    nodes_stale: int = 0
+    pods_missed: int = 0
+    pods_vanished: int = 0
+    pods_stale: int = 0
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.missed + self.vanished + self.unbound + self.forgotten + self.replaced
+        return sum(count for _, count in self.counts())
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """(kind, how many), in the order above."""
+        return ((one.name, getattr(self, one.name)) for one in fields(self))
+
+    def since(self, before: Repairs) -> Repairs:
+        """Those that were made after `before` was copied."""
+        return Repairs(*(now - then for (_, now), (_, then) in zip(self.counts(), before.counts(), strict=True)))

@@ -1,0 +1,162 @@
+"""Reads what the reconciler compares with: full lists in pages, and then again those objects about which the two sides differ.
+
+The lists carry no resourceVersion, so an API server answers from its store and not from a cache that may be behind. One page is held at
+a time, and the event loop gets its turn every few objects: a comparison of a large cluster takes seconds and stops nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from placewright.api.objects import Node, Pod
+from placewright.api.pods import PodInfo
+from placewright.handlers.sinks import readable_pod
+from placewright.handlers.sources import ASSIGNED_PODS
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.retry import Sleep
+from placewright.kube.wire import Bad, Wire
+from placewright.scheduler.comparison import Comparison, Described
+from placewright.scheduler.reconcile import Reconciler
+from placewright.scheduler.repairs import Repairs
+
+T = TypeVar("T", bound=Described)
+
+PODS_PATH: Final = "/api/v1/pods"
+NODES_PATH: Final = "/api/v1/nodes"
+UNSCHEDULED_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
+#: Objects in a page; a page is decoded in one go of the event loop.
+PAGE: Final = 250
+#: Objects compared in one go of the event loop.
+SLICE: Final = 50
+#: Seconds until a difference is looked at again: watches are given that long to tell of it by themselves.
+PATIENCE: Final = 2.0
+#: Up to so many differences are read one by one; for more of them the list is read again.
+FEW: Final = 200
+#: How often a difference is looked at again while the object changes under our eyes; the next comparison begins anew.
+LOOKS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Generic[T]):
+    """One collection: how it is listed, and what it is compared with."""
+
+    path: str
+    selector: str
+    kind: type[T]
+    comparison: Comparison[T]
+
+    def path_of(self, namespace: str, name: str) -> str:
+        """Of one object."""
+        return f"/api/v1/namespaces/{namespace}/pods/{name}" if namespace else f"{self.path}/{name}"
+
+
+class Comparer:
+    """Runs comparisons, one at a time."""
+
+    def __init__(
+        self, client: ApiClient, reconciler: Reconciler, *, patience: float = PATIENCE, page: int = PAGE, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        """`patience`: seconds between two looks. `page`: objects."""
+        self.reconciler = reconciler
+        self._client = client
+        self._patience = patience
+        self._page = page
+        self._sleep = sleep
+        self._running = asyncio.Lock()
+        self._wires: dict[type[Any], Wire[Any]] = {kind: Wire(kind) for kind in (Node, Pod)}
+
+    async def compare(self, *, cache: bool, queue: bool) -> Repairs:
+        """Compare nodes and pods on them (`cache`), and pods without a node (`queue`); answers what was mended.
+
+        Raises `RequestError` or `Malformed` when the API server does not answer; what was found until then is found again.
+        """
+        async with self._running:
+            before = copy(self.reconciler.repairs)
+            with self.reconciler.watching():
+                await self._mend(self._begun(cache=cache, queue=queue))
+                if queue:
+                    for pod in self.reconciler.doubtful():
+                        self.reconciler.looked(pod, await self._read_pod(pod))
+            return self.reconciler.repairs.since(before)
+
+    def _begun(self, *, cache: bool, queue: bool) -> list[Compared[Any]]:
+        collections: list[Compared[Any]] = []
+        if cache:
+            collections.append(Compared(NODES_PATH, "", Node, self.reconciler.nodes()))
+            collections.append(Compared(PODS_PATH, ASSIGNED_PODS, Pod, self.reconciler.assigned()))
+        if queue:
+            collections.append(Compared(PODS_PATH, UNSCHEDULED_PODS, Pod, self.reconciler.unscheduled()))
+        return collections
+
+    async def _mend(self, collections: list[Compared[Any]]) -> None:
+        for one in collections:
+            await self._first_look(one)
+        for _ in range(LOOKS):
+            suspected = [one for one in collections if one.comparison.suspects]
+            if not suspected:
+                return
+            await self._sleep(self._patience)
+            for one in suspected:
+                await self._look_again(one)
+
+    async def _first_look(self, one: Compared[T]) -> None:
+        async for item in self._listed(one):
+            if isinstance(item, Bad):
+                one.comparison.unreadable(item.metadata)
+            else:
+                one.comparison.shown(item)
+        one.comparison.listed()
+
+    async def _look_again(self, one: Compared[T]) -> None:
+        suspects = list(one.comparison.suspects.values())
+        if len(suspects) > FEW:
+            await self._list_again(one)
+            return
+        for suspect in suspects:
+            path = one.path_of(suspect.namespace, suspect.name)
+            found = await self._read(path, one.kind)
+            same = found is not None and one.comparison.key(found.metadata) == suspect.key
+            one.comparison.looked(suspect.key, found if same else None)
+
+    async def _list_again(self, one: Compared[T]) -> None:
+        unseen = set(one.comparison.suspects)
+        async for item in self._listed(one):
+            key = one.comparison.key(item.metadata)
+            if key in unseen:
+                unseen.discard(key)
+                if not isinstance(item, Bad):
+                    one.comparison.looked(key, item)
+        for count, key in enumerate(unseen, 1):
+            one.comparison.looked(key, None)
+            if count % SLICE == 0:
+                await asyncio.sleep(0)
+
+    async def _listed(self, one: Compared[T]) -> AsyncIterator[T | Bad]:
+        """Each object of the collection; others get their turn after every few."""
+        params = {"limit": str(self._page)} | ({"fieldSelector": one.selector} if one.selector else {})
+        while True:
+            page = self._wires[one.kind].page(await self._client.get(one.path, params))
+            for count, item in enumerate(page.items):
+                if count % SLICE == 0:
+                    await asyncio.sleep(0)
+                yield item
+            if not page.following:
+                return
+            params["continue"] = page.following
+
+    async def _read(self, path: str, kind: type[T]) -> T | None:
+        try:
+            return await self._client.get_as(path, kind)
+        except ApiError as problem:
+            if problem.status == NOT_FOUND:
+                return None
+            raise
+
+    async def _read_pod(self, pod: PodInfo) -> PodInfo | None:
+        found = await self._read(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", Pod)
+        return None if found is None else readable_pod(found) or pod
