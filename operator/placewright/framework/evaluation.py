@@ -105,6 +105,7 @@ class Evaluator:
         columns = self._columns(pod)
         steps = steps or Steps()
         state = CycleState(dict(columns.data), steps=steps)
+        steps.skip_filter, steps.skip_score = state.skip_filter, state.skip_score
         try:
             refusal, candidates, narrowed_by = pre_filter(self.runtime, state, pod, self._cluster, columns)
         except CycleError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -43,6 +44,20 @@ class Step(NamedTuple):
     outcome: Code
 
 
+class PluginStep(NamedTuple):
+    """One plugin's part in a step: at Filter and Score one call for many nodes, and none where its last answer still holds.
+
+    Attributes:
+        point: the extension point.
+        seconds: how long it took.
+    """
+
+    plugin: str
+    point: str
+    seconds: float
+    outcome: Code
+
+
 class Steps:
     """Takes the time of steps that follow each other: `begin`, then `end` after each one; the next begins where the last ended.
 
@@ -50,15 +65,20 @@ class Steps:
 
     Attributes:
         taken: the steps so far, in order. A step that was repeated is there as often.
+        plugins: the plugins' parts in them, in order; None where nobody wants to know, which is what most attempts come to.
+        skip_filter, skip_score: plugins that had nothing to say to the pod, at Filter and at Score.
     """
 
-    __slots__ = ("_clock", "_mark", "taken")
+    __slots__ = ("_clock", "_mark", "_plugin_mark", "plugins", "skip_filter", "skip_score", "taken")
 
-    def __init__(self, clock: Callable[[], float] | None = None) -> None:
-        """`clock`: monotonic seconds."""
+    def __init__(self, clock: Callable[[], float] | None = None, *, plugins: bool = False) -> None:
+        """`clock`: monotonic seconds. `plugins`: take the plugins' times, too."""
         self.taken: list[Step] = []
+        self.plugins: list[PluginStep] | None = [] if plugins and clock is not None else None
+        self.skip_filter: AbstractSet[str] = frozenset()
+        self.skip_score: AbstractSet[str] = frozenset()
         self._clock = clock
-        self._mark = 0.0 if clock is None else clock()
+        self._mark = self._plugin_mark = 0.0 if clock is None else clock()
 
     def begin(self) -> None:
         """The next step begins now."""
@@ -71,6 +91,18 @@ class Steps:
             now = self._clock()
             self.taken.append(Step(name, self._mark, now - self._mark, outcome))
             self._mark = now
+
+    def plugin_begins(self) -> None:
+        """A plugin is called now. For steps with `plugins` alone."""
+        if self._clock is not None:
+            self._plugin_mark = self._clock()
+
+    def plugin_ended(self, plugin: str, point: str, outcome: Code = Code.SUCCESS) -> None:
+        """A plugin has answered; the next one's time begins. For steps with `plugins` alone."""
+        if self.plugins is not None and self._clock is not None:
+            now = self._clock()
+            self.plugins.append(PluginStep(plugin, point, now - self._plugin_mark, outcome))
+            self._plugin_mark = now
 
     def step(self, name: str) -> UnderWay:
         """`with` it: what is done inside is a step."""

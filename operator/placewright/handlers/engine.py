@@ -30,9 +30,9 @@ from placewright.handlers.profilestatus import StatusReporter
 from placewright.handlers.reconciling import UnscheduledPodLister
 from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sources import Shortfall, sources_and_sinks
-from placewright.kube.binder import HttpBinder
+from placewright.kube.binder import BindCounts, HttpBinder
 from placewright.kube.client import ApiClient
-from placewright.kube.events import HttpEventRecorder, uses_core_events
+from placewright.kube.events import EventCounts, HttpEventRecorder, uses_core_events
 from placewright.kube.evictor import HttpEvictor
 from placewright.kube.history import HistoryStore, operator_namespace
 from placewright.kube.login import ClusterAccess
@@ -40,7 +40,7 @@ from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import TokenBucket
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.retry import Backoff, until_answered
-from placewright.kube.status import HttpStatusWriter
+from placewright.kube.status import HttpStatusWriter, StatusCounts
 from placewright.kube.volumes import HttpVolumeWriter
 from placewright.leadership.alone import Alone
 from placewright.leadership.peering import Leadership, ensure_peering
@@ -242,6 +242,33 @@ class Engine:
             # At whole multiples of the clock: backoff ends in windows of a second.
             await asyncio.sleep(seconds - time.monotonic() % seconds)
             act()
+
+    # --- figures, for metrics --------------------------------------------------------------------------------------------------
+
+    @property
+    def live(self) -> LiveProfiles[Evaluator]:
+        """The profiles in effect, for reading."""
+        return self._live
+
+    @property
+    def bindings(self) -> BindCounts:
+        """What became of Bindings."""
+        return self._binder.counts
+
+    @property
+    def event_counts(self) -> EventCounts:
+        """What became of events about pods; once started."""
+        return self._events.counts
+
+    @property
+    def status_counts(self) -> StatusCounts:
+        """What became of pods' conditions; once started."""
+        return self._status.counts
+
+    @property
+    def reflectors(self) -> tuple[Reflector[Any], ...]:
+        """What is read from the API server; none before the start."""
+        return tuple(self._reflectors.members) if self.started else ()
 
     # --- profiles --------------------------------------------------------------------------------------------------------------
 

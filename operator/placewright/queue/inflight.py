@@ -5,7 +5,7 @@ Without this a pod that is rejected because of a node that was freed a moment la
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -72,6 +72,10 @@ class Flights:
     def events_kept(self) -> int:
         """How many events are remembered now."""
         return len(self._events)
+
+    def events_by_label(self) -> Counter[str]:
+        """How many events of each label are remembered; walks over all of them, `EVENT_LIMIT` at most."""
+        return Counter(happening.event.label for happening in self._events)
 
     def get(self, uid: str) -> Flight | None:
         """The attempt with this pod, or None."""

@@ -1,0 +1,17 @@
+"""What `/metrics` shows: kube-scheduler's metrics under their own names, and ours. docs/metrics.md lists them.
+
+`EngineMetrics` watches one engine; `families` is the list of all there is, for whoever makes dashboards, rules or documents of it.
+"""
+
+from __future__ import annotations
+
+from placewright.serving.metrics import own, upstream
+from placewright.serving.metrics.engine import EngineMetrics
+from placewright.serving.metrics.family import Family, Kind
+
+__all__ = ["EngineMetrics", "Family", "Kind", "families"]
+
+
+def families() -> tuple[Family, ...]:
+    """Every metric that we declare, kube-scheduler's first; those of the process and of Python are the Prometheus library's."""
+    return tuple(found for table in (upstream, own) for found in vars(table).values() if isinstance(found, Family))

@@ -1,0 +1,60 @@
+"""The metrics of one engine: everything that is counted and read, in a registry of its own, as text for whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from placewright.handlers.engine import Engine
+from placewright.serving.metrics import own, scrape
+from placewright.serving.metrics.attempts import AttemptSeries
+from placewright.serving.metrics.series import counted
+from placewright.serving.metrics.timings import EventTimes, HintTimes, RequestTimes
+
+
+class EngineMetrics:
+    """Watches one engine, and tells what it saw.
+
+    To be made before the engine starts. Two of them, of two engines in one process, share nothing but the process.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine: Final = engine
+        self._attempts = AttemptSeries()
+        self._events = EventTimes()
+        self._hints = HintTimes()
+        self._requests = RequestTimes(engine.access.server)
+        self._registry = CollectorRegistry(auto_describe=False)
+        engine.observers.members.append(self._attempts)
+        self._registry.register(_Read(self._collect))
+        ProcessCollector(registry=self._registry)
+        PlatformCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        """All metrics as text, and its content type: OpenMetrics where the Accept header asks for it, else Prometheus' own format."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+    def _collect(self) -> Iterator[Metric]:
+        self._attempts.keep_only({name: active.profile for name, active in self._engine.live.active.items()})
+        for counted_here in (self._attempts, self._events, self._hints, self._requests):
+            yield from counted_here.metrics()
+        yield from scrape.gauges(self._engine)
+        yield from scrape.profiles(self._engine)
+        yield counted(own.SCORE_SHARE, self._attempts.shares())
+
+
+class _Read(Collector):
+    """Collects by calling."""
+
+    def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
+        self._collect = collect
+
+    def collect(self) -> Iterable[Metric]:
+        return self._collect()

@@ -1,0 +1,122 @@
+"""What is read off the engine when somebody asks: gauges, and counters that others keep anyway. No walk over pods."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Final
+
+from prometheus_client.core import Metric
+
+from placewright.handlers.engine import Engine
+from placewright.leadership.peering import PEERING_NAME
+from placewright.serving.metrics import own, upstream
+from placewright.serving.metrics.series import Labels, counted, single, told
+
+_POD_POPPED: Final = "PodPopped"
+
+
+def gauges(engine: Engine) -> Iterator[Metric]:
+    """All of them; those of parts that have not started yet are empty."""
+    leads = float(engine.leadership.active)
+    yield counted(upstream.LEADER_ELECTION, {(PEERING_NAME,): leads})
+    yield counted(own.LEADER, {(engine.replica.identity,): leads})
+    yield told(own.BUILD, (version("placewright"), platform.python_version()))
+    yield from _api_server(engine)
+    yield from _queue(engine)
+    yield from _cache(engine)
+    yield from _bindings(engine)
+    yield from _writing(engine)
+    yield from _watches(engine)
+
+
+def _api_server(engine: Engine) -> Iterator[Metric]:
+    since = engine.client.away.away_since
+    yield single(own.AWAY, float(since is not None))
+    yield single(own.AWAY_SECONDS, 0.0 if since is None else max(time.monotonic() - since, 0.0))
+
+
+def _queue(engine: Engine) -> Iterator[Metric]:
+    queue = engine.queue
+    sizes = queue.sizes()
+    waiting = {("active",): sizes.active, ("backoff",): sizes.backoff, ("unschedulable",): sizes.unschedulable, ("gated",): sizes.gated}
+    yield counted(upstream.PENDING_PODS, waiting)
+    in_flight: Counter[Labels] = Counter({(_POD_POPPED,): len(queue.flights)})
+    in_flight.update({(event,): number for event, number in queue.flights.events_by_label().items()})
+    yield counted(upstream.INFLIGHT_EVENTS, in_flight)
+    kept = {(plugin, name): pods for name in engine.live.active for plugin, pods in queue.rejections(name).items()}
+    yield counted(upstream.UNSCHEDULABLE_PODS, kept)
+
+
+def _cache(engine: Engine) -> Iterator[Metric]:
+    cluster = engine.cluster
+    sizes = {("nodes",): cluster.node_count, ("pods",): cluster.pod_count_total, ("assumed_pods",): cluster.assumed_count}
+    yield counted(upstream.CACHE_SIZE, sizes)
+
+
+def _bindings(engine: Engine) -> Iterator[Metric]:
+    counts = engine.bindings
+    outcomes = {
+        "bound": counts.bound,
+        "conflict": counts.conflicts,
+        "refused": counts.refused,
+        "retry": counts.retries,
+        "lost_answer": counts.lost_answers,
+    }
+    yield counted(own.BINDINGS, _by_name(outcomes))
+    binding = engine.scheduler.binding if engine.started else None
+    yield counted(upstream.GOROUTINES, {("binding",): 0 if binding is None else len(binding.under_way)})
+    yield single(own.BINDINGS_UNRESOLVED, 0 if binding is None else len(binding.unresolved))
+
+
+def _writing(engine: Engine) -> Iterator[Metric]:
+    events = statuses = repairs = dict[str, int]()
+    if engine.started:
+        of_events, of_statuses, mended = engine.event_counts, engine.status_counts, engine.intake.repairs
+        events = {
+            "recorded": of_events.recorded,
+            "written": of_events.written,
+            "repeated": of_events.repeats,
+            "dropped": of_events.dropped,
+            "failed": of_events.failed,
+        }
+        statuses = {name: getattr(of_statuses, name) for name in ("written", "unchanged", "overtaken", "vanished", "failed")}
+        repairs = {name: getattr(mended, name) for name in ("missed", "vanished", "unbound", "forgotten", "replaced")}
+    yield counted(own.EVENTS, _by_name(events))
+    yield counted(own.STATUS_WRITES, _by_name(statuses))
+    yield counted(own.REPAIRS, _by_name(repairs))
+
+
+def _watches(engine: Engine) -> Iterator[Metric]:
+    counts = [(one.source.path.rpartition("/")[2], one.counts) for one in engine.reflectors]
+    yield counted(own.WATCHES, {(source,): count.watches for source, count in counts})
+    yield counted(own.LISTS, {(source,): count.lists for source, count in counts})
+    yield counted(own.WATCH_EVENTS, {(source,): count.events for source, count in counts})
+    problems: dict[Labels, float] = {}
+    for source, count in counts:
+        problems[source, "failed"] = count.failures
+        problems[source, "expired"] = count.expired
+        problems[source, "malformed"] = count.malformed
+        problems[source, "bad_object"] = count.bad_objects
+        problems[source, "sink_error"] = count.sink_errors
+    yield counted(own.WATCH_PROBLEMS, problems)
+
+
+def _by_name(counts: Mapping[str, float]) -> dict[Labels, float]:
+    return {(name,): count for name, count in counts.items()}
+
+
+def profiles(engine: Engine) -> Iterator[Metric]:
+    """How each SchedulingProfile stands, by the object's name."""
+    standings = list(engine.profiles.standings().values()) if engine.started else []
+    reloads = engine.profiles.reloads if engine.started else {}
+    yield counted(own.PROFILE_RELOADS, {(name, result): number for (name, result), number in reloads.items()})
+    names = [(standing.name, standing.scheduler_name) for standing in standings]
+    active = [standing.active_generation or 0 for standing in standings]
+    yield counted(own.PROFILE_ACTIVE, dict(zip(names, active, strict=True)))
+    yield counted(own.PROFILE_WANTED, dict(zip(names, (standing.observed_generation for standing in standings), strict=True)))
+    ready = {(one.name, one.scheduler_name, one.reason.value): float(not one.reason.stalls) for one in standings}
+    yield counted(own.PROFILE_READY, ready)

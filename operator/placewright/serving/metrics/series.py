@@ -1,0 +1,132 @@
+"""Where figures are kept: cells and histograms that are looked up once and then only added to.
+
+The Prometheus library's own metrics take a lock, check labels and walk all buckets at every call; a decision makes some twenty calls.
+All of ours happens in one thread, so an addition is enough. The library writes the text that is exported.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Final, TypeVar
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.utils import floatToGoString
+
+from placewright.serving.metrics.family import Family, Kind
+
+Labels = tuple[str, ...]
+SomeLabels = TypeVar("SomeLabels", bound=Labels)
+
+
+class Cell:
+    """One number."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+
+class Histogram:
+    """One histogram: `counts` by bucket, the last one for what is above all bounds."""
+
+    __slots__ = ("_bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds: Final = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+
+class Counters:
+    """The cells of one counter, by the values of its labels."""
+
+    def __init__(self, family: Family) -> None:
+        self.family: Final = family
+        self._cells: dict[Labels, Cell] = {}
+
+    def at(self, *labels: str) -> Cell:
+        """The cell of these values; may be kept."""
+        cell = self._cells.get(labels)
+        if cell is None:
+            cell = self._cells[labels] = Cell()
+        return cell
+
+    def forget(self, unwanted: Callable[[Labels], bool]) -> None:
+        """Export these no more; cells that somebody keeps count in vain."""
+        for labels in [labels for labels in self._cells if unwanted(labels)]:
+            del self._cells[labels]
+
+    def metric(self) -> Metric:
+        """For export."""
+        return counted(self.family, {labels: cell.value for labels, cell in self._cells.items()})
+
+
+class Histograms:
+    """The histograms of one family, by the values of its labels."""
+
+    def __init__(self, family: Family) -> None:
+        self.family: Final = family
+        self._series: dict[Labels, Histogram] = {}
+        self._names: Final = [*map(floatToGoString, family.buckets), "+Inf"]
+
+    def at(self, *labels: str) -> Histogram:
+        """The histogram of these values; may be kept."""
+        found = self._series.get(labels)
+        if found is None:
+            found = self._series[labels] = Histogram(self.family.buckets)
+        return found
+
+    def forget(self, unwanted: Callable[[Labels], bool]) -> None:
+        """Export these no more; those that somebody keeps count in vain."""
+        for labels in [labels for labels in self._series if unwanted(labels)]:
+            del self._series[labels]
+
+    def metric(self) -> Metric:
+        """For export."""
+        made = HistogramMetricFamily(self.family.name, self.family.help, labels=self.family.labels)
+        for labels, one in self._series.items():
+            made.add_metric(labels, list(zip(self._names, accumulate(one.counts), strict=True)), one.sum)
+        return made
+
+
+def counted(family: Family, values: Mapping[SomeLabels, float]) -> Metric:
+    """A counter or a gauge with these values."""
+    made: CounterMetricFamily | GaugeMetricFamily
+    if family.kind is Kind.COUNTER:
+        made = CounterMetricFamily(family.name.removesuffix("_total"), family.help, labels=family.labels)
+    else:
+        made = GaugeMetricFamily(family.name, family.help, labels=family.labels)
+    for labels, value in values.items():
+        made.add_metric(labels, value)
+    return made
+
+
+def single(family: Family, value: float) -> Metric:
+    """A counter or a gauge without labels."""
+    return counted(family, {(): value})
+
+
+def told(family: Family, values: Labels) -> Metric:
+    """An info."""
+    made = InfoMetricFamily(family.name.removesuffix("_info"), family.help, labels=family.labels)
+    made.add_metric(values, {})
+    return made
+
+
+def exported(kept: Iterable[Counters | Histograms]) -> Iterator[Metric]:
+    """All of them, for export."""
+    return (each.metric() for each in kept)

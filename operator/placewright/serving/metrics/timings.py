@@ -1,0 +1,102 @@
+"""How long things took that belong to no attempt: taking in events, asking hints, and requests to the API server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from prometheus_client.core import Metric
+from yarl import URL
+
+from placewright.api.pods import PodInfo
+from placewright.framework.events import ClusterEvent, Hint, HintFunction
+from placewright.serving.metrics import upstream
+from placewright.serving.metrics.series import Cell, Counters, Histogram, Histograms, exported
+
+#: A hint is asked about thousands of pods in a row: the time of one question in so many is taken.
+HINT_SAMPLE: Final = 10
+_NO_ANSWER: Final = "<error>"
+#: Beside the answers' own values.
+_BROKEN: Final = "Error"
+
+
+class EventTimes:
+    """How long it took to take in what watches showed; called by the intake."""
+
+    def __init__(self) -> None:
+        self._events = Histograms(upstream.EVENT_DURATION)
+        self._known: dict[str, Histogram] = {}
+
+    def __call__(self, event: str, seconds: float) -> None:
+        """`event`: its label."""
+        found = self._known.get(event)
+        if found is None:
+            found = self._known[event] = self._events.at(event)
+        found.observe(seconds)
+
+    def metrics(self) -> Iterator[Metric]:
+        """For export."""
+        return exported((self._events,))
+
+
+class HintTimes:
+    """How long hints took; called by the queue with every hint that it is about to use, and answers one that is timed."""
+
+    def __init__(self) -> None:
+        self._hints = Histograms(upstream.HINT_DURATION)
+        self._left = HINT_SAMPLE
+
+    def __call__(self, plugin: str, event: ClusterEvent, hint: HintFunction) -> HintFunction:
+        """The same hint, with its time taken now and then."""
+
+        def timed(pod: PodInfo, old: Any, new: Any) -> Hint:
+            self._left -= 1
+            if self._left:
+                return hint(pod, old, new)
+            self._left = HINT_SAMPLE
+            outcome: str = _BROKEN
+            began = time.perf_counter()
+            try:
+                answer = hint(pod, old, new)
+                outcome = answer.value
+            finally:
+                self._hints.at(plugin, event.label, outcome).observe(time.perf_counter() - began)
+            return answer
+
+        return timed
+
+    def metrics(self) -> Iterator[Metric]:
+        """For export."""
+        return exported((self._hints,))
+
+
+class RequestTimes:
+    """What the API client hears of its requests, as its `Traffic`. Kopf's own are not among them."""
+
+    def __init__(self, server: str) -> None:
+        self._host: Final = URL(server).authority
+        self._requests = Counters(upstream.REQUESTS)
+        self._durations = Histograms(upstream.REQUEST_DURATION)
+        self._waits = Histograms(upstream.RATE_LIMITER_DURATION)
+        self._answers: dict[tuple[str, int | None], Cell] = {}
+
+    def answered(self, method: str, status: int | None) -> None:
+        """Count the beginning of an answer, or that none came."""
+        cell = self._answers.get((method, status))
+        if cell is None:
+            code = _NO_ANSWER if status is None else str(status)
+            cell = self._answers[method, status] = self._requests.at(code, method, self._host)
+        cell.value += 1
+
+    def took(self, method: str, seconds: float) -> None:
+        """Count how long a request took, its whole answer included."""
+        self._durations.at(method, self._host).observe(seconds)
+
+    def waited(self, method: str, seconds: float) -> None:
+        """Count how long a request waited for its turn."""
+        self._waits.at(method, self._host).observe(seconds)
+
+    def metrics(self) -> Iterator[Metric]:
+        """For export."""
+        return exported((self._requests, self._durations, self._waits))

@@ -1,0 +1,112 @@
+"""kube-scheduler's metrics, as far as they are true of us: names, labels and buckets of v1.36, so that its dashboards and alerts work.
+
+The label `profile` is the schedulerName, as there. What is missing and what differs in meaning is told in docs/metrics.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from placewright.serving.metrics.family import counter, exponential, gauge, histogram
+
+_ATTEMPT: Final = exponential(0.001, 2, 15)
+_STEP: Final = exponential(0.0001, 2, 12)
+_PLUGIN: Final = exponential(0.00001, 1.5, 20)
+#: client-go's, since 1.24.
+_REQUEST: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+# --- attempts ------------------------------------------------------------------------------------------------------------------
+
+SCHEDULE_ATTEMPTS: Final = counter(
+    "scheduler_schedule_attempts_total",
+    "Attempts to place a pod, by what came of them: 'unschedulable' where no node was right, 'error' where something broke.",
+    "result", "profile",
+)  # fmt: skip
+ATTEMPT_DURATION: Final = histogram(
+    "scheduler_scheduling_attempt_duration_seconds",
+    "How long an attempt took in seconds, from the queue's hand to the Binding or the refusal.",
+    _ATTEMPT, "result", "profile",
+)  # fmt: skip
+ALGORITHM_DURATION: Final = histogram(
+    "scheduler_scheduling_algorithm_duration_seconds", "How long it took to choose a node in seconds, where one was found.", _ATTEMPT
+)
+SLI_DURATION: Final = histogram(
+    "scheduler_pod_scheduling_sli_duration_seconds",
+    "Seconds from when a pod was first ready to be tried to its Binding, by the number of attempts that it took.",
+    exponential(0.01, 2, 20), "attempts",
+)  # fmt: skip
+POD_ATTEMPTS: Final = histogram("scheduler_pod_scheduling_attempts", "Attempts that a pod took until it was bound.", exponential(1, 2, 5))
+AFTER_FLUSH: Final = counter(
+    "scheduler_pod_scheduled_after_flush_total",
+    "Pods that were placed after only the long timeout, and no event, had brought them back: a hint of a missing queueing hint.",
+)
+EXTENSION_POINT_DURATION: Final = histogram(
+    "scheduler_framework_extension_point_duration_seconds",
+    "How long all plugins of an extension point took together in seconds, for one pod.",
+    _STEP, "extension_point", "status", "profile",
+)  # fmt: skip
+PLUGIN_DURATION: Final = histogram(
+    "scheduler_plugin_execution_duration_seconds",
+    "How long one call of a plugin took in seconds, in one attempt of ten.",
+    _PLUGIN, "plugin", "extension_point", "status",
+)  # fmt: skip
+PLUGIN_EVALUATIONS: Final = counter(
+    "scheduler_plugin_evaluation_total",
+    "Attempts that a plugin had a say in; PreFilter, Filter, PreScore and Score alone.",
+    "plugin", "extension_point", "profile",
+)  # fmt: skip
+PERMIT_WAIT: Final = histogram(
+    "scheduler_permit_wait_duration_seconds", "How long a pod waited to be permitted in seconds, by the verdict.", _ATTEMPT, "result"
+)
+PREEMPTION_ATTEMPTS: Final = counter("scheduler_preemption_attempts_total", "Attempts to make room for a pod by preemption.")
+PREEMPTION_VICTIMS: Final = histogram(
+    "scheduler_preemption_victims", "Pods that have to leave for one that takes their place.", exponential(1, 2, 7)
+)
+
+# --- queue and cache -------------------------------------------------------------------------------------------------------------
+
+PENDING_PODS: Final = gauge(
+    "scheduler_pending_pods",
+    "Pods that wait: 'active' to be tried, 'backoff' until they may be, 'unschedulable' for an event, 'gated' to be let in.",
+    "queue",
+)
+INCOMING_PODS: Final = counter(
+    "scheduler_queue_incoming_pods_total", "Pods that came into a part of the queue, by the event that brought them.", "queue", "event"
+)
+UNSCHEDULABLE_PODS: Final = gauge(
+    "scheduler_unschedulable_pods",
+    "Pods that a plugin keeps waiting; one that several plugins keep is counted with each.",
+    "plugin", "profile",
+)  # fmt: skip
+INFLIGHT_EVENTS: Final = gauge(
+    "scheduler_inflight_events", "Events remembered for pods that are being tried, and those pods themselves as 'PodPopped'.", "event"
+)
+EVENT_DURATION: Final = histogram(
+    "scheduler_event_handling_duration_seconds",
+    "How long it took to take in what a watch showed in seconds, waiting pods included that it brought back.",
+    _STEP, "event",
+)  # fmt: skip
+HINT_DURATION: Final = histogram(
+    "scheduler_queueing_hint_execution_duration_seconds",
+    "How long a plugin took to say whether an event helps a pod in seconds, one question of ten.",
+    _PLUGIN, "plugin", "event", "hint",
+)  # fmt: skip
+CACHE_SIZE: Final = gauge("scheduler_cache_size", "What is known of the cluster: nodes, pods on them, and pods assumed there.", "type")
+GOROUTINES: Final = gauge("scheduler_goroutines", "What is under way at once; here tasks, and bindings alone.", "operation")
+
+# --- the process -------------------------------------------------------------------------------------------------------------------
+
+REQUESTS: Final = counter(
+    "rest_client_requests_total",
+    "Requests to the API server, by the code of the answer; '<error>' where none came.",
+    "code", "method", "host",
+)  # fmt: skip
+REQUEST_DURATION: Final = histogram(
+    "rest_client_request_duration_seconds", "How long a request took in seconds; watches are left out.", _REQUEST, "verb", "host"
+)
+RATE_LIMITER_DURATION: Final = histogram(
+    "rest_client_rate_limiter_duration_seconds",
+    "How long a request had to wait for its turn in seconds, where --kube-api-qps is set.",
+    _REQUEST, "verb", "host",
+)  # fmt: skip
+LEADER_ELECTION: Final = gauge("leader_election_master_status", "1 where this replica leads, 0 where it stands by.", "name")

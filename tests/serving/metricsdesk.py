@@ -1,0 +1,79 @@
+"""An operator whose metrics are looked at, and what they say, read by the Prometheus library's parsers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_plain
+
+from handlers.stage import FAST, Running, Stage
+from placewright.handlers.engine import Engine, EngineOptions
+from placewright.handlers.operator import run_engine
+from placewright.kube.login import load_config
+from placewright.serving.metrics import EngineMetrics
+
+OPENMETRICS: Final = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+PLAIN: Final = "text/plain;version=0.0.4"
+
+
+class Seen:
+    """One scrape."""
+
+    def __init__(self, body: bytes, content_type: str) -> None:
+        self.text = body.decode()
+        self.content_type = content_type
+        parse = parse_openmetrics if content_type.startswith("application/openmetrics-text") else parse_plain
+        self.families: dict[str, Metric] = {one.name: one for one in parse(self.text)}
+        self._samples = [sample for one in self.families.values() for sample in one.samples]
+
+    def value(self, name: str, /, **labels: str) -> float:
+        """The one sample of that name and exactly these labels; `KeyError` where there is none."""
+        found = [sample.value for sample in self._samples if sample.name == name and sample.labels == labels]
+        if len(found) != 1:
+            raise KeyError(f"{name}{labels}: {len(found)} samples")
+        return float(found[0])
+
+    def total(self, name: str, /, **labels: str) -> float:
+        """The sum of all samples of that name that have these labels, whatever others."""
+        return sum(sample.value for sample in self._samples if sample.name == name and labels.items() <= sample.labels.items())
+
+    def values(self, name: str, label: str) -> set[str]:
+        """All values of a label."""
+        return {sample.labels[label] for sample in self._samples if sample.name == name and label in sample.labels}
+
+
+def seen(metrics: EngineMetrics, accept: str = PLAIN) -> Seen:
+    """Ask for them."""
+    return Seen(*metrics.exposition(accept))
+
+
+class Watched(Running):
+    """An operator at work, and its metrics."""
+
+    metrics: EngineMetrics
+
+    def seen(self, accept: str = PLAIN) -> Seen:
+        return seen(self.metrics, accept)
+
+
+@asynccontextmanager
+async def watched(
+    stage: Stage, options: EngineOptions = FAST, prepare: Callable[[Engine], Any] = lambda _engine: None
+) -> AsyncIterator[Watched]:
+    """Started before anything has happened, as `/metrics` is."""
+    stop = asyncio.Event()
+    engine = Engine(load_config(str(stage.sandbox.kubeconfig)), options)
+    prepare(engine)
+    metrics = EngineMetrics(engine)
+    running = Watched(engine, asyncio.create_task(run_engine(engine, stop)), stop)
+    running.metrics = metrics
+    try:
+        yield running
+    finally:
+        if not running.task.done():
+            await running.end()

@@ -1,0 +1,131 @@
+"""Metrics of a real operator on an embedded cluster, compared with what the cluster's store shows of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from handlers.stage import Stage
+from placewright.serving.metrics import families
+
+from .metricsdesk import OPENMETRICS, PLAIN, watched
+
+
+async def test_attempts_are_counted_as_the_store_shows_bindings(stage: Stage) -> None:
+    names = stage.pods(30)
+    stage.pod("big", cpu="99")
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.placed(*names) and stage.condition("big").get("reason") == "Unschedulable")
+        await stage.until(lambda: running.seen().value("placewright_bindings_total", outcome="bound") == 30)
+        scrape = running.seen()
+    bound = len(stage.bindings)
+    assert bound == 30
+    assert scrape.value("scheduler_schedule_attempts_total", result="scheduled", profile="placewright") == bound
+    assert scrape.total("scheduler_schedule_attempts_total", result="unschedulable") >= 1
+    assert scrape.total("scheduler_schedule_attempts_total", result="error") == 0
+    assert scrape.value("scheduler_scheduling_algorithm_duration_seconds_count") == bound
+    assert scrape.value("scheduler_pod_scheduling_attempts_bucket", le="+Inf") == bound
+    assert scrape.value("scheduler_pod_scheduling_attempts_bucket", le="1.0") == bound
+    assert scrape.value("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="1") == bound
+    point = "scheduler_framework_extension_point_duration_seconds_count"
+    assert scrape.value(point, extension_point="Bind", status="Success", profile="placewright") == bound
+    assert scrape.total("scheduler_queue_incoming_pods_total", event="UnscheduledPodAdd") == bound + 1
+
+
+async def test_gauges_show_what_there_is(stage: Stage) -> None:
+    names = stage.pods(5)
+    stage.pod("big", cpu="99")
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.placed(*names) and stage.condition("big").get("reason") == "Unschedulable")
+        await stage.until(lambda: running.seen().value("scheduler_cache_size", type="assumed_pods") == 0)
+        scrape = running.seen()
+    assert scrape.value("scheduler_cache_size", type="nodes") == 2
+    assert scrape.value("scheduler_cache_size", type="pods") == 5
+    assert scrape.total("scheduler_pending_pods") == 1
+    assert scrape.value("scheduler_unschedulable_pods", plugin="NodeResourcesFit", profile="placewright") == 1
+    assert scrape.value("leader_election_master_status", name="placewright") == 1
+    assert scrape.value("placewright_leader", identity=running.engine.replica.identity) == 1
+    assert scrape.value("placewright_api_server_away") == 0
+    assert scrape.value("placewright_watch_lists_total", resource="nodes") == 1
+
+
+async def test_both_formats_say_the_same(stage: Stage) -> None:
+    names = stage.pods(10)
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.placed(*names))
+        plain, modern = running.seen(PLAIN), running.seen(OPENMETRICS)
+    assert plain.content_type.startswith("text/plain; version=0.0.4")
+    assert modern.content_type.startswith("application/openmetrics-text; version=1.0.0")
+    declared = {family.name.removesuffix("_total").removesuffix("_info"): family for family in families()}
+    assert declared.keys() - modern.families.keys() == set()
+    for name, family in declared.items():
+        assert modern.families[name].type == family.kind.value
+        assert modern.families[name].documentation == family.help
+    assert {name for name in plain.families if name.startswith("scheduler_")} == {
+        name for name in modern.families if name.startswith("scheduler_")
+    }
+
+
+async def test_what_is_asked_for_before_the_api_server_has_answered_is_answered(stage: Stage) -> None:
+    async with watched(stage) as running:
+        scrape = running.seen()
+        assert not running.engine.started
+    assert scrape.value("scheduler_pending_pods", queue="active") == 0
+    assert scrape.value("scheduler_preemption_attempts_total") == 0
+    assert scrape.total("scheduler_schedule_attempts_total") == 0
+    with pytest.raises(KeyError, match="0 samples"):
+        scrape.value("placewright_profile_active_generation", profile="default", scheduler_name="placewright")
+
+
+async def test_a_decision_after_a_swap_used_the_generation_that_the_metric_shows(stage: Stage) -> None:
+    (before,) = stage.pods(1)
+    active = "placewright_profile_active_generation"
+    of_it = {"profile": "default", "scheduler_name": "placewright"}
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.placed(before))
+        assert running.seen().value(active, **of_it) == 1
+        generation = stage.edit_profile(weights={"NodeResourcesFit": 7})
+        await stage.until(lambda: running.seen().value(active, **of_it) == generation)
+        (after,) = stage.pods(1)
+        await stage.until(lambda: stage.placed(after))
+        scrape = running.seen()
+    decisions = [stage.decision(name) for name in (before, after)]
+    assert [decision.generation if decision else None for decision in decisions] == [1, generation]
+    assert scrape.value("placewright_profile_reloads_total", profile="default", result="success") == 2
+    assert scrape.value("placewright_profile_wanted_generation", **of_it) == generation
+
+
+async def test_a_refused_generation_is_counted_and_the_last_good_one_stays_active(stage: Stage) -> None:
+    (web,) = stage.pods(1)
+    of_it = {"profile": "default", "scheduler_name": "placewright"}
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.placed(web))
+        stage.write_profile_unchecked(weights={"NoSuchPlugin": 1})
+        await stage.until(lambda: running.seen().total("placewright_profile_reloads_total", result="refused") == 1)
+        scrape = running.seen()
+    assert scrape.value("placewright_profile_active_generation", **of_it) == 1
+    assert scrape.value("placewright_profile_wanted_generation", **of_it) == 2
+    assert scrape.value("placewright_profile_ready", **of_it, reason="InvalidProfile") == 0
+
+
+async def test_a_profile_that_is_gone_leaves_no_series(stage: Stage) -> None:
+    (web,) = stage.pods(1)
+    async with watched(stage) as running:
+        await stage.until(lambda: stage.placed(web))
+        await stage.until(lambda: running.seen().total("scheduler_schedule_attempts_total", result="scheduled") == 1)
+        stage.delete_profile()
+        await stage.until(lambda: not running.engine.live.active)
+        await stage.until(lambda: 'profile="' not in running.seen().text)
+        gone = running.seen()
+    assert gone.value("scheduler_pod_scheduling_attempts_count") == 1
+    assert gone.values("scheduler_schedule_attempts_total", "profile") == set()
+
+
+async def test_two_engines_in_one_process_share_no_figure(stage: Stage) -> None:
+    async with watched(stage) as one, watched(stage) as other:
+
+        def scheduled() -> list[float]:
+            return sorted(each.seen().total("scheduler_schedule_attempts_total", result="scheduled") for each in (one, other))
+
+        names = stage.pods(4)
+        await stage.until(lambda: stage.placed(*names) and sum(scheduled()) == 4)
+        assert scheduled() == [0, 4]
