@@ -12,6 +12,7 @@ from placewright.serving.logs import LogFormat, LogOptions
 #: klog's levels: up to here what happens is told, from here on also why.
 _DEBUG_FROM: Final = 4
 _MOST_VERBOSE: Final = 10
+_MILLION: Final = 1_000_000
 
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +20,8 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
     form = "how log lines read: text, or json for one object a line (default: %(default)s)"
     formats = [each.value for each in LogFormat]
     parser.add_argument("--logging-format", choices=formats, default=LogFormat.TEXT.value, metavar="FORMAT", help=form)
+    rate = "attempts to place a pod that are traced by OpenTelemetry (default: as OTEL_TRACES_SAMPLER says; none without it)"
+    parser.add_argument("--tracing-sampling-rate-per-million", type=whole_number(0, _MILLION), metavar="N", help=rate)
     parser.add_argument("-v", "--v", type=whole_number(0, _MOST_VERBOSE), default=0, metavar="N", help="log level; 4 and more: debug")
 
 

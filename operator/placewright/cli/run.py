@@ -9,6 +9,7 @@ import sys
 import threading
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from placewright.api.bad_input import InputError, printable
 from placewright.cli import version
@@ -22,6 +23,9 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.conversion.documents import to_yaml
 from placewright.profiles.conversion.writing import to_configuration
 from placewright.serving.logs import logging_to_stderr
+
+if TYPE_CHECKING:
+    from placewright.handlers.operator import Beside
 
 
 def register(subparsers: Subparsers) -> None:
@@ -54,14 +58,21 @@ def main(args: argparse.Namespace) -> int:
         burst=settings.burst,
         admission=admission_options(args),
     )
-    decisions = import_module("placewright.serving.decisionlog").decision_log
-    endpoints = import_module("placewright.serving.endpoints").endpoints(serving_options(args))
-    beside = import_module("placewright.serving.beside").together(decisions, endpoints)
     if args.exit_with_stdin:
         threading.Thread(target=_end_with_input, name="stdin", daemon=True).start()
     with logging_to_stderr(log_options(args)):
-        code: int = operator.run(settings.process.kubeconfig, args.context, options, beside)
+        code: int = operator.run(settings.process.kubeconfig, args.context, options, _beside(args))
     return code
+
+
+def _beside(args: argparse.Namespace) -> Beside:
+    """What is open for as long as the engine is there."""
+    decisions = import_module("placewright.serving.decisionlog").decision_log
+    tracing = import_module("placewright.serving.tracing")
+    traces = tracing.tracing(tracing.TracingOptions(args.tracing_sampling_rate_per_million))
+    endpoints = import_module("placewright.serving.endpoints").endpoints(serving_options(args))
+    beside: Beside = import_module("placewright.serving.beside").together(decisions, traces, endpoints)
+    return beside
 
 
 def _write_configuration(path: Path, settings: RunSettings, registry: Registry) -> int:
