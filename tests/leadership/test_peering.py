@@ -14,7 +14,7 @@ import pytest
 from placewright.api.objects import ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
-from placewright.leadership.peering import PEERINGS_PATH, Leadership, Peering, PeeringMissing, ensure_peering
+from placewright.leadership.peering import PEERINGS_PATH, Leadership, Peering, PeeringMissing, Unfenced, ensure_peering
 from placewright.leadership.replica import Replica, priority_of
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.server import Sandbox, SandboxOptions
@@ -158,9 +158,9 @@ class Hand:
 
     def __init__(self, replica: Replica) -> None:
         self.now = 1000.0
-        self.fence = True
+        self.fence = Unfenced()
         # Never started, so the client is never used.
-        self.leadership = Leadership(None, replica, fence=lambda: self.fence, clock=lambda: self.now)  # type: ignore[arg-type]
+        self.leadership = Leadership(None, replica, fence=self.fence, clock=lambda: self.now)  # type: ignore[arg-type]
 
     def show(self, name: str = "placewright", **status: tuple[int, str]) -> None:
         records = {
@@ -183,10 +183,10 @@ def test_the_fence_has_the_last_word() -> None:
     hand.show(older=(OLDER.priority, "1"))
     told: list[bool] = []
     hand.leadership.on_change(told.append)
-    hand.fence = False
+    hand.fence.held = False
     assert not hand.leadership.active
     hand.leadership.review()
-    hand.fence = True
+    hand.fence.held = True
     hand.leadership.review()
     assert told == [False, True]
 

@@ -6,12 +6,14 @@ right each scenario is red without.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
+from handlers.stage import DEADLINE
 from handlers.test_volumes import Storage
 from placewright.api.decode import convert
 from placewright.api.objects import Pod
@@ -23,6 +25,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.events import EventLimits, HttpEventRecorder
 from placewright.kube.history import PROFILE_LABEL, RESULT
 from placewright.kube.login import load_config
+from placewright.leadership.leaseobject import CannotElect
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
@@ -37,7 +40,7 @@ BINDING = "/binding"
 
 async def it_reads_and_follows_everything(trial: Trial) -> None:
     """Lists what it needs, elects itself, and keeps a watch open on each."""
-    wanted = {(right.group, right.resource) for right in rights_of(ROLE) if right.verb == "watch"}
+    wanted = {(right.group, right.resource) for right in rights_of(ROLE) + rights_of(OWN_ROLE) if right.verb == "watch"}
     async with trial.operator() as running:
         await trial.until(lambda: trial.watched() >= wanted and running.engine.leadership.active, "everything is watched")
 
@@ -199,13 +202,15 @@ RED_WITHOUT: dict[Right, Scenario] = {
     Right("placewright.dev", "schedulingprofiles/status", "patch"): it_reports_on_a_profile,
 }
 """What is not here is read or elected by, and `it_reads_and_follows_everything` without it no more."""
-HISTORY: dict[str, Scenario] = {
-    "list": it_keeps_the_history_of_a_profile,
-    "create": it_keeps_the_history_of_a_profile,
-    "patch": it_marks_a_generation_that_takes_effect_later,
-    "delete": it_lets_old_history_go,
+HISTORY = "controllerrevisions"
+OWN_RED_WITHOUT: dict[tuple[str, str], Scenario] = {
+    (HISTORY, "list"): it_keeps_the_history_of_a_profile,
+    (HISTORY, "create"): it_keeps_the_history_of_a_profile,
+    (HISTORY, "patch"): it_marks_a_generation_that_takes_effect_later,
+    (HISTORY, "delete"): it_lets_old_history_go,
+    **{("leases", verb): it_reads_and_follows_everything for verb in ("create", "get", "list", "watch", "update")},
 }
-"""What is red without a verb of the Role in the operator's own namespace."""
+"""What is red without a right of the Role in the operator's own namespace."""
 STARTING = [right for right in rights_of(ROLE) if right not in RED_WITHOUT]
 
 
@@ -268,20 +273,31 @@ async def test_a_role_for_a_profile_is_enough_for_it() -> None:
 
 
 @pytest.mark.parametrize("right", rights_of(OWN_ROLE), ids=str)
-async def test_without_one_right_in_its_own_namespace_history_is_not_kept(right: Right) -> None:
-    scenario = HISTORY[right.verb]
+async def test_without_one_right_in_its_own_namespace_something_that_needs_it_is_refused(right: Right) -> None:
+    scenario = OWN_RED_WITHOUT[right.resource, right.verb]
     async with new_trial(role_without(OWN_ROLE, right)) as trial:
         with pytest.raises(Refused) as refused:
             await scenario(trial)
         assert right.covers(refused.value.asked), f"{scenario.__name__} without {right}: {refused.value}"
 
 
-async def test_without_any_right_in_its_own_namespace_pods_are_placed_all_the_same() -> None:
-    async with new_trial({**OWN_ROLE, "rules": []}) as trial:
+async def test_without_any_right_to_keep_history_pods_are_placed_all_the_same() -> None:
+    async with new_trial(own_role_of("leases")) as trial:
         trial.stage.nodes(1).pod("web")
         async with trial.operator():
             await trial.stage.until(lambda: trial.refused() and trial.stage.placed("web"), "the pod is placed without any history")
-        assert {refusal.asked.resource for refusal in trial.stage.sandbox.access.authorizer.refusals} == {"controllerrevisions"}
+        assert {refusal.asked.resource for refusal in trial.stage.sandbox.access.authorizer.refusals} == {HISTORY}
+
+
+async def test_without_rights_on_the_lease_it_does_not_start_and_says_what_to_apply() -> None:
+    async with new_trial(own_role_of(HISTORY)) as trial, trial.operator() as running:
+        with pytest.raises(CannotElect, match="may not be used.*apply manifests/base.*or run the only replica"):
+            await asyncio.wait_for(asyncio.shield(running.task), DEADLINE)
+
+
+def own_role_of(resource: str) -> Manifest:
+    """The Role in the operator's namespace, with nothing but the rights on one resource."""
+    return {**OWN_ROLE, "rules": [rule for rule in OWN_ROLE["rules"] if rule["resources"] == [resource]]}
 
 
 def test_what_is_left_for_the_start_is_reading_and_electing() -> None:

@@ -43,7 +43,7 @@ from placewright.kube.retry import Backoff, until_answered
 from placewright.kube.status import HttpStatusWriter, StatusCounts
 from placewright.kube.volumes import HttpVolumeWriter
 from placewright.leadership.alone import Alone
-from placewright.leadership.peering import Leadership, ensure_peering
+from placewright.leadership.election import Election
 from placewright.leadership.replica import Replica, make_replica
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import LiveProfiles, Swap
@@ -71,7 +71,7 @@ class EngineOptions:
         seed: of the choice among equally good nodes; None for a different one every start.
         reconcile_seconds: the slow beat of the reconciler.
         peering_lifetime: how long a replica that vanished keeps its lead, in seconds.
-        leader_elect: False: there is no other replica, and no peering.
+        leader_elect: False: there is no other replica, no peering and no Lease.
         profiles: from a file; custom resources are not looked at then.
         qps: requests a second to the API server, watches and Kopf's not counted; 0: no limit.
         burst: how many of them may go at once.
@@ -100,7 +100,8 @@ class Engine:
         self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
         self.cluster = Cluster()
         self.client = ApiClient(access, limit=TokenBucket(options.qps, options.burst) if options.qps else None)
-        self.leadership: Leadership | Alone = Leadership(self.client, self.replica) if options.leader_elect else Alone()
+        self.namespace = operator_namespace(os.environ)
+        self.leadership = self._make_leadership(options)
         self.observers = Observers([])
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered)
         self.options = options
@@ -127,11 +128,10 @@ class Engine:
     async def start(self) -> None:
         """Reach the API server, fill the columns, begin to schedule. Waits for as long as the API server is away.
 
-        Raises `PeeringMissing` when replicas could not elect one, `ConfigError` when a profile of a file cannot take effect.
+        Raises `CannotElect` when replicas could not elect one, `ConfigError` when a profile of a file cannot take effect.
         """
         found = await until_answered(lambda: survey(self.client), Backoff())
-        if self.options.leader_elect:
-            await until_answered(lambda: ensure_peering(self.client), Backoff())
+        await self.leadership.require()
         self._assemble(found)
         if isinstance(self.profiles, FileProfiles):
             self.profiles.load(self.options.profiles or ())
@@ -153,13 +153,14 @@ class Engine:
         return "; ".join(_how_it_ended(task) for task in ended)
 
     async def drain(self) -> None:
-        """Stop deciding, and finish what is being bound."""
+        """Stop deciding, finish what is being bound, and only then let another replica begin."""
         self._ending = True
         if self._deciding is not None:
             self._deciding.cancel()
             await asyncio.gather(self._deciding, return_exceptions=True)
             self._deciding = None
             await self.scheduler.drain()
+            await self.leadership.resign()
 
     async def stop(self) -> None:
         """Drain, write what waits to be written, close connections. For an engine that did not get to start, too."""
@@ -173,7 +174,17 @@ class Engine:
             await asyncio.gather(self._events.close(), self._status.close(), self._reflectors.stop())
             await self.leadership.stop()
         await self._extenders.close()
+        await self.close()
+
+    async def close(self) -> None:
+        """Close connections; enough for an engine that was never started."""
+        await self.leadership.close()
         await self.client.close()
+
+    def _make_leadership(self, options: EngineOptions) -> Election | Alone:
+        if not options.leader_elect:
+            return Alone()
+        return Election(self.access, self.replica, self.namespace, options.peering_lifetime)
 
     def _parts(self) -> list[asyncio.Task[None]]:
         deciding = [] if self._deciding is None else [self._deciding]
@@ -216,7 +227,7 @@ class Engine:
         self.intake = Intake(self.cluster, self.queue, self.scheduler.binding)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
-        store = HistoryStore(self.client, operator_namespace(os.environ))
+        store = HistoryStore(self.client, self.namespace)
         self.profiles = keeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store))
         self.history = HistoryKeeper(store, self.profiles.standings, lambda: self.leadership.active)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)

@@ -15,7 +15,7 @@ from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.kopfrunning import KopfStarted, keep_kopf_running
 from placewright.kube.errors import ConfigError
 from placewright.kube.login import ClusterAccess, load_config
-from placewright.leadership.peering import PeeringMissing
+from placewright.leadership.leaseobject import CannotElect
 
 _logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def run(
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
             runner.run(_run_until_signal(access, options, beside))
-        except PeeringMissing as problem:
+        except CannotElect as problem:
             raise ConfigError(f"{access.server}: {problem}") from None
         except EngineBroken as problem:
             _logger.critical("%s", problem)
@@ -85,7 +85,7 @@ async def operate(
     on_kopf_start: KopfStarted = lambda: None,
     beside: Beside = nothing_beside,
 ) -> None:
-    """Run the operator until `stop` is set. Raises `PeeringMissing` when replicas could not elect one, `EngineBroken`."""
+    """Run the operator until `stop` is set. Raises `CannotElect` when replicas could not elect one, `EngineBroken`."""
     await run_engine(Engine(access, options), stop, on_kopf_start, beside)
 
 
@@ -101,7 +101,7 @@ async def run_engine(
             finally:
                 await engine.stop()
     finally:
-        await engine.client.close()  # where what is beside it could not be opened
+        await engine.close()  # where what is beside it could not be opened
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
@@ -121,8 +121,8 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
 async def _work(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted) -> None:
     """Until `stop` is set, or something broke for good.
 
-    The order of the end matters: no more decisions, bindings under way done, and only then does Kopf leave the peering, so that the next
-    replica does not begin before this one has finished.
+    The order of the end matters: no more decisions, bindings under way done, the Lease given back, and only then does Kopf leave the
+    peering, so that the next replica does not begin before this one has finished, and then begins at once.
     """
     kopf_stop = asyncio.Event()
     watching = asyncio.create_task(keep_kopf_running(engine, kopf_stop, on_kopf_start), name="Kopf")

@@ -17,6 +17,7 @@ class Alone:
     """Stands where `Leadership` stands, and watches nothing."""
 
     active = True
+    term = 1
     tasks: tuple[asyncio.Task[None], ...] = ()
 
     def on_change(self, listener: Listener) -> None:
@@ -25,12 +26,21 @@ class Alone:
     async def wait_active(self) -> None:
         """Return at once."""
 
+    async def require(self) -> None:
+        """Nothing has to be there."""
+
     def start(self) -> None:
         """Nothing to watch; said once, for the day when there are two."""
         _log.warning("active without an election: a second replica would decide beside this one")
 
+    async def resign(self) -> None:
+        """There is nobody else."""
+
     async def stop(self) -> None:
         """Nothing was watched."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
     def review(self) -> None:
         """Nothing to tell."""

@@ -2,7 +2,7 @@
 
 Kopf itself writes our record and pauses its own watching. It has no way to be asked whether it is paused, it judges peers by their
 clocks, and a leader that is cut off never pauses itself; so this room watches the object on its own and judges by its own monotonic
-clock (`peers`). Peering elects, but cannot exclude: that is what `fence` is for, which the Lease will fill.
+clock (`peers`). Peering elects, but cannot exclude: that is what the fence is for (`lease`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import msgspec
 
@@ -20,7 +21,8 @@ from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
 from placewright.kube.reflector import Reflector, Source
-from placewright.leadership.peers import Peers, Verdict
+from placewright.leadership.leaseobject import CannotElect
+from placewright.leadership.peers import Moment, Peers, Verdict
 from placewright.leadership.replica import Replica
 
 PEERING_NAME: Final = "placewright"
@@ -29,7 +31,7 @@ PEERINGS_PATH: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
 _log = logging.getLogger(__name__)
 
 
-class PeeringMissing(Exception):
+class PeeringMissing(CannotElect):
     """There is nothing to elect by; the message says what to apply."""
 
 
@@ -44,8 +46,78 @@ class Peering(KubeObject, frozen=True):
 Listener = Callable[[bool], None]
 
 
-def _no_fence() -> bool:
-    return True
+class Fence(Protocol):
+    """The second condition, which excludes where peering elects; `lease.LeaseFence` is one."""
+
+    on_change: Callable[[], None]
+
+    @property
+    def held(self) -> bool:
+        """May we act. Cheap."""
+
+    @property
+    def until(self) -> Moment | None:
+        """Until when, without news; None when we may not, or for ever."""
+
+    @property
+    def term(self) -> int:
+        """How often we got it; what was decided in one term must not be carried out in another."""
+
+    @property
+    def why(self) -> str:
+        """Half a sentence for log and health."""
+
+    @property
+    def tasks(self) -> tuple[asyncio.Task[None], ...]:
+        """What runs."""
+
+    def elected(self, elected: bool) -> None:
+        """What peering says."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    async def stop(self) -> None:
+        """Give it back, for good."""
+
+
+class Unfenced:
+    """No second condition."""
+
+    on_change: Callable[[], None] = staticmethod(lambda: None)
+    held = True
+    until: Moment | None = None
+    term = 0
+    why = "there is no fence"
+    tasks: tuple[asyncio.Task[None], ...] = ()
+
+    def elected(self, elected: bool) -> None:
+        """Nothing depends on it."""
+
+    def start(self) -> None:
+        """Nothing runs."""
+
+    async def stop(self) -> None:
+        """Nothing ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a replica stands, for health and metrics.
+
+    Attributes:
+        identity: who we are.
+        active: may we bind now.
+        why: half a sentence.
+        until: when that ends without news, on the monotonic clock; None when nobody knows, or never.
+        term: how often we took the lead.
+    """
+
+    identity: str
+    active: bool
+    why: str
+    until: Moment | None
+    term: int
 
 
 class Leadership:
@@ -61,12 +133,13 @@ class Leadership:
         replica: Replica,
         *,
         name: str = PEERING_NAME,
-        fence: Callable[[], bool] = _no_fence,
+        fence: Fence | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`fence`: a second condition, asked each time (the Lease). `clock`: monotonic seconds."""
+        """`fence`: a second condition, asked each time. `clock`: monotonic seconds."""
         self.replica = replica
-        self._fence = fence
+        self.fence: Fence = Unfenced() if fence is None else fence
+        self.fence.on_change = self.review
         self._clock = clock
         self._peers = Peers(replica.priority)
         self._name = name
@@ -81,7 +154,20 @@ class Leadership:
     @property
     def active(self) -> bool:
         """May I bind now. Cheap: to be asked before every request."""
-        return self._peers.verdict(self._clock()).active and self._fence()
+        return self.fence.held and self._peers.verdict(self._clock()).active
+
+    @property
+    def term(self) -> int:
+        """How often we took the lead; grows when somebody else may have had it in between."""
+        return self.fence.term
+
+    def position(self) -> Position:
+        """Where we stand now, for health and metrics."""
+        verdict, held = self.verdict, self.fence.held
+        ends = [end for end in (verdict.until, self.fence.until) if end is not None]
+        why = verdict.why if not verdict.active else f"{verdict.why}, and {self.fence.why}"
+        active = verdict.active and held
+        return Position(self.replica.identity, active, why, min(ends, default=None) if active else None, self.term)
 
     @property
     def verdict(self) -> Verdict:
@@ -104,14 +190,21 @@ class Leadership:
             asyncio.create_task(self._reflector.run(), name="peering watch"),
             asyncio.create_task(self._follow(), name="peering verdict"),
         ]
+        self.fence.start()
 
     @property
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
         """What runs; none of them ends unless it is stopped."""
-        return tuple(self._tasks)
+        return (*self._tasks, *self.fence.tasks)
+
+    async def resign(self) -> None:
+        """Cease to be active for good and let another be, at once; we are still seen among the peers."""
+        await self.fence.stop()
+        self.review()
 
     async def stop(self) -> None:
         """Stop watching; we are not active any more."""
+        await self.resign()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -148,12 +241,13 @@ class Leadership:
 
     def review(self) -> None:
         """Tell listeners if the answer is another than the one last told; for whoever moves the fence, too."""
-        verdict = self._peers.verdict(self._clock())
-        active = verdict.active and self._fence()
+        self.fence.elected(self.verdict.active)
+        active = self.active
         if active == self._told:
             return
         self._told = active
-        _log.info("%s: %s", "active" if active else "standing by", verdict.why if not verdict.active or active else "fenced off")
+        self._news.set()  # another moment may be the one at which the answer changes by itself
+        _log.info("%s: %s", "active" if active else "standing by", self.position().why)
         self._turned.set()
         for listener in self._listeners:
             try:
@@ -167,7 +261,8 @@ class Leadership:
         while True:
             self._news.clear()
             self.review()
-            until = self.verdict.until
+            ends = [end for end in (self.verdict.until, self.fence.until) if end is not None]
+            until = min(ends, default=None)
             # Not `wait_for`: until Python 3.12 it can swallow a cancellation that comes together with news.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if until is None else max(until - self._clock(), 0.0) + 0.001):
@@ -195,7 +290,8 @@ async def ensure_peering(client: ApiClient, name: str = PEERING_NAME) -> bool:
             return False
         if error.status == NOT_FOUND:
             raise PeeringMissing(
-                "the API server does not know ClusterKopfPeering (kopf.dev/v1), which replicas need to elect one; apply crds/ first"
+                "the API server does not know ClusterKopfPeering (kopf.dev/v1), which replicas need to elect one; apply crds/ first,"
+                " or run the only replica with --leader-elect=false"
             ) from None
         raise PeeringMissing(
             f"ClusterKopfPeering {name!r} does not exist and could not be created ({error}); apply one of that name, see manifests/"

@@ -1,0 +1,303 @@
+"""Takes the Lease while peering elects us, renews it, and gives it back: what makes two active replicas impossible.
+
+Peering elects but cannot exclude (`peering`); a Lease that is written with the resourceVersion that was read can. The rule is in
+`tenure`; here are its network and its timers. Everything that is written is written by one task, one request after another. A watch
+brings news at once, such as a release, but nothing depends on it: what a write meets is read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from placewright.api.decode import DecodeError
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError
+from placewright.kube.reflector import Reflector, Source
+from placewright.leadership.leaseobject import Lease, LeaseStore, micro_stamp, older, sight_of
+from placewright.leadership.tenure import Moment, Record, Sight, Tenure, Timing
+
+#: How long the last act, giving the Lease back, may take, in seconds.
+_RELEASE_SECONDS: Final = 2.0
+_RELEASE_ATTEMPTS: Final = 5
+_READS: Final = 3
+#: Somebody who writes to the Lease all the time must not make us ask without a pause.
+_COLLISIONS: Final = 5
+
+_log = logging.getLogger(__name__)
+
+
+class LeaseFence:
+    """One replica's hold on the Lease.
+
+    Attributes:
+        on_change: called when the Lease was taken, lost or given back; must not block.
+        store: where the Lease is.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        namespace: str,
+        identity: str,
+        timing: Timing,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`client`: one of its own, whose requests end within half of `timing.renew`. `clock`: monotonic seconds."""
+        self.on_change: Callable[[], None] = lambda: None
+        self.store = LeaseStore(client, namespace)
+        self._tenure = Tenure(identity, timing)
+        self._timing = timing
+        self._clock = clock
+        self._now = now
+        self._elected = False
+        #: Writes in a row that met another Lease than known.
+        self._collisions = 0
+        #: Not before this moment is anything sent again.
+        self._due: Moment = 0.0
+        self._news = asyncio.Event()
+        self._complaint = ""
+        self._tasks: list[asyncio.Task[None]] = []
+        source = Source(self.store.collection, Lease, field_selector=self.store.selector)
+        self._reflector = Reflector(client, source, self)
+
+    # --- the answer ---
+
+    @property
+    def held(self) -> bool:
+        """May we act. Cheap: asked before every request."""
+        return self._tenure.held(self._clock())
+
+    @property
+    def until(self) -> Moment | None:
+        """Until when we may act without another renewal, on the monotonic clock; None when we may not."""
+        return self._tenure.until if self.held else None
+
+    @property
+    def term(self) -> int:
+        """How often we took the Lease."""
+        return self._tenure.term
+
+    @property
+    def sight(self) -> Sight | None:
+        """The Lease as last seen; None when there is none, or none was seen yet."""
+        return self._tenure.sight
+
+    @property
+    def why(self) -> str:
+        """Half a sentence for log and health."""
+        sight = self._tenure.sight
+        if self.held:
+            return "the Lease is ours"
+        if self._tenure.ours:
+            return "the Lease names us, but no renewal was confirmed in time"
+        if sight is None:
+            return "nobody holds the Lease" if self._tenure.known else "the Lease was not seen yet"
+        if sight.record.garbled:
+            return "the Lease cannot be read"
+        return f"{sight.record.holder} holds the Lease" if sight.record.holder else "nobody holds the Lease"
+
+    # --- life ---
+
+    async def require_rights(self) -> None:
+        """Raises `CannotElect` with what to apply, where we may not use the Lease."""
+        await self.store.require_rights()
+
+    def start(self) -> None:
+        """Begin to watch and to keep; needs a running event loop."""
+        self._tasks = [
+            asyncio.create_task(self._reflector.run(), name="Lease watch"),
+            asyncio.create_task(self._keep(), name="Lease"),
+        ]
+
+    @property
+    def tasks(self) -> tuple[asyncio.Task[None], ...]:
+        """What runs; none of them ends unless it is stopped."""
+        return tuple(self._tasks)
+
+    def elected(self, elected: bool) -> None:
+        """What peering says: only while it elects us is the Lease taken, and it is given back when it does no more."""
+        if elected != self._elected:
+            self._elected = elected
+            self._due = 0.0
+            self._news.set()
+
+    async def stop(self) -> None:
+        """Act no more and give the Lease back, for somebody else to take at once; for good."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if not tasks:
+            return
+        unclear = self._tenure.doubtful
+        if self._tenure.ours:
+            self._tenure.renounce(self._stamp())
+        try:
+            async with asyncio.timeout(_RELEASE_SECONDS):
+                await self._give_back(unclear)
+        except (RequestError, DecodeError, TimeoutError) as problem:
+            _log.warning("the Lease could not be given back (%s); others wait for %d s", problem, self._timing.lease)
+
+    async def _give_back(self, unclear: bool) -> None:
+        if unclear:
+            await self._look()
+        for _ in range(_RELEASE_ATTEMPTS):
+            if not self._tenure.ours:
+                return
+            await self._release()
+
+    # --- keeping ---
+
+    async def _keep(self) -> None:
+        while True:
+            self._news.clear()
+            try:
+                due = await self._step()
+            except (RequestError, DecodeError) as problem:
+                due = self._after(problem)
+            # Not `wait_for`: until Python 3.12 it can swallow a cancellation that comes together with news.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if due is None else max(due - self._clock(), 0.0) + 0.001):
+                    await self._news.wait()
+
+    async def _step(self) -> Moment | None:
+        """Do what is due now; when the next thing is, None for not before there is news."""
+        tenure = self._tenure
+        if self._clock() < self._due:
+            return self._due
+        if not tenure.known:
+            await self._look()
+        if not self._elected:
+            if not tenure.ours:
+                return None
+            await self._release()
+            return self._due
+        if not tenure.ours and tenure.free_at > self._clock():
+            return tenure.free_at
+        await self._claim()
+        return self._due
+
+    async def _claim(self) -> None:
+        """Take the Lease, or renew it."""
+        sent = self._clock()
+        record = self._tenure.claim(self._stamp())
+        self._due = sent + self._timing.retry
+        self._tenure.sending(record, sent)
+        before = self.store.last
+        written = await self._write(record)
+        if written is None:
+            return
+        self._complaint = ""
+        if self.store.last is not before and self._overtaken(written):
+            self._tenure.refused()
+        else:
+            self._note(written)
+            self._tenure.confirmed(sight_of(written), sent, self._clock())
+        self.on_change()
+
+    async def _release(self) -> None:
+        self._due = self._clock() + self._timing.retry
+        record = self._tenure.renounce(self._stamp())
+        self.on_change()
+        written = await self._write(record)
+        if written is not None:
+            self._observe(written)
+
+    async def _write(self, record: Record) -> Lease | None:
+        """Write once; None when the Lease was another than known, which is then looked at, and may be written again at once."""
+        try:
+            written = await self.store.write(record)
+        except ApiError as refusal:
+            if not refusal.temporary:
+                self._tenure.refused()
+            if refusal.status not in (CONFLICT, NOT_FOUND):
+                raise
+        else:
+            self._collisions = 0
+            return written
+        await self._look()
+        self._collisions += 1
+        if self._collisions < _COLLISIONS:
+            self._due = 0.0
+        return None
+
+    def _overtaken(self, written: Lease) -> bool:
+        """Whether the watch has shown already that what we just wrote stands no more."""
+        sight = self._tenure.sight
+        return not self._tenure.ours and (sight is None or not older(sight.version, written.metadata.resource_version))
+
+    async def _look(self) -> None:
+        """Read the Lease. What a watch brought meanwhile may be newer: then again."""
+        for _ in range(_READS):
+            before = self.store.last
+            found = await self.store.read()
+            if self.store.last is before or found is None:
+                break
+        self._observe(found)
+
+    def _after(self, problem: Exception) -> Moment:
+        """What went wrong is said once; the next attempt is not put off beyond what renewing can bear."""
+        asked = min(problem.retry_after, self._timing.renew / 3) if isinstance(problem, ApiError) else 0.0
+        self._due = self._clock() + max(self._timing.retry, asked)
+        said = type(problem).__name__ if isinstance(problem, RequestError) and problem.temporary else str(problem)
+        if said != self._complaint:
+            self._complaint = said
+            forbidden = isinstance(problem, ApiError) and problem.status == FORBIDDEN
+            hint = "; apply manifests/base/role.yaml" if forbidden else ""
+            _log.warning("Lease %s/%s: %s; trying on%s", self.store.namespace, self.store.name, problem, hint)
+        self.on_change()
+        return self._due
+
+    def _stamp(self) -> str:
+        return micro_stamp(self._now())
+
+    # --- what is seen ---
+
+    def _observe(self, lease: Lease | None) -> None:
+        self._note(lease)
+        self._tenure.observe(None if lease is None else sight_of(lease), self._clock())
+        self.on_change()
+
+    def _note(self, lease: Lease | None) -> None:
+        before, after = self.store.last, lease
+        self.store.last = lease
+        was = "" if before is None else sight_of(before).record.holder
+        now = "" if after is None else sight_of(after).record.holder
+        if now and now != was:
+            _log.info("Lease %s/%s: %s leads", self.store.namespace, self.store.name, now)
+
+    # --- the reflector's sink ---
+
+    def changed(self, old: Lease | None, new: Lease) -> None:
+        """A watch shows the Lease; it may show what is past, while our own writes are answered."""
+        last = self.store.last
+        if new.metadata.name != self.store.name or not self._tenure.known:
+            return
+        if last is not None and (older(new.metadata.resource_version, last.metadata.resource_version) or new == last):
+            return
+        self._seen(new)
+
+    def deleted(self, old: Lease) -> None:
+        """Somebody deleted the Lease."""
+        last = self.store.last
+        if last is not None and last.metadata.uid == old.metadata.uid:
+            _log.warning("Lease %s/%s was deleted", self.store.namespace, self.store.name)
+            self._seen(None)
+
+    def _seen(self, lease: Lease | None) -> None:
+        ours = self._tenure.ours
+        self._observe(lease)
+        if not (ours and self._tenure.ours):
+            self._due = 0.0
+        self._news.set()
+
+    def synced(self) -> None:
+        """What there is was told; that there is none is found out by reading."""
