@@ -87,7 +87,7 @@ FIELDS: Final = (
     Field("rbac.volumes", "Off where no profile binds volumes: no right to change volumes and claims.", _FLAG, default=True),
     Field("podDisruptionBudget.enabled", "", _FLAG, default=True),
     Field("webhook.enabled", "Profiles are checked before they are stored. Needs cert-manager.", _FLAG, default=False),
-    Field("networkPolicy.enabled", "The API server and DNS out; in, the webhook.", _FLAG, default=False),
+    Field("networkPolicy.enabled", "The API server and DNS out; in, probes, metrics and the webhook.", _FLAG, default=False),
     Field("networkPolicy.egress", "Further rules, such as for extenders.", _LIST, default=[]),
     Field("profileRoles", "ClusterRoles for people: placewright-profile-viewer and placewright-profile-editor.", _FLAG, default=False),
     Field(
@@ -115,6 +115,7 @@ def files() -> Iterator[tuple[str, str]]:
     yield "templates/role.yaml", _HEADER + _own_role()
     yield "templates/rolebinding.yaml", _HEADER + _plain(_manifest("base/rolebinding.yaml"))
     yield "templates/peering.yaml", _HEADER + _plain(_manifest("base/peering.yaml"))
+    yield "templates/service.yaml", _HEADER + _plain(_manifest("base/service.yaml"))
     budget = _plain(_manifest("overlays/highly-available/poddisruptionbudget.yaml"))
     yield "templates/poddisruptionbudget.yaml", _HEADER + _when("podDisruptionBudget.enabled", budget)
     yield "templates/webhook.yaml", _HEADER + _when("webhook.enabled", _webhook())
@@ -146,12 +147,11 @@ def _put_webhook(manifest: Manifest, spots: dict[int, Spot], number: int) -> Non
         (container["args"], 1, patch["args"][1:]),
         (container["volumeMounts"], len(container["volumeMounts"]), patch["volumeMounts"]),
         (_at(manifest, _POD)["volumes"], len(_at(manifest, _POD)["volumes"]), pod["volumes"]),
+        (container["ports"], len(container["ports"]), patch["ports"]),
     )
     for more, (existing, at, items) in enumerate(places, number):
         existing.insert(at, f"@{more}@")
         spots[more] = _literal("webhook.enabled", items)
-    container["ports"] = f"@{number + len(places)}@"
-    spots[number + len(places)] = _literal("webhook.enabled", patch["ports"])
 
 
 def _webhook() -> str:

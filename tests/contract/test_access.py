@@ -171,6 +171,51 @@ async def test_an_account_that_is_made_anew_needs_a_new_token(cluster: Cluster, 
             await asyncio.sleep(0.1)
 
 
+async def test_a_token_can_be_shown_to_the_server_which_says_whose_it_is(cluster: Cluster, robot: Robot) -> None:
+    uid = (await cluster.client.get(cluster.path("serviceaccounts", "robot"))).expect(200)["metadata"]["uid"]
+    status = await token_review(cluster.client, await token_of(cluster, "robot"))
+    assert status["authenticated"] is True
+    assert (status["user"]["username"], status["user"]["uid"]) == (robot.name, uid)
+    accounts = f"system:serviceaccounts:{cluster.namespace}"
+    assert set(status["user"]["groups"]) == {"system:serviceaccounts", accounts, "system:authenticated"}
+
+
+async def test_a_token_of_nobody_is_no_error(cluster: Cluster) -> None:
+    status = await token_review(cluster.client, "nonsense")
+    assert not status.get("authenticated")
+    assert status["user"] == {}
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {}}
+    answer = await cluster.client.post("/apis/authentication.k8s.io/v1/tokenreviews", review)
+    assert answer.refused(400, "BadRequest") == "token is required for TokenReview in authentication"
+
+
+async def token_review(client: Client, token: str) -> Object:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    status: Object = (await client.post("/apis/authentication.k8s.io/v1/tokenreviews", review)).expect(201)["status"]
+    return status
+
+
+async def test_the_server_says_what_somebody_else_may(cluster: Cluster, robot: Robot) -> None:
+    path = f"/{cluster.unique('page')}"
+    await robot.may_everywhere({"nonResourceURLs": [path], "verbs": ["get"]}, rule(["configmaps"], ["list"]))
+
+    async def may(user: str, verb: str, **about: Object) -> bool:
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": user, **about}}
+        answer = await cluster.client.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer.expect(201)["status"]["allowed"])
+
+    for verb, allowed in (("get", True), ("post", False)):
+        assert await may(robot.name, verb, nonResourceAttributes={"path": path, "verb": verb}) is allowed
+    assert not await may("eve", "get", nonResourceAttributes={"path": path, "verb": "get"})
+    assert await may(robot.name, "list", resourceAttributes={"verb": "list", "resource": "configmaps"})
+
+
+async def test_reviews_of_others_are_a_right(robot: Robot) -> None:
+    for group, plural in (("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews")):
+        answer = await robot.client.post(f"/apis/{group}/v1/{plural}", {"spec": {"token": "t", "user": "eve"}})
+        assert answer.refused(403, "Forbidden").endswith(robot.cannot("create", plural, group, everywhere=True))
+
+
 async def test_whoever_may_impersonate_is_taken_for_the_other(cluster: Cluster, robot: Robot) -> None:
     session, path = cluster.client.session, cluster.client.server + cluster.path("pods")
     async with session.get(path, headers={"Impersonate-User": robot.name}) as answer:

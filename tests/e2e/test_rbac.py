@@ -62,6 +62,8 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
         ("", "persistentvolumeclaims", "patch"),
         ("", "pods", "get"),  # after a Binding without a clear answer
         ("apps", "controllerrevisions", "patch"),  # when a generation that had to wait for a schedulerName takes effect
+        ("authentication.k8s.io", "tokenreviews", "create"),  # when somebody asks for metrics or debug pages
+        ("authorization.k8s.io", "subjectaccessreviews", "create"),
         ("events.k8s.io", "events", "patch"),  # when the same is said again, half a minute later
     }
     if stage.control_plane.assets.minor < 21:  # serves no version of them that can be read

@@ -159,7 +159,7 @@ def test_the_chart_with_the_webhook_is_the_component(render: Render, tmp_path: P
         assert without_labels(ours[kind, name]) == without_labels(theirs[kind, name])
     pod, expected = (pod_of(list(each.values())) for each in (ours, theirs))
     container, its = pod["containers"][0], expected["containers"][0]
-    assert (container["args"], container["ports"]) == (its["args"], its["ports"])
+    assert (container["args"], by_name(container["ports"])) == (its["args"], by_name(its["ports"]))
     assert by_name(container["volumeMounts"]) == by_name(its["volumeMounts"])
     assert by_name(pod["volumes"]) == by_name(expected["volumes"])
 

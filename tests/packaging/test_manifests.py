@@ -19,6 +19,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
+from placewright.serving.endpoints import SECURE_PORT
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
@@ -58,7 +59,7 @@ def test_every_manifest_has_what_any_object_needs(manifests: dict[tuple[str, str
 
 def test_namespaced_objects_live_in_our_namespace_and_others_in_none(manifests: dict[tuple[str, str], Manifest]) -> None:
     namespace = one(manifests, "Namespace")["metadata"]["name"]
-    namespaced = {"ServiceAccount", "Deployment", "Role", "RoleBinding"}
+    namespaced = {"ServiceAccount", "Deployment", "Role", "RoleBinding", "Service"}
     for (kind, name), each in manifests.items():
         assert each["metadata"].get("namespace") == (namespace if kind in namespaced else None), (kind, name)
 
@@ -88,6 +89,8 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
         ("events", "patch"),
         (f"{PLURAL}/status", "patch"),
         ("clusterkopfpeerings", "patch"),
+        ("tokenreviews", "create"),
+        ("subjectaccessreviews", "create"),
     }
 
 
@@ -151,6 +154,20 @@ def test_the_scheduler_s_pods_are_hardened(manifests: dict[tuple[str, str], Mani
         assert container["resources"]["limits"]["memory"]
         mounted = {mount["name"] for mount in container["volumeMounts"]}
         assert mounted <= {volume["name"] for volume in pod["volumes"]}
+
+
+def test_probes_and_the_service_ask_at_the_port_that_is_served(manifests: dict[tuple[str, str], Manifest]) -> None:
+    (container,) = one(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+    (port,) = container["ports"]
+    assert (port["name"], port["containerPort"]) == ("https-metrics", SECURE_PORT)
+    asked = {name: container[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert {name: probe["path"] for name, probe in asked.items()} == {
+        "startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz",
+    }  # fmt: skip
+    assert all(probe["scheme"] == "HTTPS" and probe["port"] == port["name"] for probe in asked.values())
+    service = one(manifests, "Service")["spec"]
+    assert [(each["name"], each["port"], each["targetPort"]) for each in service["ports"]] == [(port["name"], SECURE_PORT, port["name"])]
+    assert service["selector"] == one(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"]
 
 
 def test_the_scheduler_does_not_wait_for_itself(manifests: dict[tuple[str, str], Manifest]) -> None:

@@ -112,7 +112,7 @@ def test_every_profile_among_them_can_run(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_only_what_has_a_namespace_is_given_one(folder: Path) -> None:
-    namespaced = {"ServiceAccount", "Role", "RoleBinding", "Deployment", "PodDisruptionBudget"}
+    namespaced = {"ServiceAccount", "Role", "RoleBinding", "Deployment", "PodDisruptionBudget", "Service"}
     for each in manifests_of(folder):
         assert each["metadata"].get("namespace") == ("placewright-system" if each["kind"] in namespaced else None), each["kind"]
 
@@ -185,7 +185,8 @@ async def test_the_api_server_is_told_of_the_webhook_as_the_operator_itself_woul
 
 
 def test_the_webhook_is_behind_its_service_with_a_certificate_for_that_name(webhook: list[Manifest]) -> None:
-    service, certificate, pod = one(webhook, "Service"), one(webhook, "Certificate"), pod_of(webhook)
+    (service,) = (each for each in webhook if each["kind"] == "Service" and each["metadata"]["name"] == "placewright-webhook")
+    certificate, pod = one(webhook, "Certificate"), pod_of(webhook)
     configured = one(webhook, "ValidatingWebhookConfiguration")
     reached = configured["webhooks"][0]["clientConfig"]["service"]
     assert (reached["namespace"], reached["name"]) == (service["metadata"]["namespace"], service["metadata"]["name"])
@@ -210,7 +211,7 @@ def test_the_webhook_s_arguments_are_those_of_the_command(webhook: list[Manifest
     add_admission_options(parser)
     options = admission_options(parser.parse_args([each.replace(mount["mountPath"], str(tmp_path)) for each in container["args"][1:]]))
     assert options is not None
-    assert [options.port] == [port["containerPort"] for port in container["ports"]]
+    assert {"name": "webhook", "containerPort": options.port} in container["ports"]
     assert (options.certificates, options.configuration) == (tmp_path, "")
     assert restrictions_broken(pod_of(webhook)) == []
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -30,6 +32,9 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.sandbox.faults import Rule
+from placewright.serving import routes
+from placewright.serving.access import AskingTheApiServer
+from placewright.serving.routes import Endpoint, Question
 
 from .rights import NAMESPACE, Manifest, Refused, Right, Trial, new_trial, rights_of, role_without, shipped
 
@@ -174,6 +179,33 @@ async def it_counts_repeated_events(trial: Trial) -> None:
             await recorder.close()
 
 
+async def it_asks_who_may_read_its_pages(trial: Trial) -> None:
+    """Whose a token is, and what they may."""
+    token = reader(trial, "/configz")
+    async with ApiClient(load_config(str(trial.kubeconfig()))) as client:
+        page = Endpoint("/configz", cast(Any, None))
+        with suppress(routes.Refused):
+            await AskingTheApiServer(client).admit(page, Question("/configz", authorization=f"Bearer {token}"))
+        await trial.until(lambda: True, "the reader is let in")
+
+
+def reader(trial: Trial, path: str) -> str:
+    """The token of an account that may get this path, and nothing else."""
+    sandbox, group = trial.stage.sandbox, "rbac.authorization.k8s.io"
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": "reader"}
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
+    sandbox.writes.create(sandbox.resource("", "v1", "serviceaccounts"), "default", named())
+    rules = [{"nonResourceURLs": [path], "verbs": ["get"]}]
+    sandbox.writes.create(sandbox.resource(group, "v1", "clusterroles"), "", {**named(), "rules": rules})
+    binding = {**named(), "roleRef": reference, "subjects": [subject]}
+    sandbox.writes.create(sandbox.resource(group, "v1", "clusterrolebindings"), "", binding)
+    return sandbox.access.new_token("default", "reader")
+
+
+def named() -> Manifest:
+    return {"metadata": {"name": "reader"}}
+
+
 Scenario = Callable[[Trial], Awaitable[None]]
 SCENARIOS: tuple[Scenario, ...] = (
     it_reads_and_follows_everything,
@@ -188,6 +220,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     it_keeps_the_history_of_a_profile,
     it_marks_a_generation_that_takes_effect_later,
     it_lets_old_history_go,
+    it_asks_who_may_read_its_pages,
 )
 RED_WITHOUT: dict[Right, Scenario] = {
     Right("", "pods/binding", "create"): it_places_a_pod_and_says_so,
@@ -200,6 +233,8 @@ RED_WITHOUT: dict[Right, Scenario] = {
     Right("", "persistentvolumeclaims", "patch"): it_says_where_a_volume_is_to_be_made,
     Right("", "events", "create"): it_reports_on_a_profile,
     Right("placewright.dev", "schedulingprofiles/status", "patch"): it_reports_on_a_profile,
+    Right("authentication.k8s.io", "tokenreviews", "create"): it_asks_who_may_read_its_pages,
+    Right("authorization.k8s.io", "subjectaccessreviews", "create"): it_asks_who_may_read_its_pages,
 }
 """What is not here is read or elected by, and `it_reads_and_follows_everything` without it no more."""
 HISTORY = "controllerrevisions"
@@ -291,7 +326,7 @@ async def test_without_any_right_to_keep_history_pods_are_placed_all_the_same() 
 
 async def test_without_rights_on_the_lease_it_does_not_start_and_says_what_to_apply() -> None:
     async with new_trial(own_role_of(HISTORY)) as trial, trial.operator() as running:
-        with pytest.raises(CannotElect, match="may not be used.*apply manifests/base.*or run the only replica"):
+        with pytest.raises(CannotElect, match=r"may not be used.*apply manifests/base.*or run the only replica"):
             await asyncio.wait_for(asyncio.shield(running.task), DEADLINE)
 
 

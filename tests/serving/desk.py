@@ -53,7 +53,8 @@ class Desk:
     async def until_ready(self, *, leading: bool = True) -> None:
         """Wait until it says so."""
         async with asyncio.timeout(DEADLINE):
-            while self.engine.leadership.active != leading or (await self.get("/readyz")).status != 200:
+            # An endpoint tells nobody when it changes.
+            while self.engine.leadership.active != leading or (await self.get("/readyz")).status != 200:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
 

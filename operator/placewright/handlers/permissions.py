@@ -93,6 +93,13 @@ def needs() -> Iterator[Need]:
         ),
     )
     yield Need(
+        "Who may read metrics and debug pages: whose a token is, and whether they may `get` the path.",
+        (
+            Rule("authentication.k8s.io", ("tokenreviews",), ("create",)),
+            Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+        ),
+    )
+    yield Need(
         "Kopf notices custom resource definitions that are installed or changed while it runs.",
         (Rule("apiextensions.k8s.io", ("customresourcedefinitions",), _READ),),
     )

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -21,7 +20,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.wire import Wire
-from placewright.profiles.advice import advise
+from placewright.profiles.advice import Hint, advise
 from placewright.profiles.live import Active, LiveProfiles
 from placewright.profiles.standing import Reason, Standing
 from placewright.queue.queue import SchedulingQueue
@@ -31,17 +30,10 @@ _logger = logging.getLogger(__name__)
 _BEAT_SECONDS: Final = 1.0
 #: After so many beats without any profile it is said that nothing will happen.
 _PATIENT_BEATS: Final = 5
-#: What came of a generation, as metrics name it.
-TAKEN: Final = "success"
-REFUSED: Final = "refused"
 
 
 class ProfileKeeper:
-    """The live profiles, and who tells of them.
-
-    Attributes:
-        reloads: how many generations of a profile were judged, by the profile's name and what came of it: `TAKEN` or `REFUSED`.
-    """
+    """The live profiles, and who tells of them."""
 
     def __init__(
         self,
@@ -52,7 +44,6 @@ class ProfileKeeper:
         reporter: StatusReporter,
         last_good: LastGood,
     ) -> None:
-        self.reloads: Counter[tuple[str, str]] = Counter()
         self._last_good = last_good
         self._client = client
         self._live = live
@@ -80,7 +71,6 @@ class ProfileKeeper:
         if not outcome.changed or outcome.standing is None:
             return
         standing = outcome.standing
-        self._judged(name, refused=standing.reason.stalls)
         if standing.reason.stalls:
             _logger.error("profile %s: generation %d is refused: %s", name, standing.observed_generation, standing.message)
         else:
@@ -97,8 +87,6 @@ class ProfileKeeper:
             _logger.warning("profile %s was deleted: pods of schedulerName %r wait", name, active.scheduler_name)
         self._seen.pop(name)
         self._unreadable.pop(name, None)
-        for result in (TAKEN, REFUSED):
-            del self.reloads[name, result]
         self._reporter.forget(name)
         self._changed.set()
 
@@ -119,7 +107,6 @@ class ProfileKeeper:
         if known is not None and (known.observed_generation, known.message) == (metadata.generation, problem):
             return
         _logger.error("profile %s: generation %d is refused: %s", name, metadata.generation, problem)
-        self._judged(name, refused=True)
         self._seen[name] = SchedulingProfile(metadata=metadata)
         if metadata.uid != self._reporter.uid_of(name):
             self._reporter.seen(self._seen[name])
@@ -157,20 +144,23 @@ class ProfileKeeper:
         return min([_BEAT_SECONDS, *(wait for name in self._seen if (wait := self._reporter.seconds_until_due(name)))])
 
     async def _tell(self) -> None:
-        active = {each.profile.name: each for each in self._live.active.values()}
+        active = self.in_effect()
         await asyncio.gather(*(self._tell_of(standing, active.get(standing.name)) for standing in self.standings().values()))
 
     async def _tell_of(self, standing: Standing, active: Active[Evaluator] | None) -> None:
         if active is None:
             await self._reporter.report(standing, self._sizes(standing.scheduler_name), ())
             return
-        scorers = [type(plugin) for plugin in active.runtime.runtime.score]
-        hints = advise(active.profile, scorers, active.runtime.influence)
-        await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), hints)
+        await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), self.advice_on(active))
 
-    def _judged(self, name: str, *, refused: bool) -> None:
-        self.reloads[name, TAKEN] += not refused
-        self.reloads[name, REFUSED] += refused
+    def in_effect(self) -> Mapping[str, Active[Evaluator]]:
+        """What decisions are made by, by name of the profile."""
+        return {each.profile.name: each for each in self._live.active.values()}
+
+    def advice_on(self, active: Active[Evaluator]) -> tuple[Hint, ...]:
+        """What the author of a profile in effect may want to know."""
+        scorers = [type(plugin) for plugin in active.runtime.runtime.score]
+        return advise(active.profile, scorers, active.runtime.influence)
 
     def standings(self) -> Mapping[str, Standing]:
         """How every profile stands, by name."""

@@ -45,7 +45,7 @@ class Access:
     def __init__(self, token: str, store: Store, registry: ResourceRegistry, identity: Identity) -> None:
         """`token`: the administrator's; `identity`: whose clock ends tokens."""
         self.authorizer = Authorizer(store)
-        self._administrator = f"Bearer {token}".encode()
+        self._administrator = token.encode()
         self._store = store
         self._registry = registry
         self._identity = identity
@@ -59,15 +59,22 @@ class Access:
         return self._impersonated(found, headers) if "Impersonate-User" in headers else found
 
     def _owner(self, authorization: str) -> User:
-        if compare_digest(authorization.encode("utf-8", "surrogateescape"), self._administrator):
-            return ADMINISTRATOR
-        token = self._tokens.get(authorization.removeprefix("Bearer "))
-        if token is None or token.until < self._identity.clock():
+        found = self.holder(authorization.removeprefix("Bearer ")) if authorization.startswith("Bearer ") else None
+        if found is None:
             raise unauthorized()
+        return found[0]
+
+    def holder(self, text: str) -> tuple[User, str] | None:
+        """Whose token this is, and their uid (empty for the administrator, who has none); None for nobody's."""
+        if compare_digest(text.encode("utf-8", "surrogateescape"), self._administrator):
+            return ADMINISTRATOR, ""
+        token = self._tokens.get(text)
+        if token is None or token.until < self._identity.clock():
+            return None
         account = self._store.get(ACCOUNTS, token.namespace, token.name)
         if account is None or account.uid != token.uid:
-            raise unauthorized()
-        return User.service_account(token.namespace, token.name)
+            return None
+        return User.service_account(token.namespace, token.name), token.uid
 
     def _impersonated(self, user: User, headers: Mapping[str, str]) -> User:
         name = headers["Impersonate-User"]
@@ -122,13 +129,6 @@ class Access:
     def _is_there(self, found: Route) -> bool:
         return self._store.get(found.resource.key, found.scope, found.name) is not None
 
-    def answer_review(self, user: User, sent: object) -> Object:
-        """A SelfSubjectAccessReview with its status."""
-        review: Object = dict(sent) if isinstance(sent, dict) else {}
-        spec = review.get("spec") or {}
-        allowed = self.authorizer.allows(user, _reviewed(spec.get("resourceAttributes"), spec.get("nonResourceAttributes")))
-        return {**review, "status": {"allowed": allowed}}
-
 
 def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:
     """What a request on a resource asks for, in the words of roles."""
@@ -150,13 +150,3 @@ def _name_selected(fields: str) -> str:
     """Whoever lists by name may be let in by name."""
     found = _NAME_FIELD.search(fields)
     return found[1] if found else ""
-
-
-def _reviewed(attributes: object, path: object) -> Asked:
-    if isinstance(path, dict):
-        return Asked(str(path.get("verb", "")), path=str(path.get("path", "")))
-    wanted = attributes if isinstance(attributes, dict) else {}
-    verb, group, resource, subresource, namespace, name = (
-        str(wanted.get(field) or "") for field in ("verb", "group", "resource", "subresource", "namespace", "name")
-    )
-    return Asked(verb, group, f"{resource}/{subresource}" if subresource else resource, namespace, name)

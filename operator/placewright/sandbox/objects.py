@@ -17,6 +17,8 @@ from .queries import Query
 from .rbac import User
 from .reads import Reads
 from .resources import ResourceRegistry, ResourceType
+from .reviews import GROUPS as REVIEW_GROUPS
+from .reviews import Reviews
 from .routing import Route, route
 from .selectors import Predicate, selection
 from .status import bad_request, method_not_allowed
@@ -112,8 +114,8 @@ class ObjectRequests:
         _require(found, "create")
         if resource.kind == "Binding":
             return self._pod_operation(found, query, sent)
-        if resource.group == "authorization.k8s.io":
-            return Reply(_encode(self.access.answer_review(user, sent)), 201)
+        if resource.group in REVIEW_GROUPS:
+            return Reply(_encode(Reviews(self.access).answer(resource.kind, user, sent)), 201)
         options = queries.write_options(query, "", agent, "CreateOptions")
         return self._shown(resource, self.writes.create(resource, found.scope, sent, options), 201)
 

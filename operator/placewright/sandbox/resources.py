@@ -260,6 +260,8 @@ def _access_types() -> list[ResourceType]:
         _namespaced(rbac, "roles", "Role"),
         _namespaced(rbac, "rolebindings", "RoleBinding"),
         _review(authorization, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+        _review(authorization, "subjectaccessreviews", "SubjectAccessReview"),
+        _review("authentication.k8s.io", "tokenreviews", "TokenReview"),
     ]
 
 

@@ -12,14 +12,17 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from pathlib import Path
 from ssl import SSLContext
-from typing import Final
+from typing import Any, Final
 
 from placewright.handlers.engine import Engine
-from placewright.serving.access import Gate, OnlyEverybody
+from placewright.kube.client import ApiClient
+from placewright.kube.ratelimit import TokenBucket
+from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.certificates import CertificateFiles, self_made
 from placewright.serving.checks import health_of
+from placewright.serving.configz import configz_endpoint
+from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.listener import Listener, bind
-from placewright.serving.metrics import EngineMetrics
 from placewright.serving.routes import Metrics, Routes, metrics_endpoint
 from placewright.serving.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
 
@@ -28,6 +31,10 @@ _log = logging.getLogger(__name__)
 SECURE_PORT: Final = 10259
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - kube-scheduler's default: kubelets and Prometheus come from elsewhere
 _LOOPBACK: Final = "127.0.0.1"
+#: What strangers at the gate may cost the API server, requests a second and at once, and how long one of them may take, seconds.
+_REVIEWS_A_SECOND: Final = 20.0
+_REVIEWS_AT_ONCE: Final = 40
+_REVIEW_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class ServingOptions:
     health_port: int | None = None
     certificate: tuple[Path, Path] | None = None
     patience: Patience = DEFAULT_PATIENCE
-    metrics: Callable[[Engine], Metrics] | None = EngineMetrics
+    metrics: Callable[[Engine], Metrics] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +73,33 @@ def endpoints(options: ServingOptions) -> Callable[[Engine], AbstractAsyncContex
     async def beside(engine: Engine) -> AsyncIterator[Served]:
         async with AsyncExitStack() as stack:
             watchdog = stack.enter_context(LoopWatchdog(options.patience))
-            yield await _Serving(options, _routes(engine, options, watchdog), OnlyEverybody(), stack).open()
+            limit = TokenBucket(_REVIEWS_A_SECOND, _REVIEWS_AT_ONCE)
+            client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=limit))
+            yield await _Serving(options, _routes(engine, options, watchdog), AskingTheApiServer(client), stack).open()
 
     return beside
 
 
 def _routes(engine: Engine, options: ServingOptions, watchdog: LoopWatchdog) -> Routes:
     routes = Routes(health.endpoint for health in health_of(engine, watchdog))
+    routes.add(configz_endpoint(engine, lambda: _shown(options)))
+    routes.add(queue_endpoint(engine))
+    routes.add(cache_endpoint(engine))
     if options.metrics is not None:
         routes.add(metrics_endpoint(options.metrics(engine)))
     return routes
+
+
+def _shown(options: ServingOptions) -> dict[str, Any]:
+    """Where it serves, for `/configz`."""
+    certificate = [None, None] if options.certificate is None else [str(file) for file in options.certificate]
+    return {
+        "bindAddress": options.address,
+        "securePort": options.port or 0,
+        "healthPort": options.health_port or 0,
+        "tlsCertFile": certificate[0],
+        "tlsPrivateKeyFile": certificate[1],
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,72 @@
+"""`/configz`: the settings this process runs with, in the words of a KubeSchedulerConfiguration, and every profile as it takes effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from placewright import __version__
+from placewright.handlers.engine import Engine
+from placewright.leadership.peering import PEERING_NAME
+from placewright.profiles.effective import as_document
+from placewright.serving.routes import JSON, Answer, Endpoint, Question
+
+#: What of the process is not the engine's, such as where it serves.
+Besides = Callable[[], Mapping[str, Any]]
+_NO_LIMIT: Final = -1.0
+
+
+def configz_endpoint(engine: Engine, besides: Besides) -> Endpoint:
+    """For whom the API server lets read it."""
+
+    async def answer(_question: Question) -> Answer:
+        document = {"componentconfig": {**component_config(engine), **besides()}, "profiles": profiles(engine)}
+        return Answer(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n", JSON)
+
+    return Endpoint("/configz", answer)
+
+
+def component_config(engine: Engine) -> dict[str, Any]:
+    """The engine's settings; a rate below 0 is none, as for client-go."""
+    options = engine.options
+    admission = None if options.admission is None else {"address": options.admission.address, "port": options.admission.port}
+    return {
+        "leaderElection": {
+            "leaderElect": options.leader_elect,
+            "leaseDuration": f"{options.peering_lifetime}s",
+            "resourceName": PEERING_NAME,
+        },
+        "clientConnection": {"qps": options.qps or _NO_LIMIT, "burst": options.burst},
+        "profilesFrom": "custom resources" if options.profiles is None else "a file",
+        "reconcileSeconds": options.reconcile_seconds,
+        "seed": options.seed,
+        "admission": admission,
+        "identity": engine.replica.identity,
+        "version": __version__,
+    }
+
+
+def profiles(engine: Engine) -> list[dict[str, Any]]:
+    """Each profile: what is wanted, what is in effect, and what came of it. Secrets are hidden by `profiles.effective`."""
+    if not engine.started:
+        return []
+    keeper = engine.profiles
+    in_effect = keeper.in_effect()
+    found = []
+    for name, standing in sorted(keeper.standings().items()):
+        active = in_effect.get(name)
+        found.append(
+            {
+                "name": name,
+                "schedulerName": standing.scheduler_name,
+                "generation": standing.observed_generation,
+                "activeGeneration": standing.active_generation,
+                "reason": str(standing.reason),
+                "message": standing.message,
+                "advice": [] if active is None else [hint.message for hint in keeper.advice_on(active)],
+                "effective": None if active is None else as_document(active.profile),
+            }
+        )
+    return found

@@ -1,0 +1,116 @@
+"""`/debug/queue` and `/debug/cache`: what this replica believes, for people who want to know why a pod waits. JSON, `?limit=` of it.
+
+Names and numbers alone: no labels, no annotations, no environment, nothing that a pod keeps to itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from placewright.cluster.cluster import Cluster
+from placewright.handlers.engine import Engine
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import Place, QueuedPod
+from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, Refused
+
+_DEFAULT_LIMIT: Final = 1000
+_HIGHEST_LIMIT: Final = 100_000
+#: Items that are written in one go of the event loop.
+_SLICE: Final = 100
+_BAD_REQUEST: Final = 400
+
+
+def queue_endpoint(engine: Engine) -> Endpoint:
+    """Every place with its pods."""
+
+    async def answer(question: Question) -> Answer:
+        return _listed({"sizes": engine.queue.sizes()._asdict()}, "pods", list(_pods(engine.queue)), _limit(question))
+
+    return Endpoint("/debug/queue", answer, Audience.LOOPBACK)
+
+
+def cache_endpoint(engine: Engine) -> Endpoint:
+    """Every node with what is asked of it, and the pods that are only assumed to be on theirs."""
+
+    async def answer(question: Question) -> Answer:
+        cluster = engine.cluster
+        counts = {"nodes": cluster.node_count, "pods": cluster.pod_count_total, "assumed": cluster.assumed_count}
+        limit = _limit(question)
+        assumed = list(itertools.islice(_assumed(cluster), limit))
+        return _listed({"counts": counts, "assumedPods": assumed}, "nodes", list(_nodes(cluster)), limit)
+
+    return Endpoint("/debug/cache", answer, Audience.LOOPBACK)
+
+
+def _pods(queue: SchedulingQueue) -> Iterator[Mapping[str, Any]]:
+    now = time.monotonic()
+    return (_pod(place, queued, queue.nominator.node_of(queued.uid), now) for place, queued in queue.pods())
+
+
+def _pod(place: Place, queued: QueuedPod, nominated: str | None, now: float) -> Mapping[str, Any]:
+    pod = queued.pod
+    shown = {
+        "place": str(place),
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "schedulerName": pod.scheduler_name,
+        "priority": pod.priority,
+        "attempts": queued.attempts,
+        "secondsSinceLastMove": round(now - queued.timestamp, 1),
+        "rejectedBy": sorted(queued.unschedulable_plugins),
+        "waitsFor": sorted(queued.pending_plugins),
+        "gatedBy": queued.gating_plugin if queued.gated else "",
+        "nominatedNode": nominated or "",
+    }
+    return {name: value for name, value in shown.items() if value not in ("", [])}
+
+
+def _nodes(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
+    columns = {name: cluster.resources.column(name) for name in cluster.resources.names()}
+    for row in cluster.rows().tolist():
+        amounts = {name: (int(each.requested[row]), int(each.allocatable[row])) for name, each in columns.items()}
+        yield {
+            "name": cluster.names[row],
+            "pods": int(cluster.pod_count[row]),
+            "podLimit": int(cluster.pod_limit[row]),
+            "requested": {name: requested for name, (requested, _) in amounts.items() if requested},
+            "allocatable": {name: allocatable for name, (_, allocatable) in amounts.items() if allocatable},
+        }
+
+
+def _assumed(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
+    for pod, node, assumed in cluster.placements():
+        if assumed:
+            yield {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "node": node}
+
+
+def _limit(question: Question) -> int:
+    text = question.query.get("limit", (str(_DEFAULT_LIMIT),))[-1]
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= _HIGHEST_LIMIT):
+        raise Refused(_BAD_REQUEST, f"limit: found {text[:40]!r}; allowed a whole number from 1 to {_HIGHEST_LIMIT}")
+    return int(text)
+
+
+def _listed(head: Mapping[str, Any], name: str, items: list[Mapping[str, Any]], limit: int) -> Answer:
+    stated = {**head, "total": len(items), "shown": min(len(items), limit)}
+    return Answer(_pieces(stated, name, items[:limit]), JSON)
+
+
+async def _pieces(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> AsyncIterator[bytes]:
+    """A JSON object whose last field is a list, piece by piece, so that the loop turns in between."""
+    encode = msgspec.json.Encoder().encode
+    yield encode(head)[:-1] + b"," + encode(name) + b":["
+    separator = b""
+    remaining = iter(items)
+    while piece := list(itertools.islice(remaining, _SLICE)):
+        yield separator + b",\n".join(encode(item) for item in piece)
+        separator = b",\n"
+        await asyncio.sleep(0)
+    yield b"]}\n"

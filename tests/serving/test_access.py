@@ -1,0 +1,251 @@
+"""Who is answered: health is for everybody, the rest for those whom the cluster lets read it, and debug pages only on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from handlers.stage import Stage
+from placewright.kube.client import ApiClient
+from placewright.kube.login import load_config
+from placewright.sandbox.faults import Rule
+from placewright.sandbox.server import Sandbox, SandboxOptions
+from placewright.serving.access import REMEMBERED_SECONDS, AskingTheApiServer, is_loopback
+from placewright.serving.routes import Answer, Audience, Endpoint, Question, Refused
+
+from .desk import desk
+
+RBAC = "rbac.authorization.k8s.io"
+TOKENS, ACCESS = "/tokenreviews", "/subjectaccessreviews"
+
+
+def account(sandbox: Sandbox, name: str, *paths: str) -> str:
+    """The token of a ServiceAccount that may get these paths."""
+    create, resource = sandbox.writes.create, sandbox.resource
+    create(resource("", "v1", "serviceaccounts"), "default", {"metadata": {"name": name}})
+    if paths:
+        create(
+            resource(RBAC, "v1", "clusterroles"), "",
+            {"metadata": {"name": name}, "rules": [{"nonResourceURLs": list(paths), "verbs": ["get"]}]},
+        )  # fmt: skip
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+        reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
+        binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+        create(resource(RBAC, "v1", "clusterrolebindings"), "", binding)
+    return sandbox.access.new_token("default", name)
+
+
+async def test_whoever_may_read_a_path_is_answered(stage: Stage) -> None:
+    token = account(stage.sandbox, "reader", "/configz", "/debug/*")
+    async with desk(stage) as asked:
+        for path in ("/configz", "/debug/queue", "/debug/cache"):
+            reply = await asked.get(path, token)
+            assert (reply.status, reply.headers["Content-Type"]) == (200, "application/json"), path
+
+
+@pytest.mark.parametrize("path", ["/configz", "/debug/queue", "/debug/cache"])
+async def test_others_are_told_who_they_are_and_nothing_else(path: str, stage: Stage) -> None:
+    token = account(stage.sandbox, "stranger", "/elsewhere")
+    async with desk(stage) as asked:
+        assert await without_content(asked.get(path)) == (403, f'forbidden: User "system:anonymous" cannot get path "{path}"\n')
+        reply = await without_content(asked.get(path, token))
+        assert reply == (403, f'forbidden: User "system:serviceaccount:default:stranger" cannot get path "{path}"\n')
+        assert await without_content(asked.get(path, "nonsense")) == (401, "Unauthorized\n")
+
+
+async def without_content(asking: Any) -> tuple[int, str]:
+    reply = await asking
+    return reply.status, reply.text
+
+
+async def test_health_asks_nobody_for_a_token(stage: Stage) -> None:
+    async with desk(stage) as asked:
+        rule = stage.sandbox.faults.add(Rule(method="POST", path=TOKENS))
+        assert (await asked.get("/livez", "nonsense")).text == "ok"
+        assert rule.met == 0
+
+
+async def test_nothing_but_get_is_answered(stage: Stage) -> None:
+    async with desk(stage) as asked:
+        for path in ("/livez", "/configz", "/debug/queue"):
+            for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
+                reply = await asked.get(path, method=method)
+                assert (reply.status, reply.headers["Allow"]) == (405, "GET"), (path, method)
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing", "/configz/", "/debug", "/debug/", "/debug/queue/x", "//livez", "/livez/../configz"])
+async def test_other_paths_are_404_for_everybody(path: str, stage: Stage) -> None:
+    async with desk(stage) as asked:
+        assert (await asked.get(path)).status in (403, 404)
+        if ".." not in path:
+            assert (await asked.get(path)).status == 404
+
+
+# --- the gate by itself ------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Doorway:
+    """A gate in front of `/metrics`, and how often it asked."""
+
+    def __init__(self, sandbox: Sandbox, client: ApiClient) -> None:
+        self.sandbox = sandbox
+        self.clock = Clock()
+        self.gate = AskingTheApiServer(client, self.clock)
+        self.tokens = sandbox.faults.add(Rule(method="POST", path=TOKENS, latency=0.0))
+        self.access = sandbox.faults.add(Rule(method="POST", path=ACCESS, latency=0.0))
+
+    async def knock(self, token: str, path: str = "/metrics", audience: Audience = Audience.AUTHORIZED, peer: str = "10.0.0.1") -> int:
+        """The status that who asks gets."""
+        question = Question(path, authorization=f"Bearer {token}" if token else "", peer=peer)
+        try:
+            await self.gate.admit(Endpoint(path, nothing, audience), question)
+        except Refused as refused:
+            return refused.status
+        return 200
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """How many reviews of tokens, and of rights."""
+        return self.tokens.met, self.access.met
+
+
+async def nothing(_question: Question) -> Answer:
+    return Answer(b"")
+
+
+@pytest.fixture
+async def door() -> AsyncIterator[Doorway]:
+    async with Sandbox(SandboxOptions()) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig)), timeout=2.0) as client:
+        yield Doorway(sandbox, client)
+
+
+async def test_an_answer_is_good_for_ten_seconds_and_asked_for_once(door: Doorway) -> None:
+    token = account(door.sandbox, "reader", "/metrics")
+    for _ in range(3):
+        assert await door.knock(token) == 200
+    assert door.asked == (1, 1)
+    door.clock.now += REMEMBERED_SECONDS - 0.1
+    assert await door.knock(token) == 200
+    assert door.asked == (1, 1)
+    door.clock.now += 0.2
+    assert await door.knock(token) == 200
+    assert door.asked == (2, 2)
+
+
+async def test_a_right_that_is_taken_away_is_gone_after_ten_seconds(door: Doorway) -> None:
+    token = account(door.sandbox, "reader", "/metrics")
+    assert await door.knock(token) == 200
+    door.sandbox.writes.delete(door.sandbox.resource(RBAC, "v1", "clusterrolebindings"), "", "reader")
+    door.clock.now += REMEMBERED_SECONDS + 0.1
+    assert await door.knock(token) == 403
+
+
+async def test_a_refusal_is_remembered_as_long(door: Doorway) -> None:
+    token = account(door.sandbox, "stranger")
+    for _ in range(3):
+        assert (await door.knock(token), await door.knock("nonsense")) == (403, 401)
+    assert door.asked == (2, 1)
+
+
+async def test_rights_are_asked_for_each_path_and_each_person(door: Doorway) -> None:
+    reader, other = account(door.sandbox, "reader", "/metrics"), account(door.sandbox, "other", "/configz")
+    assert [await door.knock(reader), await door.knock(other)] == [200, 403]
+    assert [await door.knock(reader, "/configz"), await door.knock(other, "/configz")] == [403, 200]
+
+
+async def test_who_brings_no_token_is_anonymous_and_may_be_let_in_by_a_role(door: Doorway) -> None:
+    assert await door.knock("") == 403
+    account(door.sandbox, "everybody", "/metrics")
+    bindings = door.sandbox.resource(RBAC, "v1", "clusterrolebindings")
+    group = {"kind": "Group", "name": "system:unauthenticated", "apiGroup": RBAC}
+    door.sandbox.writes.modify(bindings, "", "everybody", lambda binding: binding.update(subjects=[group]))
+    door.clock.now += REMEMBERED_SECONDS + 0.1
+    assert await door.knock("") == 200
+    assert door.tokens.met == 0
+
+
+async def test_while_the_api_server_is_away_only_what_is_remembered_opens(door: Doorway, caplog: pytest.LogCaptureFixture) -> None:
+    token = account(door.sandbox, "reader", "/metrics")
+    assert await door.knock(token) == 200
+    door.sandbox.faults.refuse_connections(3600.0)
+    assert await door.knock(token) == 200
+    assert await door.knock(token, "/configz") == 500
+    assert [await door.knock("another") for _ in range(3)] == [401, 401, 401]
+    assert caplog.text.count("the API server does not say whose a token is") == 1
+    assert caplog.text.count("the API server does not say what somebody may") == 1
+    door.clock.now += REMEMBERED_SECONDS + 0.1
+    assert await door.knock(token) == 401
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"[]", b"null", b"{", b'{"status": {"authenticated": "yes"}}', b'{"status": {"authenticated": true}}', b"\xff"]
+)
+async def test_an_answer_that_is_none_keeps_people_out(door: Doorway, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def post(*_: object) -> bytes:
+        return answer
+
+    monkeypatch.setattr(door.gate._client, "post", post)
+    assert await door.knock("token") == 401
+    assert await door.knock("") in (403, 500)
+
+
+async def test_a_denial_goes_before_a_permission(door: Doorway, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def post(*_: object) -> bytes:
+        return b'{"status": {"allowed": true, "denied": true}}'
+
+    monkeypatch.setattr(door.gate._client, "post", post)
+    assert await door.knock("") == 403
+
+
+async def test_what_is_remembered_is_bounded(door: Doorway, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def post(*_: object) -> bytes:
+        return b"{}"
+
+    monkeypatch.setattr(door.gate._client, "post", post)
+    for number in range(1500):
+        assert await door.knock(f"token-{number}") == 401
+    assert len(door.gate._users) == 1024
+
+
+async def test_strangers_wait_for_a_turn(door: Doorway, monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way, most, free = 0, 0, asyncio.Event()
+
+    async def post(*_: object) -> bytes:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await free.wait()
+        under_way -= 1
+        return b"{}"
+
+    monkeypatch.setattr(door.gate._client, "post", post)
+    knocking = [asyncio.create_task(door.knock(f"token-{number}")) for number in range(50)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    free.set()
+    assert set(await asyncio.gather(*knocking)) == {401}
+    assert most == 8
+
+
+@pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "", "localhost", "2001:db8::1"])
+async def test_debug_pages_are_not_for_other_machines_whatever_they_may(door: Doorway, peer: str) -> None:
+    token = account(door.sandbox, "reader", "/debug/*")
+    assert await door.knock(token, "/debug/queue", Audience.LOOPBACK, peer) == 403
+    assert await door.knock(token, "/debug/queue", Audience.LOOPBACK, "127.0.0.1") == 200
+    assert not is_loopback(peer)
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
+def test_loopback_has_several_spellings(peer: str) -> None:
+    assert is_loopback(peer)
