@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -30,10 +31,17 @@ _logger = logging.getLogger(__name__)
 _BEAT_SECONDS: Final = 1.0
 #: After so many beats without any profile it is said that nothing will happen.
 _PATIENT_BEATS: Final = 5
+#: What came of a generation, as metrics name it.
+TAKEN: Final = "success"
+REFUSED: Final = "refused"
 
 
 class ProfileKeeper:
-    """The live profiles, and who tells of them."""
+    """The live profiles, and who tells of them.
+
+    Attributes:
+        reloads: how many generations of a profile were judged, by the profile's name and what came of it: `TAKEN` or `REFUSED`.
+    """
 
     def __init__(
         self,
@@ -44,6 +52,7 @@ class ProfileKeeper:
         reporter: StatusReporter,
         last_good: LastGood,
     ) -> None:
+        self.reloads: Counter[tuple[str, str]] = Counter()
         self._last_good = last_good
         self._client = client
         self._live = live
@@ -71,6 +80,7 @@ class ProfileKeeper:
         if not outcome.changed or outcome.standing is None:
             return
         standing = outcome.standing
+        self._judged(name, refused=standing.reason.stalls)
         if standing.reason.stalls:
             _logger.error("profile %s: generation %d is refused: %s", name, standing.observed_generation, standing.message)
         else:
@@ -87,6 +97,8 @@ class ProfileKeeper:
             _logger.warning("profile %s was deleted: pods of schedulerName %r wait", name, active.scheduler_name)
         self._seen.pop(name)
         self._unreadable.pop(name, None)
+        for result in (TAKEN, REFUSED):
+            del self.reloads[name, result]
         self._reporter.forget(name)
         self._changed.set()
 
@@ -107,6 +119,7 @@ class ProfileKeeper:
         if known is not None and (known.observed_generation, known.message) == (metadata.generation, problem):
             return
         _logger.error("profile %s: generation %d is refused: %s", name, metadata.generation, problem)
+        self._judged(name, refused=True)
         self._seen[name] = SchedulingProfile(metadata=metadata)
         if metadata.uid != self._reporter.uid_of(name):
             self._reporter.seen(self._seen[name])
@@ -161,6 +174,10 @@ class ProfileKeeper:
         """What the author of a profile in effect may want to know."""
         scorers = [type(plugin) for plugin in active.runtime.runtime.score]
         return advise(active.profile, scorers, active.runtime.influence)
+
+    def _judged(self, name: str, *, refused: bool) -> None:
+        self.reloads[name, TAKEN] += not refused
+        self.reloads[name, REFUSED] += refused
 
     def standings(self) -> Mapping[str, Standing]:
         """How every profile stands, by name."""

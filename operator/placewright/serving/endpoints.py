@@ -23,6 +23,7 @@ from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.listener import Listener, bind
+from placewright.serving.metrics import EngineMetrics
 from placewright.serving.routes import Metrics, Routes, metrics_endpoint
 from placewright.serving.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
 
@@ -55,7 +56,7 @@ class ServingOptions:
     health_port: int | None = None
     certificate: tuple[Path, Path] | None = None
     patience: Patience = DEFAULT_PATIENCE
-    metrics: Callable[[Engine], Metrics] | None = None
+    metrics: Callable[[Engine], Metrics] | None = EngineMetrics
 
 
 @dataclass(frozen=True, slots=True)
