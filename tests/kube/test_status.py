@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from fake_api import FakeApi, answer, hang_up, refuse
-from pods import pod
+from pods import pod, pod_json
 
 from placewright.api.decode import decode
 from placewright.api.errors import EvictError
@@ -22,6 +22,7 @@ from placewright.kube.status import HttpStatusWriter
 from placewright.sandbox.server import Sandbox
 
 STATUS = "PATCH /api/v1/namespaces/shop/pods/web/status"
+POD = "GET /api/v1/namespaces/shop/pods/web"
 DELETE = "DELETE /api/v1/namespaces/shop/pods/web"
 OK = answer({})
 NOON = datetime(2030, 1, 2, 12, 0, 0, tzinfo=UTC)
@@ -76,7 +77,8 @@ async def test_the_condition_is_written_as_a_strategic_merge_with_the_pods_uid(o
     (request,) = office.api.asked("PATCH")
     assert request.headers["Content-Type"] == "application/strategic-merge-patch+json"
     condition = SAID | {"lastTransitionTime": "2030-01-02T12:00:00Z", "observedGeneration": 4}
-    assert request.body == {"metadata": {"uid": "u-1"}, "status": {"conditions": [condition], "nominatedNodeName": "node-7"}}
+    assert request.body["metadata"] == {"uid": "u-1", "resourceVersion": "1"}
+    assert request.body["status"] == {"conditions": [condition], "nominatedNodeName": "node-7"}
 
 
 async def test_nothing_is_written_when_the_pod_says_it_already(office: Office) -> None:
@@ -193,6 +195,61 @@ async def test_a_pod_that_is_gone_or_replaced_is_dropped_without_a_word(
     unschedulable(writer, pod())
     await writer.close()
     assert writer.counts.vanished == 1 and len(office.patches) == 1 and caplog.messages == []
+
+
+async def test_of_a_pod_that_got_a_node_meanwhile_nothing_is_said(office: Office) -> None:
+    office.api.on(STATUS, refuse(409))
+    office.api.on(POD, answer(pod_json(node="node-1", version="2")))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod())
+    await writer.close()
+    assert writer.counts.vanished == 1 and len(office.patches) == 1
+
+
+async def test_a_pod_that_changed_and_still_waits_is_told_of_in_its_new_version(office: Office) -> None:
+    office.api.on(STATUS, refuse(409), OK)
+    office.api.on(POD, answer(pod_json(version="2")))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod())
+    await writer.close()
+    assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "2"]
+    assert writer.counts.written == 1
+
+
+async def test_a_pod_that_keeps_changing_is_given_up(office: Office) -> None:
+    office.api.on(STATUS, refuse(409))
+    office.api.on(POD, answer(pod_json(version="2")))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod())
+    await writer.close()
+    assert len(office.patches) == 5 and writer.counts.failed == 1
+
+
+async def test_what_we_wrote_ourselves_is_no_change_by_somebody(office: Office) -> None:
+    office.api.on(STATUS, answer(pod_json(version="7")))
+    writer = office.writer()
+    writer.start()
+    unschedulable(writer, pod(version="1"), message="one")
+    await writer._idle.wait()
+    unschedulable(writer, pod(version="1"), message="two")
+    await writer.close()
+    assert [body["metadata"]["resourceVersion"] for body in office.patches] == ["1", "7"]
+
+
+async def test_on_a_server_a_pod_that_was_bound_meanwhile_stays_scheduled() -> None:
+    async with Sandbox() as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
+        path = "/api/v1/namespaces/default/pods"
+        unbound = await client.post(path, {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        await client.post(f"{path}/web/binding", {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "node-1"}})
+        writer = HttpStatusWriter(client)
+        writer.start()
+        writer.pod_unscheduled(PodInfo(decode(unbound, Pod)), "Unschedulable", "no node", None)
+        await writer.close()
+        found = await client.get_as(f"{path}/web", Pod)
+    assert [(one.type, one.status) for one in found.status.conditions or () if one.type == "PodScheduled"] == [("PodScheduled", "True")]
 
 
 async def test_a_busy_server_is_tried_again(office: Office) -> None:

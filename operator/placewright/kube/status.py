@@ -1,7 +1,9 @@
 """What the scheduler writes into pods that it could not place: the condition PodScheduled, and the node that preemption made room on.
 
 Per pod only the latest matters: a pod that fails again before its last status is written overwrites what waits. Strategic merge patches
-touch one condition and leave all others alone; the pod's uid in the patch keeps it from a namesake.
+touch one condition and leave all others alone; the pod's uid in the patch keeps it from a namesake. Its resourceVersion keeps what is late,
+ours or that of a replica that led before, from saying of a pod that has a node that it has none: if the pod changed meanwhile, it is read,
+and what it then says decides.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from placewright.api.decode import decode
 from placewright.api.objects import Condition, NodeName, Pod, PodKey
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
-from placewright.kube.errors import ApiError, RequestError
+from placewright.kube.errors import CONFLICT, ApiError, RequestError
 from placewright.kube.events import seconds_time
 from placewright.kube.retry import Backoff, Sleep, with_retries
 
@@ -26,6 +29,8 @@ POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
 _LONGEST_MESSAGE: Final = 32_768
 _REMEMBERED: Final = 10_000
+#: In a row, each after another change of the pod by somebody.
+_MOST_CONFLICTS: Final = 5
 #: Instead of a reason: what the condition says is not to be changed.
 _AS_IT_IS: Final = ""
 
@@ -40,6 +45,20 @@ class _Verdict:
     reason: str
     message: str
     nominated: NodeName | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What we last made a pod say; `seen` is the version of the copy that we decided by, `version` the one that the write made."""
+
+    seen: str
+    version: str
+    condition: Condition
+    nominated: NodeName | None
+
+
+class _OutOfDate(Exception):
+    """The pod has a node by now, or its name is another's."""
 
 
 @dataclass(slots=True)
@@ -79,7 +98,7 @@ class HttpStatusWriter:
         self._sleep = sleep
         self._waiting: OrderedDict[PodKey, _Verdict] = OrderedDict()
         self._in_flight: set[PodKey] = set()
-        self._written: OrderedDict[str, tuple[str, Condition, str | None]] = OrderedDict()
+        self._written: OrderedDict[str, _Written] = OrderedDict()
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -151,16 +170,38 @@ class HttpStatusWriter:
             self.counts.unchanged += 1
             return
         try:
-            await with_retries(
-                lambda: patch_pod_status(self._client, verdict.pod, patch), self._attempts, self._backoff, self._sleep
-            )
+            version = await with_retries(lambda: self._send(verdict.pod, patch), self._attempts, self._backoff, self._sleep)
+        except _OutOfDate:
+            self.counts.vanished += 1
         except RequestError as error:
-            if isinstance(error, ApiError) and error.gone_or_replaced:
+            if isinstance(error, ApiError) and error.gone_or_replaced and error.status != CONFLICT:
                 self.counts.vanished += 1
             else:
                 self._failed(verdict, error)
         else:
-            self._done(verdict, patch)
+            self._done(verdict, patch, version)
+
+    async def _send(self, pod: PodInfo, patch: dict[str, Any]) -> str:
+        """Send the patch, for the pod as it is; the version that it made. Raises `_OutOfDate`, or 409 for a pod that keeps changing."""
+        written = self._about(pod)
+        version = pod.pod.metadata.resource_version if written is None else written.version
+        for _ in range(_MOST_CONFLICTS):
+            try:
+                return await patch_pod_status(self._client, pod, patch, version)
+            except ApiError as error:
+                if error.status != CONFLICT:
+                    raise
+                conflict = error
+            found = await self._client.get_as(_path(pod), Pod)
+            if found.spec.node_name or found.metadata.uid != pod.uid:
+                raise _OutOfDate
+            version = found.metadata.resource_version
+        raise conflict
+
+    def _about(self, info: PodInfo) -> _Written | None:
+        """What we last wrote about the pod, if this copy of it is older than that."""
+        known = self._written.get(info.uid)
+        return known if known is not None and known.seen == info.pod.metadata.resource_version else None
 
     def _patch(self, verdict: _Verdict) -> dict[str, Any] | None:
         """The status part of the patch, or None when the pod says all that already."""
@@ -176,9 +217,9 @@ class HttpStatusWriter:
         """What the pod says, or what we last made it say when this copy of the pod is older than that."""
         condition = find_condition(info.pod, POD_SCHEDULED)
         nominated = info.pod.status.nominated_node_name
-        known = self._written.get(info.uid)
-        if known is not None and known[0] == info.pod.metadata.resource_version:
-            return known[1], nominated if known[2] is None else known[2]
+        known = self._about(info)
+        if known is not None:
+            return known.condition, nominated if known.nominated is None else known.nominated
         return condition, nominated
 
     def _condition(self, verdict: _Verdict, existing: Condition | None) -> Condition:
@@ -192,14 +233,14 @@ class HttpStatusWriter:
             observed_generation=verdict.pod.pod.metadata.generation or None,
         )
 
-    def _done(self, verdict: _Verdict, patch: dict[str, Any]) -> None:
+    def _done(self, verdict: _Verdict, patch: dict[str, Any], version: str) -> None:
         self.counts.written += 1
         condition, _ = self._current(verdict.pod)
         if "conditions" in patch:
             condition = self._condition(verdict, condition)
         if condition is not None:
-            version = verdict.pod.pod.metadata.resource_version
-            self._written[verdict.pod.uid] = (version, condition, verdict.nominated)
+            seen = verdict.pod.pod.metadata.resource_version
+            self._written[verdict.pod.uid] = _Written(seen, version, condition, verdict.nominated)
             self._written.move_to_end(verdict.pod.uid)
         while len(self._written) > _REMEMBERED:
             self._written.popitem(last=False)
@@ -227,8 +268,15 @@ def _as_json(condition: Condition) -> dict[str, Any]:
     return body
 
 
-async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, Any]) -> None:
-    """Strategic merge patch of a pod's status; 422 when the name now belongs to another pod."""
-    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-    body = {"metadata": {"uid": pod.uid}, "status": status}
-    await client.patch(path, body, content_type=STRATEGIC_MERGE_PATCH)
+async def patch_pod_status(client: ApiClient, pod: PodInfo, status: dict[str, Any], version: str = "") -> str:
+    """Strategic merge patch of a pod's status; the version that it made.
+
+    422 when the name now belongs to another pod; with a resourceVersion 409 when the pod is not in that version any more.
+    """
+    metadata = {"uid": pod.uid, "resourceVersion": version} if version else {"uid": pod.uid}
+    answer = await client.patch(f"{_path(pod)}/status", {"metadata": metadata, "status": status}, content_type=STRATEGIC_MERGE_PATCH)
+    return decode(answer, Pod).metadata.resource_version
+
+
+def _path(pod: PodInfo) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
