@@ -6,6 +6,8 @@ from copy import copy
 
 import pytest
 
+from placewright.api.decode import convert
+from placewright.api.objects import Node, NodeName
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place
 from placewright.scheduler.repairs import Repairs
@@ -257,3 +259,51 @@ async def test_a_pod_that_was_read_before_its_binding_shows_is_left_for_later(wo
     world.reconciler.looked(asked, pod("web").info())
     assert world.place("web") is Place.IN_FLIGHT
     assert world.node_of("web") == "a"
+
+
+# --- nodes, looked at twice ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_watch_that_is_late_but_moves_is_left_to_itself(world: World) -> None:
+    """It told of something since the first look, if not of the newest yet: it is not deaf."""
+    with world.reconciler.watching():
+        comparison = world.reconciler.nodes()
+        newest = node("a").labels(step="3").build()
+        comparison.shown(newest)
+        comparison.listed()
+        assert list(comparison.suspects) == ["a"]
+        world.nodes(node("a").labels(step="2"))
+        comparison.looked("a", newest)
+    assert comparison.suspects == {}
+    assert world.reconciler.repairs.total == 0
+
+
+def test_a_node_that_came_and_went_between_the_looks_is_not_brought_back_by_an_answer_on_its_way(world: World) -> None:
+    with world.reconciler.watching():
+        comparison = world.reconciler.nodes()
+        short_lived = node("b").build()
+        comparison.shown(short_lived)
+        world.nodes(node("b"))
+        world.intake.node_gone(NodeName("b"))
+        comparison.looked("b", short_lived)
+    assert world.cluster.row(NodeName("b")) is None
+    assert world.reconciler.repairs.total == 0
+
+
+def test_a_node_of_the_same_name_and_another_uid_takes_the_place_of_the_first(world: World) -> None:
+    with world.reconciler.watching():
+        comparison = world.reconciler.nodes()
+        other = convert({"metadata": {"name": "a", "uid": "second"}, "status": {"allocatable": {"cpu": "8"}}}, Node)
+        comparison.shown(other)
+        comparison.listed()
+        comparison.looked("a", other)
+    assert list(world.cluster.nodes()) == [other]
+    assert world.reconciler.repairs.nodes_stale == 1
+
+
+def test_a_node_that_cannot_be_read_keeps_its_last_good_state_and_is_no_difference(world: World) -> None:
+    with world.reconciler.watching():
+        comparison = world.reconciler.nodes()
+        comparison.shown(node("a").offers(cpu="much").build())
+        comparison.listed()
+        assert comparison.suspects == {}
