@@ -70,6 +70,8 @@ def test_the_pods_of_a_replication_controller_can_be_avoided_too() -> None:
         "",
         "{",
         "[]",
+        "[" * 100_000,
+        '{"unknown": ' + "[" * 100_000,
         "null",
         json.dumps({"preferAvoidPods": None}),
         json.dumps({"preferAvoidPods": [{}]}),

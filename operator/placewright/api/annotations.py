@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from placewright.api.decode import DECODE_ERRORS
+
 #: On every pod that Placewright bound; it rides on the Binding, so the pod and its decision are one write. JSON: `Decision`.
 DECISION: Final = "placewright.dev/decision"
 
@@ -35,5 +37,5 @@ def read_decision(annotations: dict[str, str] | None) -> Decision | None:
         return None
     try:
         return msgspec.json.decode(text, type=Decision)
-    except msgspec.MsgspecError:
+    except (*DECODE_ERRORS, UnicodeEncodeError):
         return None

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.api.decode import DecodeError, decode
+from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.extenders import ExtenderError
 from placewright.api.objects import KubeObject, NodeName, ObjectMeta
 from placewright.api.pods import PodInfo
@@ -60,7 +60,7 @@ class _Identity(KubeObject, frozen=True):
 def _identified(metadata: msgspec.Raw) -> ObjectMeta:
     try:
         found = msgspec.json.decode(metadata, type=_Identity)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         return ObjectMeta()
     return ObjectMeta(name=found.name, uid=found.uid, resource_version=found.resource_version)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.api.decode import DecodeError
+from placewright.api.decode import DECODE_ERRORS, DecodeError
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import collection_path
@@ -124,7 +124,7 @@ def _readable(items: Iterable[msgspec.Raw]) -> Iterator[Revision]:
     for item in items:
         try:
             stored = msgspec.json.decode(item, type=_Stored)
-        except (msgspec.MsgspecError, DecodeError):
+        except (*DECODE_ERRORS, DecodeError):
             continue  # one that somebody else wrote under our label
         if stored.data is not None:
             notes = stored.metadata.annotations or {}

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
+from placewright.api.decode import DECODE_ERRORS
 from placewright.api.objects import Node, OwnerReference
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -128,7 +129,7 @@ def avoided_by(node: Node) -> frozenset[Controller]:
         return frozenset()
     try:
         found = _DECODER.decode(text)
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return frozenset()
     signatures = (each.pod_signature for each in found.prefer_avoid_pods or ())
     owners = (signature.pod_controller for signature in signatures if signature)
