@@ -31,7 +31,7 @@ lint: $(READY) ## Style, by ruff
 
 types: $(READY) ## Types, by mypy --strict
 	@$(BIN)/mypy
-	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py
+	@$(BIN)/mypy --no-error-summary manifests/helm/generate.py manifests/components/monitoring/dashboard.py
 
 imports: $(READY) ## Which room may import which
 	@$(BIN)/lint-imports --no-logo --no-cache
@@ -49,6 +49,7 @@ generate: $(READY) ## Write the files that are made from code
 		file=$${each%%=*}; $(BIN)/python -m $${each#*=} > $$file.new; mv $$file.new $$file; \
 	done
 	@$(BIN)/python manifests/helm/generate.py
+	@$(BIN)/python manifests/components/monitoring/dashboard.py
 
 generated: $(READY) ## Are the files that are made from code up to date?
 	@for each in $(MADE); do \
@@ -56,6 +57,7 @@ generated: $(READY) ## Are the files that are made from code up to date?
 			|| { echo "$$file is out of date: run 'make generate'" >&2; exit 1; }; \
 	done
 	@$(BIN)/python manifests/helm/generate.py --check
+	@$(BIN)/python manifests/components/monitoring/dashboard.py --check
 
 check: lint types imports generated test ## Everything that CI checks
 

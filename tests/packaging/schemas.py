@@ -17,7 +17,10 @@ from referencing import Registry, Resource
 Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 #: Groups whose schemas are nowhere in here; what is of them is only parsed.
-FOREIGN = frozenset({"argoproj.io", "cert-manager.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"})
+FOREIGN = frozenset({
+    "argoproj.io", "cert-manager.io", "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io",
+    "monitoring.coreos.com",
+})  # fmt: skip
 
 
 def problems(manifest: Manifest) -> Iterator[str]:
