@@ -140,6 +140,8 @@ class Story(NamedTuple):
 
 
 ATTEMPTS = 'scheduler_schedule_attempts_total{job="placewright", profile="p", '
+LEADER = 'placewright_leader{job="placewright", instance='
+READY = 'placewright_profile_ready{job="placewright", instance='
 SLOW = 'scheduler_scheduling_algorithm_duration_seconds_bucket{job="placewright", le='
 STORIES = (
     Story(
@@ -148,12 +150,12 @@ STORIES = (
     ),
     Story(
         "PlacewrightNoLeader",
-        {'placewright_leader{job="placewright", instance="a"}': "1x10 0x30", 'placewright_leader{job="placewright", instance="b"}': "0x40"},
+        {LEADER + '"a"}': "1x10 0x30", LEADER + '"b"}': "0x40"},
         "10m", "13m", "No replica of Placewright leads; pods of its profiles wait.",
     ),
     Story(
         "PlacewrightTwoLeaders",
-        {'placewright_leader{job="placewright", instance="a"}': "1x40", 'placewright_leader{job="placewright", instance="b"}': "0x5 1 0x4 1x30"},
+        {LEADER + '"a"}': "1x40", LEADER + '"b"}': "0x5 1 0x4 1x30"},
         "7m", "15m", "2 replicas of Placewright say that they lead.",
     ),
     Story(
@@ -171,11 +173,11 @@ STORIES = (
     Story(
         "PlacewrightProfileNotInEffect",
         {
-            'placewright_profile_ready{job="placewright", instance="a", profile="p", scheduler_name="s", reason="InvalidProfile"}': "1x5 0x30",
-            'placewright_profile_ready{job="placewright", instance="a", profile="q", scheduler_name="t", reason="Paused"}': "0x40",
-            'placewright_profile_ready{job="placewright", instance="b", profile="p", scheduler_name="s", reason="Applying"}': "0x40",
-            'placewright_leader{job="placewright", instance="a"}': "1x40",
-            'placewright_leader{job="placewright", instance="b"}': "0x40",
+            READY + '"a", profile="p", scheduler_name="s", reason="InvalidProfile"}': "1x5 0x30",
+            READY + '"a", profile="q", scheduler_name="t", reason="Paused"}': "0x40",
+            READY + '"b", profile="p", scheduler_name="s", reason="Applying"}': "0x40",
+            LEADER + '"a"}': "1x40",
+            LEADER + '"b"}': "0x40",
         },
         "9m", "15m", "The newest generation of the profile p is not in effect (InvalidProfile).",
         {"job": "placewright", "instance": "a", "profile": "p", "scheduler_name": "s", "reason": "InvalidProfile"},
