@@ -8,7 +8,9 @@ import logging
 import pytest
 
 from handlers.stage import DEADLINE, FAST, Stage, operator
+from placewright.handlers.engine import EngineOptions
 from placewright.sandbox.faults import Rule
+from placewright.serving.checks import TOLERATED_SECONDS, LeadRenewal
 
 from .desk import desk
 
@@ -102,6 +104,46 @@ async def test_a_part_that_has_ended_is_no_life(stage: Stage, monkeypatch: pytes
         monkeypatch.setattr(asked.engine, "ended_parts", lambda: ["reconciler"])
         for path in ("/livez", "/healthz", "/readyz"):
             assert "[-]engine failed: reason withheld\n" in (await asked.get(path)).text
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_lead_that_could_not_be_renewed_for_long_is_told_of(stage: Stage) -> None:
+    clock = Clock()
+    async with desk(stage) as asked:
+        renewal = LeadRenewal(asked.engine, clock)
+        await asked.until_ready()
+        stage.sandbox.faults.refuse_connections(3600.0)
+        await stage.until(lambda: not asked.engine.leadership.active)
+        clock.now = TOLERATED_SECONDS
+        assert renewal.failing() == ""
+        clock.now += 1.0
+        assert renewal.failing() == "the Lease names us and was not renewed: the lead ended 21 s ago"
+
+
+async def test_a_lead_that_went_to_another_is_nothing_to_tell(stage: Stage) -> None:
+    clock = Clock()
+    async with desk(stage) as asked:
+        renewal = LeadRenewal(asked.engine, clock)
+        await asked.until_ready()
+        leases = stage.sandbox.resource("coordination.k8s.io", "v1", "leases")
+        (lease,) = stage.sandbox.store.listed(leases.key)
+        taken = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
+        stage.sandbox.writes.modify(leases, lease.namespace, lease.name, lambda current: current["spec"].update(taken))
+        await stage.until(lambda: not asked.engine.leadership.active)
+        clock.now = 3600.0
+        assert renewal.failing() == ""
+
+
+async def test_a_replica_that_runs_alone_has_no_lead_to_renew(stage: Stage) -> None:
+    async with desk(stage, EngineOptions(leader_elect=False)) as asked:
+        await asked.until_ready()
+        assert (await asked.get("/healthz/leaderElection")).text == "ok"
 
 
 # --- as kube-scheduler spells it -----------------------------------------------------------------------------------------------------

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from placewright.handlers.engine import Engine
+from placewright.leadership.alone import Alone
 from placewright.serving.health import Check, Health, ping
 from placewright.serving.watchdog import LoopWatchdog
 
 _MOST_NAMED: Final = 3
+#: How long after the end of a lead that was not renewed nothing is said; kube-scheduler's own.
+TOLERATED_SECONDS: Final = 20.0
 
 
 def health_of(engine: Engine, watchdog: LoopWatchdog) -> Iterator[Health]:
     """The three paths."""
     alive = [ping(), Check("loop", watchdog.failing), Check("engine", lambda: "; ".join(engine.ended_parts()))]
     yield Health("/livez", alive)
-    yield Health("/healthz", alive)
+    yield Health("/healthz", [*alive, Check("leaderElection", LeadRenewal(engine).failing)])
     shutdown = Check("shutdown", lambda: "it is ending" if engine.ending else "")
     ready = [Check("caches", lambda: _caches(engine)), Check("profiles", lambda: _profiles(engine))]
     yield Health("/readyz", [*alive, *ready, shutdown])
+
+
+class LeadRenewal:
+    """Whether the Lease still names this replica although it could not renew it for long, as upstream's leader-election watchdog asks.
+
+    It does not act then, and nobody else may have taken over; where even the way to the API server is stuck, a restart may help.
+    """
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._lost_at: float | None = None
+        engine.leadership.on_change(self._turned)
+
+    def failing(self) -> str:
+        """What is wrong; empty for nothing, and always so for a replica that runs alone."""
+        leadership = self._engine.leadership
+        if self._lost_at is None or isinstance(leadership, Alone):
+            return ""
+        sight = leadership.lease.sight
+        ours = sight is not None and sight.record.holder == self._engine.replica.identity
+        seconds = self._clock() - self._lost_at
+        return f"the Lease names us and was not renewed: the lead ended {seconds:.0f} s ago" if ours and seconds > TOLERATED_SECONDS else ""
+
+    def _turned(self, active: bool) -> None:
+        self._lost_at = None if active else self._clock()
 
 
 def _caches(engine: Engine) -> str:
