@@ -22,6 +22,7 @@ from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.handlers.admission import AdmissionOptions
 from placewright.handlers.configfile import FileProfiles
+from placewright.handlers.debugsignal import Debugger
 from placewright.handlers.extenders import Extenders
 from placewright.handlers.history import HistoryKeeper
 from placewright.handlers.lastgood import LastGood
@@ -146,6 +147,7 @@ class Engine:
         self._spawn(self.profiles.run(), "profile status")
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.rediscovery.run(), "rediscovery")
+        self._spawn(Debugger(self).run(), "debugger")
 
     async def broken(self) -> str:
         """Return once a part has ended that should run until `drain` or `stop`; what ended, and why."""

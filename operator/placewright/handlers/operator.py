@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
+from placewright.handlers.debugsignal import ignore_debug_signal
 from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.kopfrunning import KopfStarted, keep_kopf_running
 from placewright.kube.errors import ConfigError
@@ -65,6 +66,7 @@ def _loop_factory() -> Any:
 async def _run_until_signal(access: ClusterAccess, options: EngineOptions, beside: Beside) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    ignore_debug_signal()
 
     def take_signals() -> None:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,0 +1,177 @@
+"""SIGUSR2, as kube-scheduler has it: compare cache and queue with the API server, then write both to the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Protocol
+
+from placewright.api.bad_input import printable
+from placewright.api.decode import DecodeError
+from placewright.cluster.cluster import Cluster
+from placewright.handlers.dump import CacheState, ProfileState, QueueState, cache_state, profile_states, queue_state
+from placewright.handlers.profilekeeper import ProfileKeeper
+from placewright.handlers.reconciling import UnscheduledPodLister
+from placewright.kube.errors import RequestError
+from placewright.kube.wire import Malformed
+from placewright.leadership.replica import Replica
+from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.ports import Lead
+
+_logger = logging.getLogger(__name__)
+
+#: None on Windows, which has no such signal.
+DEBUG_SIGNAL: Final[signal.Signals | None] = getattr(signal, "SIGUSR2", None)
+#: Lines written in one go of the event loop.
+_SLICE: Final = 50
+#: Each line is wanted, however often somebody asks.
+_NO_REPEAT: Final[Mapping[str, object]] = {"about": None}
+#: Characters of a line; a queue that contradicts itself may have much to say.
+_LONGEST_LINE: Final = 2000
+
+
+def ignore_debug_signal() -> None:
+    """Until somebody listens, and after: left alone, the signal would end the process."""
+    if DEBUG_SIGNAL is not None:
+        signal.signal(DEBUG_SIGNAL, signal.SIG_IGN)
+
+
+class Debugged(Protocol):
+    """What is looked into: the engine."""
+
+    cluster: Cluster
+    queue: SchedulingQueue
+    profiles: ProfileKeeper
+    lister: UnscheduledPodLister
+
+    @property
+    def replica(self) -> Replica:
+        """Who we are."""
+
+    @property
+    def leadership(self) -> Lead:
+        """Whether we decide."""
+
+    def unsynced(self) -> list[str]:
+        """What has not been listed completely yet."""
+
+
+class Debugger:
+    """Compares and dumps when asked, by the signal or by `ask`."""
+
+    def __init__(self, engine: Debugged) -> None:
+        self._engine = engine
+        self._asked = asyncio.Event()
+
+    def ask(self) -> None:
+        """Compare and dump as soon as possible; asked twice meanwhile is once."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Answer until cancelled."""
+        with on_debug_signal(self.ask):
+            while True:
+                await self._asked.wait()
+                self._asked.clear()
+                await self._compare()
+                await self._dump()
+
+    async def _compare(self) -> None:
+        if unsynced := self._engine.unsynced():
+            _logger.info("debug: not compared with the API server: not listed yet: %s", ", ".join(unsynced), extra=_NO_REPEAT)
+            return
+        try:
+            # The queue of a replica that stands by is not fed: there is nothing to compare.
+            found = await self._engine.lister.compare(queue=self._engine.leadership.active)
+        except (RequestError, DecodeError, Malformed) as problem:
+            _logger.warning("debug: cache and queue could not be compared with the API server: %s", problem, extra=_NO_REPEAT)
+        else:
+            differences = ", ".join(f"{kind.replace('_', ' ')} {count}" for kind, count in found.counts() if count)
+            _logger.info("debug: compared with the API server: %s", differences or "no difference", extra=_NO_REPEAT)
+
+    async def _dump(self) -> None:
+        for count, line in enumerate(self._lines(), 1):
+            _logger.info("%s", line, extra=_NO_REPEAT)
+            if count % _SLICE == 0:
+                await asyncio.sleep(0)
+
+    def _lines(self) -> Iterator[str]:
+        engine = self._engine
+        state = "active" if engine.leadership.active else "standing by"
+        lines = (
+            f"debug: replica {engine.replica.identity} is {state}",
+            *profile_lines(profile_states(engine.profiles.standings().values())),
+            *cache_lines(cache_state(engine.cluster, engine.queue.nominator)),
+            *queue_lines(queue_state(engine.queue)),
+        )
+        return (_cut(printable(line)) for line in lines)
+
+
+@contextlib.contextmanager
+def on_debug_signal(call: Callable[[], None]) -> Iterator[None]:
+    """Call `call` at each SIGUSR2; where there is no such signal, or it is not ours to take, never."""
+    if DEBUG_SIGNAL is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = signal.getsignal(DEBUG_SIGNAL)
+    try:
+        loop.add_signal_handler(DEBUG_SIGNAL, call)
+    except (NotImplementedError, RuntimeError, ValueError):  # another thread than the main one, or a loop that takes no signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(DEBUG_SIGNAL)
+        signal.signal(DEBUG_SIGNAL, before)
+
+
+def profile_lines(profiles: Iterable[ProfileState]) -> Iterator[str]:
+    """A line each."""
+    for one in profiles:
+        active = "none" if one.active_generation is None else str(one.active_generation)
+        yield f"debug: profile {one.name} of {one.scheduler_name}: generation {active} decides, {one.observed_generation} is {one.reason}"
+
+
+def cache_lines(cache: CacheState) -> Iterator[str]:
+    """A line a node, between the totals and what contradicts itself."""
+    yield f"debug: cached nodes: {cache.node_count}; pods on nodes: {cache.pod_count}; of these assumed: {cache.assumed_count}"
+    for node in cache.nodes:
+        more = node.pod_count - len(node.pods)
+        pods = ", ".join(node.pods) + (f" and {more} more" if more > 0 else "")
+        yield (
+            f"debug: node {node.name}: requested {_amounts(node.requested)}; allocatable {_amounts(node.allocatable)}; "
+            f"{node.pod_count} pods: {pods or 'none'}; nominated: {', '.join(node.nominated) or 'none'}"
+        )
+    if cache.more:
+        yield f"debug: and {cache.more} more nodes"
+    yield from (f"debug: contradiction: {one}" for one in cache.contradictions)
+
+
+def queue_lines(queue: QueueState) -> Iterator[str]:
+    """kube-scheduler's summary, a line a pod, and the check."""
+    sizes = queue.sizes
+    unschedulable = sizes["unschedulable"] + sizes["gated"]
+    yield f"debug: queue: activeQ:{sizes['active']}; backoffQ:{sizes['backoff']}; unschedulablePods:{unschedulable}"
+    yield f"debug: queue: of these gated: {sizes['gated']}; in flight: {sizes['in-flight']}"
+    for pod in queue.pods:
+        nominated = f"; nominated to {pod.nominated_node}" if pod.nominated_node else ""
+        which = f"{pod.namespace}/{pod.name} uid {pod.uid} of {pod.scheduler_name}"
+        yield f"debug: pod {which}: {pod.place}; attempts {pod.attempts}{nominated}"
+    if queue.more:
+        yield f"debug: and {queue.more} more pods"
+    yield from (f"debug: contradiction: {one}" for one in queue.contradictions)
+    if not queue.contradictions:
+        yield "debug: queue: every pod is in exactly one place"
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in sorted(amounts.items())) or "nothing"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}... ({len(line)} characters)"

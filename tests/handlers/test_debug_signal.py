@@ -1,0 +1,170 @@
+"""SIGUSR2: compare, then everything to the log, bounded and harmless to a terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from placewright.api.decode import convert
+from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.handlers import debugsignal
+from placewright.handlers.debugsignal import Debugger, cache_lines, on_debug_signal, queue_lines
+from placewright.handlers.dump import MOST_NAMES, cache_state, queue_state
+from placewright.queue.nominator import Nominator
+from placewright.queue.queue import SchedulingQueue
+from placewright.sandbox.faults import Rule
+
+from .stage import Running, Stage, operator
+
+LAST = "debug: queue: every pod is in exactly one place"
+
+
+def debug_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [text for record in caplog.records if (text := record.getMessage()).startswith("debug: ")]
+
+
+async def signalled(stage: Stage, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the signal makes the operator say."""
+    caplog.set_level("INFO")
+    caplog.clear()
+    os.kill(os.getpid(), signal.SIGUSR2)
+    await stage.until(lambda: LAST in debug_lines(caplog), "the dump is complete")
+    return debug_lines(caplog)
+
+
+async def settled(stage: Stage, running: Running) -> list[str]:
+    names = stage.pods(2)
+    stage.pod("big", cpu="80")
+    await stage.until(lambda: all(stage.show(name)["status"].get("phase") == "Running" for name in names))
+    await stage.until(lambda: stage.condition("big") and running.agrees_with(stage))
+    return names
+
+
+async def test_the_signal_compares_and_then_tells_everything(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    async with operator(stage) as running:
+        names = await settled(stage, running)
+        lines = await signalled(stage, caplog)
+        assert lines[0] == "debug: compared with the API server: no difference"
+        assert lines[1] == f"debug: replica {running.engine.replica.identity} is active"
+        assert "debug: profile default of placewright: generation 1 decides, 1 is Active" in lines
+        assert "debug: cached nodes: 3; pods on nodes: 2; of these assumed: 0" in lines
+        assert "debug: queue: activeQ:0; backoffQ:0; unschedulablePods:1" in lines
+        uid = stage.show("big")["metadata"]["uid"]
+        assert any(line.startswith(f"debug: pod default/big uid {uid} of placewright: unschedulable; attempts ") for line in lines)
+        (home,) = {stage.node_of(names[0])}
+        (told,) = [line for line in lines if line.startswith(f"debug: node {home}: ")]
+        assert "allocatable cpu 4000, memory 17179869184" in told
+        assert f"default/{names[0]}" in told
+    assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL, "as it was before"
+
+
+async def test_differences_are_mended_before_they_are_told(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    async with operator(stage) as running:
+        await settled(stage, running)
+        running.engine.cluster.remove_node(NodeName("node-2"))
+        lines = await signalled(stage, caplog)
+        assert lines[0] == "debug: compared with the API server: nodes missed 1"
+        assert any(line.startswith("debug: node node-2: ") for line in lines)
+
+
+async def test_without_an_answer_of_the_api_server_the_dump_comes_all_the_same(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    async with operator(stage) as running:
+        await settled(stage, running)
+        stage.sandbox.faults.add(Rule(method="GET", path="/api/v1/nodes", watch=False, code=503))
+        lines = await signalled(stage, caplog)
+        assert lines[0].startswith("debug: cache and queue could not be compared with the API server: 503 ServiceUnavailable")
+        assert len(lines) > 5
+
+
+async def test_asked_twice_while_it_works_it_tells_twice_at_most(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    async with operator(stage) as running:
+        await settled(stage, running)
+        await signalled(stage, caplog)
+        for _ in range(10):
+            os.kill(os.getpid(), signal.SIGUSR2)
+        await stage.until(lambda: debug_lines(caplog).count(LAST) >= 2)
+        assert debug_lines(caplog).count(LAST) <= 3
+
+
+# --- what is told --------------------------------------------------------------------------------------------------------------------
+
+
+def cluster_of(count: int, pods_on_first: int = 0) -> Cluster:
+    cluster = Cluster()
+    for number in range(count):
+        cluster.set_node(convert({"metadata": {"name": f"n{number}"}, "status": {"allocatable": {"cpu": "4", "pods": "110"}}}, Node))
+    for number in range(pods_on_first):
+        cluster.set_pod(made(f"p{number}", node="n0"))
+    return cluster
+
+
+def made(name: str, node: str = "") -> PodInfo:
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1"}
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    return PodInfo(convert({"metadata": meta, "spec": {"nodeName": node, "containers": [container]}}, Pod))
+
+
+def queue_of(*names: str) -> SchedulingQueue:
+    queue = SchedulingQueue(lambda _: None, lambda: 0.0)
+    for name in names:
+        queue.add(made(name))
+    return queue
+
+
+def test_of_many_nodes_and_pods_the_first_are_told_and_how_many_more_there_are() -> None:
+    cache = cache_state(cluster_of(10, pods_on_first=MOST_NAMES + 5), Nominator(), most=3)
+    lines = list(cache_lines(cache))
+    assert [node.name for node in cache.nodes] == ["n0", "n1", "n2"]
+    assert lines[-1] == "debug: and 7 more nodes"
+    assert "and 5 more; nominated: none" in lines[1]
+    queue = queue_state(queue_of(*(f"p{number}" for number in range(8))), most=5)
+    assert len(queue.pods) == 5
+    assert "debug: and 3 more pods" in list(queue_lines(queue))
+
+
+def test_a_nomination_is_told_at_the_node_and_at_the_pod() -> None:
+    queue = queue_of("web")
+    queue.nominate(made("web"), NodeName("n0"))
+    cache = cache_state(cluster_of(1), queue.nominator)
+    assert cache.nodes[0].nominated == ("default/web",)
+    assert queue_state(queue).pods[0].nominated_node == "n0"
+
+
+def test_a_queue_that_contradicts_itself_says_how() -> None:
+    queue = queue_of("web")
+    queue._uids.clear()
+    state = queue_state(queue)
+    assert state.contradictions == ("default/web is indexed as None, but uid-web is in unschedulable",)
+    lines = list(queue_lines(state))
+    assert lines[-1].startswith("debug: contradiction: ")
+    assert LAST not in lines
+
+
+def test_columns_that_do_not_add_up_are_told() -> None:
+    cluster = cluster_of(1, pods_on_first=2)
+    assert cache_state(cluster, Nominator()).contradictions == ()
+    cluster.resources.column("cpu").requested[0] += 500
+    assert cache_state(cluster, Nominator()).contradictions == ("node n0 counts 2500 of cpu as requested, its pods ask for 2000",)
+
+
+async def test_names_that_would_move_a_cursor_are_written_as_escapes(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    async with operator(stage) as running:
+        await settled(stage, running)
+        running.engine.queue.add(made("\x1b[2Jwiped\nagain"))
+        debugger = Debugger(running.engine)
+        await debugger._dump()
+        assert not any("\x1b" in line or "\n" in line for line in debug_lines(caplog))
+        assert any("\\x1b[2Jwiped\\nagain" in line for line in debug_lines(caplog))
+
+
+async def test_where_there_is_no_such_signal_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debugsignal, "DEBUG_SIGNAL", None)
+    before = signal.getsignal(signal.SIGUSR2)
+    debugsignal.ignore_debug_signal()
+    with on_debug_signal(lambda: None):
+        assert signal.getsignal(signal.SIGUSR2) is before
