@@ -9,7 +9,9 @@ import msgspec
 
 from placewright import __version__
 from placewright.handlers.engine import Engine
+from placewright.leadership.alone import Alone
 from placewright.leadership.peering import PEERING_NAME
+from placewright.leadership.tenure import Timing
 from placewright.profiles.effective import as_document
 from placewright.serving.routes import JSON, Answer, Endpoint, Question
 
@@ -33,11 +35,7 @@ def component_config(engine: Engine) -> dict[str, Any]:
     options = engine.options
     admission = None if options.admission is None else {"address": options.admission.address, "port": options.admission.port}
     return {
-        "leaderElection": {
-            "leaderElect": options.leader_elect,
-            "leaseDuration": f"{options.peering_lifetime}s",
-            "resourceName": PEERING_NAME,
-        },
+        "leaderElection": _leader_election(engine),
         "clientConnection": {"qps": options.qps or _NO_LIMIT, "burst": options.burst},
         "profilesFrom": "custom resources" if options.profiles is None else "a file",
         "reconcileSeconds": options.reconcile_seconds,
@@ -45,6 +43,22 @@ def component_config(engine: Engine) -> dict[str, Any]:
         "admission": admission,
         "identity": engine.replica.identity,
         "version": __version__,
+    }
+
+
+def _leader_election(engine: Engine) -> dict[str, Any]:
+    if isinstance(engine.leadership, Alone):
+        return {"leaderElect": False}
+    lease, timing = engine.leadership.lease.store, Timing.of(engine.options.peering_lifetime)
+    return {
+        "leaderElect": True,
+        "leaseDuration": f"{timing.lease}s",
+        "renewDeadline": f"{timing.renew:g}s",
+        "retryPeriod": f"{timing.retry:g}s",
+        "resourceLock": "leases",
+        "resourceNamespace": lease.namespace,
+        "resourceName": lease.name,
+        "peering": PEERING_NAME,
     }
 
 
