@@ -218,6 +218,16 @@ async def test_a_busy_server_is_tried_again_and_then_given_up_on() -> None:
     assert len(api.asked("POST")) == 6
 
 
+async def test_an_event_outlasts_a_server_that_restarts() -> None:
+    async with FakeApi() as api, api.client() as client:
+        api.on(f"POST {EVENTS}", *([hang_up()] * 8), refuse(503), CREATED)
+        recorder = Desk(api, client).recorder()
+        recorder.start()
+        fail(recorder)
+        await recorder.close()
+    assert recorder.counts.written == 1 and recorder.counts.failed == 0
+
+
 async def test_an_event_whose_answer_got_lost_counts_as_written() -> None:
     async with FakeApi() as api, api.client() as client:
         api.on(f"POST {EVENTS}", hang_up(), refuse(409, "AlreadyExists"))

@@ -81,7 +81,7 @@ class EventLimits:
         window: seconds in which the same note joins a series.
         series_interval: seconds between two updates of one series.
         remembered: notes remembered for series.
-        attempts: tries a note gets.
+        attempts: tries a note gets, as many as client-go's: with the waits below a server may be away for about a minute.
         backoff: waits between them.
     """
 
@@ -90,7 +90,7 @@ class EventLimits:
     window: float = 360.0
     series_interval: float = 30.0
     remembered: int = 5_000
-    attempts: int = 3
+    attempts: int = 12
     backoff: Backoff = field(default_factory=lambda: Backoff(initial=0.5, maximum=10.0))
 
 

@@ -1,0 +1,131 @@
+"""A real Prometheus scrapes a replica as the ServiceMonitor tells it to, and answers every query of the dashboard and of the alerts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+from asyncio.subprocess import DEVNULL, STDOUT
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from handlers.stage import Stage
+
+from .desk import Desk, desk
+from .test_access import account
+
+MONITORING = Path(__file__).parents[2] / "manifests" / "components" / "monitoring"
+DEADLINE = 60.0
+#: Prometheus scrapes this often here, so that a rate over some seconds has its samples.
+EVERY = "500ms"
+#: What has nothing to show where every pod is placed.
+MAY_BE_EMPTY = {"Waiting, by who rejects"}
+
+pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus (Debian: prometheus) is not installed")
+
+
+def queries() -> list[tuple[str, str]]:
+    """(panel, PromQL), with Grafana's variables filled in."""
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8"))
+    return [
+        (panel["title"], target["expr"].replace("$__rate_interval", "10s").replace("$job", "placewright"))
+        for panel in dashboard["panels"]
+        for target in panel.get("targets", ())
+    ]
+
+
+class Prometheus:
+    """One that runs, and its API."""
+
+    def __init__(self, port: int, session: aiohttp.ClientSession) -> None:
+        self._base = f"http://127.0.0.1:{port}/api/v1"
+        self._session = session
+
+    async def ask(self, path: str, **parameters: str) -> Any:
+        async with self._session.get(f"{self._base}/{path}", params=parameters) as answer:
+            found = await answer.json()
+            assert found["status"] == "success", found
+            return found["data"]
+
+    async def query(self, expression: str) -> list[Any]:
+        return list((await self.ask("query", query=expression))["result"])
+
+    async def until(self, expression: str) -> None:
+        """Wait until the query has a result."""
+        async with asyncio.timeout(DEADLINE):
+            while True:
+                with suppress(aiohttp.ClientError):  # it is starting
+                    if await self.query(expression):
+                        return
+                await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def prometheus(asked: Desk, token: str, folder: Path) -> AsyncIterator[Prometheus]:
+    """One that scrapes the desk, with the path, the scheme and the trust that the ServiceMonitor has."""
+    [endpoint] = yaml.safe_load((MONITORING / "servicemonitor.yaml").read_text(encoding="utf-8"))["spec"]["endpoints"]
+    scrape = {
+        "job_name": "placewright",
+        "scheme": endpoint["scheme"],
+        "metrics_path": endpoint["path"],
+        "tls_config": {"insecure_skip_verify": endpoint["tlsConfig"]["insecureSkipVerify"]},
+        "authorization": {"credentials": token},
+        "static_configs": [{"targets": [f"127.0.0.1:{asked.served.port}"]}],
+    }
+    rules = yaml.safe_load((MONITORING / "rules.yaml").read_text(encoding="utf-8"))["spec"]
+    (folder / "rules.yml").write_text(yaml.safe_dump(rules), encoding="utf-8")
+    settings = {"scrape_interval": EVERY, "scrape_timeout": EVERY, "evaluation_interval": EVERY}
+    configuration = {"global": settings, "rule_files": ["rules.yml"], "scrape_configs": [scrape]}
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
+    port = free_port()
+    with (folder / "prometheus.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            "prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}", stdin=DEVNULL, stdout=log, stderr=STDOUT,
+        )  # fmt: skip
+    try:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(DEADLINE)) as session:
+            yield Prometheus(port, session)
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def test_every_query_of_the_dashboard_and_the_alerts_is_answered(stage: Stage, tmp_path: Path) -> None:
+    token = account(stage.sandbox, "prometheus", "/metrics")
+    async with desk(stage) as asked, prometheus(asked, token, tmp_path) as scraped:
+        await asked.until_ready()
+        await scraped.until('up{job="placewright"} == 1')
+        for _ in range(4):
+            placed = stage.pods(20)
+            await stage.until(partial(stage.placed, *placed), "pods placed")
+        await scraped.until('sum(scheduler_schedule_attempts_total{job="placewright", result="scheduled"}) == 80')
+        await scraped.until('rate(scheduler_schedule_attempts_total{job="placewright", result="scheduled"}[10s]) > 0')
+        empty = {panel for panel, expression in queries() if not await scraped.query(expression)}
+        groups = (await scraped.ask("rules"))["groups"]
+        ill = {rule["name"]: rule.get("lastError", "") for group in groups for rule in group["rules"] if rule["health"] == "err"}
+        firing = {alert["labels"]["alertname"] for alert in (await scraped.ask("alerts"))["alerts"] if alert["state"] == "firing"}
+    assert empty - MAY_BE_EMPTY == set()
+    assert (ill, firing) == ({}, set())
+
+
+async def test_without_the_right_to_read_metrics_a_prometheus_sees_a_target_that_is_down(stage: Stage, tmp_path: Path) -> None:
+    token = account(stage.sandbox, "prometheus", "/elsewhere")
+    async with desk(stage) as asked, prometheus(asked, token, tmp_path) as scraped:
+        await scraped.until('up{job="placewright"} == 0')
+        [target] = (await scraped.ask("targets"))["activeTargets"]
+    assert "403" in target["lastError"]
