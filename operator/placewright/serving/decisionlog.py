@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Final
 
-from placewright.framework.steps import PRE_BIND, WAIT_ON_PERMIT, Step
+from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT, Step
 from placewright.handlers.engine import Engine
 from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.failures import SCHEDULER_ERROR, UNSCHEDULABLE
@@ -22,6 +22,8 @@ SLOW_DECISION_SECONDS: Final = 0.1
 #: From the node to the end, without what a pod waits for by its own wish: permission, and volumes that are being made.
 SLOW_BINDING_SECONDS: Final = 1.0
 _WAITS: Final = (WAIT_ON_PERMIT, PRE_BIND)
+#: What follows once a node is chosen.
+_BINDING: Final = (RESERVE, PERMIT, WAIT_ON_PERMIT, PRE_BIND, BIND, POST_BIND)
 #: What is named when no step took as long as the time between the steps.
 BETWEEN: Final = "between the steps"
 _MILLI: Final = 1000.0
@@ -149,11 +151,10 @@ def _binding_seconds(attempt: Attempt) -> float:
 
 
 def _say_slow(attempt: Attempt) -> None:
-    decided = attempt.decided or attempt.started
     if (took := _decision_seconds(attempt)) > SLOW_DECISION_SECONDS:
-        _slow("decision was slow", attempt, took, [step for step in attempt.steps.taken if step.began < decided])
+        _slow("decision was slow", attempt, took, [step for step in attempt.steps.taken if step.name not in _BINDING])
     if (took := _binding_seconds(attempt)) > SLOW_BINDING_SECONDS:
-        _slow("binding was slow", attempt, took, [step for step in attempt.steps.taken if step.began >= decided])
+        _slow("binding was slow", attempt, took, [step for step in attempt.steps.taken if step.name in _BINDING])
 
 
 def _slow(said: str, attempt: Attempt, took: float, steps: Iterable[Step]) -> None:
