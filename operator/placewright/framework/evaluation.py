@@ -189,11 +189,13 @@ class Evaluator:
         return raw, scores
 
     def _pre_score(self, state: CycleState, pod: PodInfo, columns: PodColumns, feasible: Rows) -> None:
+        state.steps.plugin_begins()
         for plugin in self.runtime.pre_score:
             status = columns.pre_score_results.get(plugin.name)
             if status is None:
                 known = set(state.data)
                 status = plugin.pre_score(state, pod, self._cluster, feasible)
+                state.steps.plugin_ended(plugin.name, PRE_SCORE, status.code)
                 if reads_of(plugin) is not Reads.CLUSTER:
                     columns.pre_score_results[plugin.name] = status
                     columns.data.update((key, state.data[key]) for key in state.data.keys() - known)

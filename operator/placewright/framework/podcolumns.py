@@ -29,6 +29,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status
+from placewright.framework.steps import FILTER, SCORE
 
 #: What normalisation knows of all feasible rows, by plugin; None for plugins without normalisation.
 Summaries = dict[str, Hashable | None]
@@ -82,8 +83,10 @@ class PodColumns:
     def _fill_filters(self, filters: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
         rows = np.arange(cluster.size)
         self.fits = cluster.present.copy()
+        state.steps.plugin_begins()
         for plugin in filters:
             passes = self._passes[plugin.name] = plugin.filter(state, pod, cluster, rows)
+            state.steps.plugin_ended(plugin.name, FILTER)
             self.fits &= passes
         self._fits_changed()
 
@@ -93,12 +96,15 @@ class PodColumns:
         changed = distinct(nodes, pods)
         node_rows = distinct(nodes) if nodes else None
         fits = cluster.present[changed]
+        state.steps.plugin_begins()
         for plugin in filters:
             passes = self._passes[plugin.name]
             if plugin.reads is Reads.NODE_AND_ITS_PODS:
                 passes[changed] = plugin.filter(state, pod, cluster, changed)
+                state.steps.plugin_ended(plugin.name, FILTER)
             elif node_rows is not None:
                 passes[node_rows] = plugin.filter(state, pod, cluster, node_rows)
+                state.steps.plugin_ended(plugin.name, FILTER)
             fits &= passes[changed]
         if node_rows is not None or not np.array_equal(fits, self.fits[changed]):
             self._fits_changed()
@@ -118,11 +124,13 @@ class PodColumns:
         """The column of one filter, local or not, over all rows."""
         if plugin.reads is not Reads.CLUSTER:
             return self._passes[plugin.name]
+        state.steps.plugin_begins()
         fingerprint = plugin.fingerprint(state, cluster)
         key = ("filter", plugin.name)
         kept = self._cluster_filters.get(plugin.name)
         if kept is None or fingerprint is None or self._fingerprints.get(key) != fingerprint or len(kept) != cluster.size:
             kept = self._cluster_filters[plugin.name] = plugin.filter(state, pod, cluster, np.arange(cluster.size))
+            state.steps.plugin_ended(plugin.name, FILTER)
             self._fingerprints[key] = fingerprint
         return kept
 
@@ -145,8 +153,10 @@ class PodColumns:
 
     def _fill_scores(self, plugins: Sequence[ScorePlugin], state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
         rows = np.arange(cluster.size)
+        state.steps.plugin_begins()
         for plugin in plugins:
             self._raw[plugin.name] = plugin.score(state, pod, cluster, rows)
+            state.steps.plugin_ended(plugin.name, SCORE)
         self.summaries = self.summarise(plugins, state, self.fits)
         self._summaries_hold = True
         self.totals = self._weigh(plugins, state, rows, self.summaries, self.fits)
@@ -157,10 +167,12 @@ class PodColumns:
         changed = distinct(nodes, pods) if nodes or pods else None
         if changed is not None:
             node_rows = distinct(nodes) if nodes else None
+            state.steps.plugin_begins()
             for plugin in plugins:
                 rows = changed if plugin.reads is Reads.NODE_AND_ITS_PODS else node_rows
                 if rows is not None:
                     self._raw[plugin.name][rows] = plugin.score(state, pod, cluster, rows)
+                    state.steps.plugin_ended(plugin.name, SCORE)
         moved = any(plugin.reads is Reads.NODE_AND_ITS_PODS and self.summaries[plugin.name] is not None for plugin in plugins)
         if not self._summaries_hold or moved:
             summaries = self.summarise(plugins, state, self.fits)
@@ -212,14 +224,18 @@ class PodColumns:
 
     def cluster_score(self, plugin: ScorePlugin, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> IntColumn:
         """Raw scores of a plugin that reads the cluster, in the feasible rows, shape (len(feasible),); or `NOTHING_SCORED`."""
+        state.steps.plugin_begins()
         fingerprint = plugin.fingerprint(state, cluster)
         if fingerprint is None:
-            return plugin.score(state, pod, cluster, feasible)
+            scores = plugin.score(state, pod, cluster, feasible)
+            state.steps.plugin_ended(plugin.name, SCORE)
+            return scores
         key = ("score", plugin.name)
         kept = self._cluster_scores.get(plugin.name)
         stale = kept is None or self._fingerprints.get(key) != fingerprint
         if kept is None or stale or (kept is not NOTHING_SCORED and len(kept) != cluster.size):
             kept = plugin.score(state, pod, cluster, np.arange(cluster.size))
+            state.steps.plugin_ended(plugin.name, SCORE)
             if not plugin.normalised and not kept.any():
                 kept = NOTHING_SCORED
             self._cluster_scores[plugin.name] = kept

@@ -15,6 +15,7 @@ from placewright.framework.interface import BoolColumn, CycleState, Reads
 from placewright.framework.podcolumns import PodColumns
 from placewright.framework.runtime import ProfileRuntime, reads_of
 from placewright.framework.status import Code, Status, unresolvable
+from placewright.framework.steps import PRE_FILTER
 
 
 class PreFiltered(NamedTuple):
@@ -36,11 +37,13 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
     candidates: frozenset[NodeName] | None = None
     narrowed_by: list[str] = []
     refusal: Status | None = None
+    state.steps.plugin_begins()
     for plugin in runtime.pre_filter:
         result = columns.pre_filter_results.get(plugin.name)
         if result is None:
             known = set(state.data)
             result = plugin.pre_filter(state, pod, cluster)
+            state.steps.plugin_ended(plugin.name, PRE_FILTER, result.status.code)
             if reads_of(plugin) is not Reads.CLUSTER:
                 columns.pre_filter_results[plugin.name] = result
                 columns.data.update((key, state.data[key]) for key in state.data.keys() - known)

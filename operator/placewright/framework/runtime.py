@@ -38,6 +38,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
+from placewright.framework.steps import BIND, PERMIT, POST_BIND, POST_FILTER, PRE_BIND, RESERVE
 
 _logger = logging.getLogger(__name__)
 
@@ -120,7 +121,9 @@ class ProfileRuntime:
         said: list[str] = []
         nominated: NodeName | None = None
         for plugin in self.post_filter:
+            state.steps.plugin_begins()
             result = plugin.post_filter(state, pod, plugin.handle.cluster, diagnosis)
+            state.steps.plugin_ended(plugin.name, POST_FILTER, result.status.code)
             if result.status.code is not Code.UNSCHEDULABLE:
                 return _after(said, result)
             said.extend(result.status.reasons)
@@ -130,7 +133,9 @@ class ProfileRuntime:
     def run_reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Reserve in order; on the first failure everything is unreserved."""
         for plugin in self.reserve:
+            state.steps.plugin_begins()
             status = plugin.reserve(state, pod, node)
+            state.steps.plugin_ended(plugin.name, RESERVE, status.code)
             if not status.ok:
                 self.run_unreserve(state, pod, node)
                 return _told("Reserve", plugin, status)
@@ -145,7 +150,9 @@ class ProfileRuntime:
         """SUCCESS or a rejection, and which plugins want the pod to wait, for how long at most (seconds)."""
         waits: dict[str, Seconds] = {}
         for plugin in self.permit:
+            state.steps.plugin_begins()
             result: PermitResult = plugin.permit(state, pod, node)
+            state.steps.plugin_ended(plugin.name, PERMIT, result.status.code)
             if result.status.code is Code.WAIT:
                 waits[plugin.name] = min(result.timeout, MAX_PERMIT_TIMEOUT)
             elif not result.status.ok:
@@ -155,7 +162,9 @@ class ProfileRuntime:
     async def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """PreBind in order; the first failure ends it."""
         for plugin in self.pre_bind:
+            state.steps.plugin_begins()
             status = await plugin.pre_bind(state, pod, node)
+            state.steps.plugin_ended(plugin.name, PRE_BIND, status.code)
             if not status.ok and status.code is not Code.SKIP:
                 return _told("PreBind", plugin, status)
         return SUCCESS
@@ -165,7 +174,9 @@ class ProfileRuntime:
         if await self._bound_by_extender(pod, node):
             return SUCCESS
         for plugin in self.bind:
+            state.steps.plugin_begins()
             status = await plugin.bind(state, pod, node, annotations)
+            state.steps.plugin_ended(plugin.name, BIND, status.code)
             if status.code is not Code.SKIP:
                 return _told("Bind", plugin, status)
         return error("every Bind plugin skipped the pod")
@@ -188,7 +199,9 @@ class ProfileRuntime:
     def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Tell everybody who wants to know."""
         for plugin in self.post_bind:
+            state.steps.plugin_begins()
             plugin.post_bind(state, pod, node)
+            state.steps.plugin_ended(plugin.name, POST_BIND)
 
 
 def _after(said: Sequence[str], result: PostFilterResult) -> PostFilterResult:

@@ -93,12 +93,12 @@ class Steps:
             self._mark = now
 
     def plugin_begins(self) -> None:
-        """A plugin is called now. For steps with `plugins` alone."""
-        if self._clock is not None:
+        """A plugin is called now; nothing is noted where `plugins` is None."""
+        if self.plugins is not None and self._clock is not None:
             self._plugin_mark = self._clock()
 
     def plugin_ended(self, plugin: str, point: str, outcome: Code = Code.SUCCESS) -> None:
-        """A plugin has answered; the next one's time begins. For steps with `plugins` alone."""
+        """A plugin has answered; the next one's time begins."""
         if self.plugins is not None and self._clock is not None:
             now = self._clock()
             self.plugins.append(PluginStep(plugin, point, now - self._plugin_mark, outcome))

@@ -53,7 +53,7 @@ from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import Intake, Stopwatch, Untimed
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.reconcile import Reconciler
 from placewright.scheduler.scheduler import Ports, Scheduler
@@ -94,6 +94,7 @@ class Engine:
 
     Attributes:
         observers: hear what happens to pods; to be added before `start`.
+        stopwatch: takes the time of what watches bring; to be set before `start`.
     """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:
@@ -104,6 +105,7 @@ class Engine:
         self.namespace = operator_namespace(os.environ)
         self.leadership = self._make_leadership(options)
         self.observers = Observers([])
+        self.stopwatch: Stopwatch = Untimed()
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered)
         self.options = options
         self._registry: Registry = in_tree().extended(installed_plugins())
@@ -226,7 +228,7 @@ class Engine:
         evictor = HttpEvictor(self.client, lambda: self.leadership.active)
         ports = Ports(self._events, self._status, evictor, self.observers)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.leadership)
-        self.intake = Intake(self.cluster, self.queue, self.scheduler.binding)
+        self.intake = Intake(self.cluster, self.queue, self.scheduler.binding, self.stopwatch)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
         store = HistoryStore(self.client, self.namespace)

@@ -10,7 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 import aiohttp
 import msgspec
@@ -41,6 +41,16 @@ _READ_BUFFER: Final = 2**17
 _PROBES: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
+class RequestListener(Protocol):
+    """Hears of requests; must be quick."""
+
+    def answered(self, method: str, status: int | None) -> None:
+        """An answer begins, of a watch, too; None: there was none."""
+
+    def ended(self, method: str, waited: float, took: float) -> None:
+        """A request is over, whatever came of it; it `waited` for its turn and then `took`, seconds. Not said of watches."""
+
+
 class ApiClient:
     """Requests to one API server, over kept-alive connections.
 
@@ -50,6 +60,7 @@ class ApiClient:
     Attributes:
         access: where the server is and who we are.
         away: whether the server answers, said once each way.
+        listeners: hear of every request.
     """
 
     def __init__(
@@ -63,6 +74,7 @@ class ApiClient:
         """`timeout`: seconds for a whole request, connecting included; streams have none of their own. `limit`: of requests a second."""
         self.access = access
         self.away = AwayNotice(access.server)
+        self.listeners: list[RequestListener] = []
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
         self._user_agent = user_agent
         self._limit = limit
@@ -115,10 +127,16 @@ class ApiClient:
     ) -> bytes:
         """Send one request and read the whole answer."""
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+        asked = self.away.clock()
         if self._limit is not None:
             await self._limit.take()
-        async with self._send(method, path, params, data, content_type, self._timeout) as answer:
-            return await answer.read()
+        sent = self.away.clock()
+        try:
+            async with self._send(method, path, params, data, content_type, self._timeout) as answer:
+                return await answer.read()
+        finally:
+            for listener in self.listeners:
+                listener.ended(method, sent - asked, self.away.clock() - sent)
 
     @asynccontextmanager
     async def stream(self, path: str, params: Params, *, limit: float) -> AsyncIterator[aiohttp.StreamReader]:
@@ -146,6 +164,8 @@ class ApiClient:
                 server_hostname=self.access.tls_server_name,
                 allow_redirects=False,
             ) as answer:
+                for listener in self.listeners:
+                    listener.answered(method, answer.status)
                 await self._raise_for(answer, asked)
                 self.away.answered(asked)
                 answered = True
@@ -156,6 +176,8 @@ class ApiClient:
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
             # A body that breaks off, such as a watch's, says nothing about the server.
             if not answered:
+                for listener in self.listeners:
+                    listener.answered(method, None)
                 self.away.failed(lost)
             raise lost from error
 

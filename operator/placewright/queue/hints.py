@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from placewright.api.pods import PodInfo
@@ -15,6 +15,8 @@ _log: Final = logging.getLogger(__name__)
 
 _ANY: Final = (always,)
 Asked = tuple[HintFunction, ...]
+#: Makes of a plugin's hint for a kind of event one that does the same and tells somebody how long it took.
+Timed = Callable[[str, ClusterEvent, HintFunction], HintFunction]
 
 
 class Requeue(enum.Enum):
@@ -28,11 +30,14 @@ class Requeue(enum.Enum):
 class EventHints:
     """The hints of one profile for one kind of event: looked up once, asked about thousands of pods."""
 
-    __slots__ = ("_by_plugin", "_event", "_interests")
+    __slots__ = ("_by_plugin", "_event", "_interests", "_timed")
 
-    def __init__(self, interests: Mapping[str, Sequence[EventInterest] | None], event: ClusterEvent) -> None:
+    def __init__(
+        self, interests: Mapping[str, Sequence[EventInterest] | None], event: ClusterEvent, timed: Timed | None = None
+    ) -> None:
         self._interests = interests
         self._event = event
+        self._timed = timed
         self._by_plugin: dict[str, Asked] = {}
 
     def asked(self, plugin: str) -> Asked:
@@ -79,7 +84,8 @@ class EventHints:
         interests = self._interests.get(plugin)
         if interests is None:
             return _ANY
-        return tuple(interest.hint for interest in interests if self._event.concerns(interest.event))
+        hints = (interest.hint for interest in interests if self._event.concerns(interest.event))
+        return tuple(hints if self._timed is None else (self._timed(plugin, self._event, hint) for hint in hints))
 
 
 class Hints:
@@ -89,10 +95,11 @@ class Hints:
     nobody speaks for it.
     """
 
-    __slots__ = ("_by_event", "_interests", "_wanted")
+    __slots__ = ("_by_event", "_interests", "_timed", "_wanted")
 
-    def __init__(self, interests: Mapping[str, Sequence[EventInterest] | None]) -> None:
+    def __init__(self, interests: Mapping[str, Sequence[EventInterest] | None], timed: Timed | None = None) -> None:
         self._interests = interests
+        self._timed = timed
         self._by_event: dict[tuple[EventResource, Action], EventHints] = {}
         self._wanted: dict[tuple[EventResource, Action], bool] = {}
 
@@ -105,7 +112,7 @@ class Hints:
         kind = (event.resource, event.action)
         found = self._by_event.get(kind)
         if found is None:
-            found = self._by_event[kind] = EventHints(self._interests, event)
+            found = self._by_event[kind] = EventHints(self._interests, event, self._timed)
         return found
 
     def wanted(self, event: ClusterEvent) -> bool:

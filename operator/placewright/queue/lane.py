@@ -11,7 +11,7 @@ from typing import Final
 
 from placewright.framework.events import ClusterEvent
 from placewright.queue.heap import KeyedHeap
-from placewright.queue.hints import Hints, Requeue
+from placewright.queue.hints import Hints, Requeue, Timed
 from placewright.queue.inflight import Happening
 from placewright.queue.policy import QueuePolicy, SortKey
 from placewright.queue.queued import WINDOW_SECONDS, Place, QueuedPod, window_of
@@ -35,10 +35,11 @@ class Lane:
         held: True while no pod is handed out, because one of the lane is being decided and others would not know of it.
     """
 
-    __slots__ = ("_policy", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "unschedulable")
+    __slots__ = ("_policy", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "unschedulable")
 
-    def __init__(self, name: str, policy: QueuePolicy | None) -> None:
+    def __init__(self, name: str, policy: QueuePolicy | None, timed: Timed | None = None) -> None:
         self.name: Final = name
+        self._timed = timed
         self.active: KeyedHeap[QueuedPod] = KeyedHeap()
         self.backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self.error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
@@ -46,7 +47,7 @@ class Lane:
         self.gated = WaitingPods()
         self.held = False
         self._policy = policy
-        self.hints = Hints(policy.interests if policy else {})
+        self.hints = Hints(policy.interests if policy else {}, timed)
 
     @property
     def served(self) -> bool:
@@ -72,7 +73,7 @@ class Lane:
             for heap in (self.backoff, self.error_backoff):
                 heap.rekey(lambda queued: _backoff_key(queued, policy))
         self._policy = policy
-        self.hints = Hints(policy.interests if policy else {})
+        self.hints = Hints(policy.interests if policy else {}, self._timed)
         if policy is None:
             for _, queued in list(self.waiting()):
                 self._park(queued)

@@ -20,7 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent
 from placewright.queue.assigned import may_help, narrows
 from placewright.queue.heap import KeyedHeap
-from placewright.queue.hints import EventHints, Requeue
+from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.inflight import Flight, Flights
 from placewright.queue.lane import Lane
 from placewright.queue.nominator import Nominator
@@ -62,12 +62,16 @@ class SchedulingQueue:
         policies: the profile of a scheduler name, or None; asked when a name is first seen and in `reprioritise`.
         clock: seconds, monotonic.
         on_incoming: called with (queue, event label) whenever a pod enters active, backoff, unschedulable or gated.
+
+    Attributes:
+        timed_hints: takes the time of hints; to be set before the first pod comes.
     """
 
     def __init__(
         self, policies: Policies, clock: Callable[[], float], on_incoming: Callable[[str, str], None] | None = None
     ) -> None:
         self.nominator = Nominator()
+        self.timed_hints: Timed | None = None
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
@@ -429,7 +433,7 @@ class SchedulingQueue:
     def _lane(self, scheduler_name: str) -> Lane:
         lane = self._lanes.get(scheduler_name)
         if lane is None:
-            lane = self._lanes[scheduler_name] = Lane(scheduler_name, self._policies(scheduler_name))
+            lane = self._lanes[scheduler_name] = Lane(scheduler_name, self._policies(scheduler_name), self.timed_hints)
         return lane
 
     def _take_from_lane(self, uid: str, scheduler_name: str) -> None:

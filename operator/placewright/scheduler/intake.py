@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, Protocol
 
 from placewright.api.objects import Condition, Node, NodeName, Service
 from placewright.api.pods import PodInfo
@@ -26,7 +26,7 @@ from placewright.framework.events import (
     EventResource,
 )
 from placewright.queue.podchanges import pod_update_events, same_version
-from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queue import POD_ADD, SchedulingQueue
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.repairs import Repairs
 
@@ -44,17 +44,48 @@ _CONDITION: Final = _node_update(Action.UPDATE_NODE_CONDITION, "NodeUpdateCondit
 _ANNOTATION: Final = _node_update(Action.UPDATE_NODE_ANNOTATION, "NodeUpdateAnnotation")
 _FEATURE: Final = _node_update(Action.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateDeclaredFeature")
 
+#: As upstream's metrics name what happens to pods that wait; only their coming moves any.
+POD_UPDATE: Final = "UnscheduledPodUpdate"
+POD_DELETE: Final = "UnscheduledPodDelete"
+
 #: Kinds whose changes may help rejected pods, by name. Nobody hears of namespaces, workloads and budgets.
 _EVENT_RESOURCES: Final = {kind.__name__: EventResource(kind.__name__) for kind in (Service, *STORAGE_KINDS)}
+
+
+class Stopwatch(Protocol):
+    """Takes the time of what is taken in."""
+
+    def begin(self) -> None:
+        """Somebody brings news."""
+
+    def handled(self, event: str) -> None:
+        """This much was done about it since `begin`: an event, by its label. Several may follow one `begin`."""
+
+
+class Untimed:
+    """Nobody wants to know."""
+
+    def begin(self) -> None:
+        """Nothing to note."""
+
+    def handled(self, event: str) -> None:
+        """Nothing to note."""
 
 
 class Intake:
     """Feeds one scheduler."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        binding: BindingCycle,
+        stopwatch: Stopwatch = Untimed(),  # noqa: B008 - it has no state
+    ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
+        self._stopwatch = stopwatch
         #: Shared with the reconciler.
         self.repairs = Repairs()
         #: Uids of pods and names of nodes that left while somebody compares with a list; None while nobody does.
@@ -64,11 +95,13 @@ class Intake:
 
     def unscheduled_pod(self, pod: PodInfo) -> None:
         """A pod as the watch of unscheduled pods shows it; one that got a node or finished has left the queue's care."""
+        self._stopwatch.begin()
         if pod.node_name or pod.finished:
             self.unscheduled_pod_gone(pod)
         elif self._cluster.placement(pod.uid) is None or self._queue.get(pod.uid) is not None:
             known = self._queue.latest(pod.uid)
             self._queue.update(pod)
+            self._stopwatch.handled(POD_ADD if known is None else POD_UPDATE)
             if known is not None and known.nominated_node != pod.nominated_node:
                 self._nomination_ends(known)
         # Otherwise it is bound already and this is old news: the watch of assigned pods was faster.
@@ -79,8 +112,11 @@ class Intake:
         The API server may show it as it was before, without a node, whatever happened. So a Binding of unknown outcome keeps its room on
         the node until the watch of assigned pods, or the reconciler, tells.
         """
+        self._stopwatch.begin()
         known = self._queue.latest(pod.uid)
         self._leaves(pod.uid)
+        if known is not None:
+            self._stopwatch.handled(POD_DELETE)
         if pod.node_name:
             self._binding.resolve(pod.uid, pod.node_name)
             return
@@ -115,6 +151,7 @@ class Intake:
 
     def assigned_pod(self, pod: PodInfo) -> None:
         """A pod that stands on a node: add, update or confirm."""
+        self._stopwatch.begin()
         self._binding.resolve(pod.uid, pod.node_name)
         for predecessor in self._cluster.assumed_predecessors(pod):
             self._replaced(predecessor, pod)
@@ -125,19 +162,20 @@ class Intake:
         if self._queue.get(pod.uid) is not None and (known is None or not known.assumed):
             self._queue.delete(pod.uid)
         if known is None or known.assumed:
-            self._queue.move(ASSIGNED_POD_ADD, None, pod)
+            self._move(ASSIGNED_POD_ADD, None, pod)
         elif not same_version(known.pod, pod):
             for event in pod_update_events(known.pod, pod):
-                self._queue.move(event, known.pod, pod)
+                self._move(event, known.pod, pod)
         if known is not None and known.node != pod.node_name:
-            self._queue.move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
+            self._move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
 
     def assigned_pod_gone(self, uid: str) -> None:
         """A pod on a node was deleted or finished."""
+        self._stopwatch.begin()
         known = self._cluster.remove_pod(uid)
         self._leaves(uid)
         if known is not None:
-            self._queue.move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
+            self._move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
 
     def _replaced(self, assumed: Placement, by: PodInfo) -> None:
         """A pod is assumed on a node, but its name belongs to a younger one.
@@ -161,16 +199,17 @@ class Intake:
 
     def node(self, node: Node) -> None:
         """A node appeared or changed; one that cannot be read keeps its last good state."""
+        self._stopwatch.begin()
         try:
             old = self._cluster.set_node(node)
         except QuantityError as problem:
             _logger.warning("node %s keeps its last known state: status.allocatable: %s", node.metadata.name, problem)
             return
         if old is None:
-            self._queue.move(NODE_ADD, None, node)
+            self._move(NODE_ADD, None, node)
             return
         for event in node_update_events(old, node):
-            self._queue.move(event, old, node)
+            self._move(event, old, node)
 
     def node_gone(self, name: NodeName) -> None:
         """A node was deleted."""
@@ -178,10 +217,11 @@ class Intake:
         if self.departed is not None:
             self.departed.add(name)
         if old is not None:
-            self._queue.move(NODE_DELETE, old, None)
+            self._move(NODE_DELETE, old, None)
 
     def cluster_object(self, item: ClusterObject) -> None:
         """A namespace, service, workload, budget or storage object appeared or changed."""
+        self._stopwatch.begin()
         old = self._cluster.objects.put(item)
         if old is None:
             self._moved_by(item, Action.ADD, None, item)
@@ -190,6 +230,7 @@ class Intake:
 
     def cluster_object_gone(self, item: ClusterObject) -> None:
         """It was deleted."""
+        self._stopwatch.begin()
         old = self._cluster.objects.remove(item)
         if old is not None:
             self._moved_by(item, Action.DELETE, old, None)
@@ -197,7 +238,11 @@ class Intake:
     def _moved_by(self, item: ClusterObject, action: Action, old: ClusterObject | None, new: ClusterObject | None) -> None:
         resource = _EVENT_RESOURCES.get(type(item).__name__)
         if resource is not None:
-            self._queue.move(ClusterEvent(resource, action, f"{resource}{(action.name or '').title()}"), old, new)
+            self._move(ClusterEvent(resource, action, f"{resource}{(action.name or '').title()}"), old, new)
+
+    def _move(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        self._queue.move(event, old, new)
+        self._stopwatch.handled(event.label)
 
 
 def _same_revision(old: ClusterObject, new: ClusterObject) -> bool:

@@ -110,7 +110,7 @@ class Scheduler:
         if evaluator is None:
             self.queue.return_unschedulable(queued)
             return None
-        attempt = Attempt(queued, evaluator.runtime.profile, self._clock)
+        attempt = Attempt(queued, evaluator.runtime.profile, self._clock, plugins=self._observers.sampled())
         if evaluator.runtime.extenders_for(pod):
             # Extenders see one pod of a profile after the other, as kube-scheduler's do: they count what they agreed to.
             self.queue.hold(pod.scheduler_name)

@@ -25,6 +25,8 @@ _PREEMPTION: Final = "DefaultPreemption"
 #: Steps of ours begin so where extenders are asked; upstream has no such extension point.
 _EXTENDER: Final = "Extender"
 
+#: Attempts that wait to be counted, at most; they keep their pods in memory.
+_AT_ONCE: Final = 64
 _LATER: Final = frozenset({FILTER, PRE_SCORE, SCORE})
 _ASKED: Final = {
     PRE_FILTER: ExtensionPoint.PRE_FILTER,
@@ -57,6 +59,7 @@ class AttemptSeries:
         self._incoming = Counters(upstream.INCOMING_PODS)
         self._entered: dict[tuple[str, str], Cell] = {}
         self._profiles: dict[str, ProfileSeries] = {}
+        self._waiting: list[Attempt] = []
         # Those without labels are there from the first scrape on, so that rates begin at 0.
         self._chosen = self._algorithm.at()
         self._tried = self._tries.at()
@@ -67,7 +70,17 @@ class AttemptSeries:
     # --- the observer ----------------------------------------------------------------------------------------------------------
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Count it."""
+        """Count it, soon: a few dozen in a row take half the time of as many one by one, with a decision between each two."""
+        self._waiting.append(attempt)
+        if len(self._waiting) >= _AT_ONCE:
+            self._count_waiting()
+
+    def _count_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for attempt in waiting:
+            self._count(attempt)
+
+    def _count(self, attempt: Attempt) -> None:
         self.of(attempt.profile).take(attempt)
         if attempt.steps.plugins:
             for plugin, point, seconds, outcome in attempt.steps.plugins:
@@ -117,6 +130,7 @@ class AttemptSeries:
 
     def keep_only(self, profiles: Mapping[str, ResolvedProfile]) -> None:
         """Forget profiles that are in effect no more, and begin those that are: by schedulerName."""
+        self._count_waiting()
         for name in self._profiles.keys() - profiles.keys():
             del self._profiles[name]
         for each in (self.attempts, self.durations, self.steps, self.extenders, self.evaluations):
@@ -131,6 +145,7 @@ class AttemptSeries:
 
     def metrics(self) -> Iterator[Metric]:
         """For export."""
+        self._count_waiting()
         for profile in self._profiles.values():
             profile.settle()
         yield from exported(

@@ -31,6 +31,9 @@ class EngineMetrics:
         self._requests = RequestTimes(engine.access.server)
         self._registry = CollectorRegistry(auto_describe=False)
         engine.observers.members.append(self._attempts)
+        engine.stopwatch = self._events
+        engine.queue.timed_hints = self._hints
+        engine.client.listeners.append(self._requests)
         self._registry.register(_Read(self._collect))
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from prometheus_client.core import Metric
@@ -22,18 +22,25 @@ _BROKEN: Final = "Error"
 
 
 class EventTimes:
-    """How long it took to take in what watches showed; called by the intake."""
+    """How long it took to take in what watches showed; the intake's `Stopwatch`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        """`clock`: seconds."""
         self._events = Histograms(upstream.EVENT_DURATION)
         self._known: dict[str, Histogram] = {}
+        self._clock = clock
+        self._began = 0.0
 
-    def __call__(self, event: str, seconds: float) -> None:
-        """`event`: its label."""
+    def begin(self) -> None:
+        """Somebody brings news."""
+        self._began = self._clock()
+
+    def handled(self, event: str) -> None:
+        """Count what was done about it."""
         found = self._known.get(event)
         if found is None:
             found = self._known[event] = self._events.at(event)
-        found.observe(seconds)
+        found.observe(self._clock() - self._began)
 
     def metrics(self) -> Iterator[Metric]:
         """For export."""
@@ -72,7 +79,7 @@ class HintTimes:
 
 
 class RequestTimes:
-    """What the API client hears of its requests, as its `Traffic`. Kopf's own are not among them."""
+    """What the API client hears of its requests, as its `RequestListener`. Kopf's own are not among them."""
 
     def __init__(self, server: str) -> None:
         self._host: Final = URL(server).authority
@@ -80,6 +87,7 @@ class RequestTimes:
         self._durations = Histograms(upstream.REQUEST_DURATION)
         self._waits = Histograms(upstream.RATE_LIMITER_DURATION)
         self._answers: dict[tuple[str, int | None], Cell] = {}
+        self._times: dict[str, tuple[Histogram, Histogram]] = {}
 
     def answered(self, method: str, status: int | None) -> None:
         """Count the beginning of an answer, or that none came."""
@@ -89,13 +97,13 @@ class RequestTimes:
             cell = self._answers[method, status] = self._requests.at(code, method, self._host)
         cell.value += 1
 
-    def took(self, method: str, seconds: float) -> None:
-        """Count how long a request took, its whole answer included."""
-        self._durations.at(method, self._host).observe(seconds)
-
-    def waited(self, method: str, seconds: float) -> None:
-        """Count how long a request waited for its turn."""
-        self._waits.at(method, self._host).observe(seconds)
+    def ended(self, method: str, waited: float, took: float) -> None:
+        """Count how long a request waited for its turn, and how long it took then, its whole answer included."""
+        known = self._times.get(method)
+        if known is None:
+            known = self._times[method] = (self._waits.at(method, self._host), self._durations.at(method, self._host))
+        known[0].observe(waited)
+        known[1].observe(took)
 
     def metrics(self) -> Iterator[Metric]:
         """For export."""

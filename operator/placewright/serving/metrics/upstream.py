@@ -106,7 +106,7 @@ REQUEST_DURATION: Final = histogram(
 )
 RATE_LIMITER_DURATION: Final = histogram(
     "rest_client_rate_limiter_duration_seconds",
-    "How long a request had to wait for its turn in seconds, where --kube-api-qps is set.",
+    "How long a request waited for its turn in seconds: for --kube-api-qps, and after the server asked for patience.",
     _REQUEST, "verb", "host",
 )  # fmt: skip
 LEADER_ELECTION: Final = gauge("leader_election_master_status", "1 where this replica leads, 0 where it stands by.", "name")
