@@ -10,6 +10,7 @@ import asyncio
 import errno
 import ipaddress
 import logging
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -54,7 +55,11 @@ def bind(address: str, port: int, flag: str) -> socket.socket:
         return socket.create_server((address, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         allowed = "a port of this address that is free, or 0 for none"
-        raise CannotListen(f"{flag}: found {port}, which {address} does not give: {error.strerror}; allowed {allowed}") from None
+        raise CannotListen(f"{flag}: found {port}, which {address} does not give: {_in_words(error)}; allowed {allowed}") from None
+
+
+def _in_words(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno is not None else str(error)
 
 
 def _bind_everywhere(port: int) -> socket.socket:
@@ -65,6 +70,13 @@ def _bind_everywhere(port: int) -> socket.socket:
             if error.errno not in _NO_IPV6:
                 raise
     return socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104 - what was asked for
+
+
+def _silent() -> logging.Logger:
+    """For aiohttp, which logs a traceback for each request that is none: whoever reaches the port could fill the log."""
+    unheard = _log.getChild("unheard")
+    unheard.setLevel(logging.CRITICAL + 1)
+    return unheard
 
 
 class Listener:
@@ -97,7 +109,13 @@ class Listener:
         except Exception:  # noqa: BLE001 - a defect in one page must leave the others standing
             _log.exception("GET %s failed", request.path)
             answer = Answer(b"Internal Server Error\n", status=_INTERNAL_ERROR)
-        return await _sent(request, answer)
+        try:
+            return await _sent(request, answer)
+        except ConnectionError:
+            raise  # who asked has gone, or took too long
+        except Exception:
+            _log.exception("GET %s failed half-way", request.path)
+            raise
 
     async def _answer(self, request: web.BaseRequest) -> Answer:
         question = _question(request)
@@ -117,6 +135,7 @@ class _Connection(web.RequestHandler):
         super().__init__(
             manager,
             loop=loop,
+            logger=_silent(),
             access_log=None,  # type: ignore[arg-type]  # aiohttp's word for "none"
             keepalive_timeout=_HANDSHAKE_SECONDS,
             lingering_time=0.0,
