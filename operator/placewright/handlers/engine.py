@@ -31,6 +31,7 @@ from placewright.handlers.profilestatus import StatusReporter
 from placewright.handlers.reconciling import UnscheduledPodLister
 from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sources import Shortfall, sources_and_sinks
+from placewright.handlers.takeover import NODES_PATH, PODS_PATH, Takeover, ask_for_unresolved, caught_up
 from placewright.kube.binder import BindCounts, HttpBinder
 from placewright.kube.client import ApiClient
 from placewright.kube.events import EventCounts, HttpEventRecorder, uses_core_events
@@ -109,8 +110,9 @@ class Engine:
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered)
         self.options = options
         self._registry: Registry = in_tree().extended(installed_plugins())
-        self._binder = HttpBinder(self.client, lambda: self.leadership.active)
-        self._volumes = HttpVolumeWriter(self.client, lambda: self.leadership.active)
+        self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
+        self._binder = HttpBinder(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
+        self._volumes = HttpVolumeWriter(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
         self._extenders = Extenders(self.client)
         self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped)
         self._deciding: asyncio.Task[None] | None = None
@@ -143,6 +145,7 @@ class Engine:
         self._status.start()
         self._reflectors.start()
         self._deciding = asyncio.create_task(self._schedule_when_synced(), name="scheduler")
+        self._spawn(self.takeover.run(), "takeover")
         self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self.queue.flush_backoff), "backoff flush")
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
         self._spawn(self.lister.run(), "reconciler")
@@ -225,9 +228,9 @@ class Engine:
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(found.served))
         self._status = HttpStatusWriter(self.client)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed))
-        evictor = HttpEvictor(self.client, lambda: self.leadership.active)
+        evictor = HttpEvictor(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
         ports = Ports(self._events, self._status, evictor, self.observers)
-        self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.leadership)
+        self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
         self.intake = Intake(self.cluster, self.queue, self.scheduler.binding, self.stopwatch)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
@@ -247,6 +250,15 @@ class Engine:
         await self._reflectors.wait_synced()
         _logger.info("synced: %d nodes, %d pods on them", self.cluster.node_count, self.cluster.pod_count_total)
         await self.scheduler.run()
+
+    async def _prepare_term(self) -> None:
+        await self._reflectors.wait_synced()
+        await self.scheduler.settled()
+        await ask_for_unresolved(self.client, self.scheduler.binding, self.intake)
+        await caught_up(self.client, [each for each in self._reflectors.members if each.source.path in (PODS_PATH, NODES_PATH)])
+
+    def _end_term(self) -> None:
+        self.scheduler.end_term()
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(work, name=name))

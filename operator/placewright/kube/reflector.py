@@ -138,6 +138,11 @@ class Reflector(Generic[T]):
         self._bad_seen: set[tuple[str, str]] = set()
         self._complaint = ""
 
+    @property
+    def version(self) -> str:
+        """The resourceVersion up to which everything was told; empty before the first list, or when one is due."""
+        return self._version
+
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:

@@ -37,6 +37,7 @@ SLICE_SECONDS: Final = 0.005
 #: Binding cycles under way at once, without those that wait for permission; more would only queue up in front of the API server.
 MAX_BINDING: Final = 512
 #: How long bindings under way get to end when the scheduler stops, in seconds.
+LEAD_LOST: Final = "this replica is not the active one any more"
 DRAIN_SECONDS: Final = 10.0
 
 
@@ -237,6 +238,22 @@ class Scheduler:
 
     async def _room_for_binding(self) -> None:
         while self._room <= 0:
+            self.binding.room.clear()
+            await self.binding.room.wait()
+
+    def end_term(self) -> None:
+        """We are not the active replica any more: what waits for permission, or is being prepared, is rolled back now.
+
+        What is on its way to the API server ends by itself, because the binder asks before each request.
+        """
+        for pod in self.waiting:
+            pod.give_up(LEAD_LOST)
+        for uid in tuple(self.binding.preparing):
+            self.binding.preempt(uid)
+
+    async def settled(self) -> None:
+        """Return when nothing that was decided until now is under way; for a time in which nothing is decided."""
+        while self._tasks:
             self.binding.room.clear()
             await self.binding.room.wait()
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from placewright.api.pods import PodInfo
-from placewright.framework.status import SUCCESS, Status, unschedulable
+from placewright.framework.status import SUCCESS, Status, error, unschedulable
 from placewright.scheduler.messages import permit_timeout
 from placewright.scheduler.ports import Clock
 
@@ -38,6 +38,10 @@ class WaitingPod:
     def reject(self, plugin: str, reason: str) -> None:
         """The plugin refuses; the pod is rolled back."""
         self._decide(unschedulable(reason).by(plugin))
+
+    def give_up(self, reason: str) -> None:
+        """Nobody refuses, but the pod cannot be bound from here; it is rolled back and tried again."""
+        self._decide(error(reason))
 
     async def decision(self) -> Status:
         """Wait until everybody allowed, somebody rejected, or somebody's time is over."""

@@ -1,0 +1,176 @@
+"""From being the active replica to deciding: nothing of an earlier term is left, and everything that the last leader did is known.
+
+`leadership` says whether we may act; decisions begin a moment later, when this room says so, too. In order: every list is complete; what an
+earlier term left behind (assumed, waiting for permission, being prepared, on its way) has ended without a request, or is settled by asking
+the API server; the watches have caught up with what was written before we took over. Then the term begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol
+
+from placewright.api.decode import DecodeError
+from placewright.api.objects import NodeName, Pod
+from placewright.api.pods import PodInfo
+from placewright.handlers.sinks import readable_pod
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.reflector import Reflector
+from placewright.kube.retry import Backoff
+from placewright.kube.wire import Malformed, Wire
+from placewright.leadership.leaseobject import older
+from placewright.leadership.peering import Listener
+from placewright.scheduler.binding import BindingCycle
+from placewright.scheduler.intake import Intake
+
+_logger = logging.getLogger(__name__)
+
+PODS_PATH: Final = "/api/v1/pods"
+NODES_PATH: Final = "/api/v1/nodes"
+#: A watch that brought nothing for so long has nothing more to bring, and one that brings news all the time is not waited for longer.
+QUIET_SECONDS: Final = 0.1
+_LONGEST_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.01
+#: Pods asked for at once.
+_AT_ONCE: Final = 64
+
+
+class Leader(Protocol):
+    """What `leadership` offers."""
+
+    @property
+    def active(self) -> bool:
+        """May we act."""
+
+    @property
+    def term(self) -> int:
+        """Grows when somebody else may have acted in between."""
+
+    def on_change(self, listener: Listener) -> None:
+        """Call on becoming active or ceasing to be."""
+
+    async def wait_active(self) -> None:
+        """Return once we are active."""
+
+    def review(self) -> None:
+        """Tell listeners what time alone has changed."""
+
+
+class Takeover:
+    """The `Lead` that scheduler and binder ask: active, and prepared for this term."""
+
+    def __init__(self, leader: Leader, prepare: Callable[[], Awaitable[None]], end: Callable[[], None]) -> None:
+        """`prepare`: run before each term; repeated when it fails with `RequestError`. `end`: called at the end of each."""
+        self._leader = leader
+        self._prepare = prepare
+        self._end = end
+        self._prepared_for: int | None = None
+        self._began = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._news = asyncio.Event()
+        leader.on_change(self._turned)
+
+    @property
+    def active(self) -> bool:
+        """May we decide and bind. Cheap: asked before every request."""
+        return self._prepared_for == self._leader.term and self._leader.active
+
+    async def wait_active(self) -> None:
+        """Return once we may decide; look at `active` again before acting."""
+        while not self.active:
+            self._began.clear()
+            self._leader.review()
+            if not self.active:
+                await self._began.wait()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait before a request is repeated; not beyond the end of the term, because then it must not be."""
+        if self._ended.is_set():
+            await asyncio.sleep(seconds)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+
+    def _turned(self, active: bool) -> None:
+        if not active and self._prepared_for is not None:
+            self._prepared_for = None
+            self._ended.set()
+            self._end()
+        self._news.set()
+
+    async def run(self) -> None:
+        """Prepare each term, until cancelled."""
+        backoff, failures = Backoff(maximum=2.0), 0
+        while True:
+            await self._leader.wait_active()
+            self._news.clear()
+            try:
+                await self._begin()
+            except (RequestError, DecodeError, Malformed) as problem:
+                _logger.warning("takeover: %s; trying on", problem)
+                await asyncio.sleep(backoff.delay(failures, problem if isinstance(problem, RequestError) else None))
+                failures += 1
+            else:
+                failures = 0
+                if self._prepared_for is not None:
+                    await self._news.wait()
+
+    async def _begin(self) -> None:
+        term, since = self._leader.term, time.monotonic()
+        await self._prepare()
+        if self._leader.active and self._leader.term == term:
+            self._prepared_for = term
+            self._ended.clear()
+            self._began.set()
+            _logger.info("term %d begins, prepared in %.2f s", term, time.monotonic() - since)
+
+
+async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, intake: Intake) -> None:
+    """Settle bindings of an earlier term whose answers got lost: what they assumed is true, or is dropped. Raises `RequestError`."""
+    pods = [placement.pod for _, placement in binding.unresolved.values()]
+    for start in range(0, len(pods), _AT_ONCE):
+        await asyncio.gather(*(_ask_for(client, pod, binding, intake) for pod in pods[start : start + _AT_ONCE]))
+
+
+async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, intake: Intake) -> None:
+    try:
+        found = await client.get_as(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", Pod)
+    except ApiError as problem:
+        if problem.status != NOT_FOUND:
+            raise
+        intake.pod_gone(pod.uid)
+        return
+    if found.metadata.uid != pod.uid:
+        intake.pod_gone(pod.uid)
+    elif found.spec.node_name:
+        intake.assigned_pod(readable_pod(found) or pod.on(NodeName(found.spec.node_name)))
+    else:
+        binding.resolve(pod.uid, None)
+
+
+async def caught_up(client: ApiClient, reflectors: Sequence[Reflector[Any]]) -> None:
+    """Return when these have seen what was written until now, as far as can be told; raises `RequestError`.
+
+    A watch does not say how far it is while nothing happens. So each is believed when it has come to a version that the API server names
+    now, or when nothing came for a while. What is read late by a busy event loop, after a burst of bindings, is waited for in this way.
+    """
+    version = Wire(Pod).page(await client.get(PODS_PATH, {"limit": "1"})).resource_version
+    await asyncio.gather(*(_follow(each, version) for each in reflectors))
+
+
+async def _follow(reflector: Reflector[Any], version: str) -> None:
+    began = quiet_since = time.monotonic()
+    events = reflector.counts.events
+    while reflector.version and older(reflector.version, version):
+        await asyncio.sleep(_LOOK_SECONDS)
+        now = time.monotonic()
+        if reflector.counts.events != events:
+            events, quiet_since = reflector.counts.events, now
+        if now - quiet_since >= QUIET_SECONDS or now - began >= _LONGEST_SECONDS:
+            return
