@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_plain
+from prometheus_client.registry import Collector
 
 from handlers.stage import FAST, Running, Stage
 from placewright.handlers.engine import Engine, EngineOptions
@@ -50,6 +51,18 @@ class Seen:
 def seen(metrics: EngineMetrics, accept: str = PLAIN) -> Seen:
     """Ask for them."""
     return Seen(*metrics.exposition(accept))
+
+
+def read(metrics: Iterable[Metric]) -> Seen:
+    """As they would be exported, without an engine."""
+
+    class Collected(Collector):
+        def collect(self) -> Iterable[Metric]:
+            return metrics
+
+    registry = CollectorRegistry()
+    registry.register(Collected())
+    return Seen(generate_latest(registry), PLAIN)
 
 
 class Watched(Running):

@@ -12,7 +12,7 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from placewright.handlers.engine import Engine
-from placewright.leadership.peering import PEERING_NAME
+from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.serving.metrics import own, upstream
 from placewright.serving.metrics.series import Labels, counted, single, told
 
@@ -22,7 +22,7 @@ _POD_POPPED: Final = "PodPopped"
 def gauges(engine: Engine) -> Iterator[Metric]:
     """All of them; those of parts that have not started yet are empty."""
     leads = float(engine.leadership.active)
-    yield counted(upstream.LEADER_ELECTION, {(PEERING_NAME,): leads})
+    yield counted(upstream.LEADER_ELECTION, {(LEASE_NAME,): leads} if engine.options.leader_elect else {})
     yield counted(own.LEADER, {(engine.replica.identity,): leads})
     yield told(own.BUILD, (version("placewright"), platform.python_version()))
     yield from _api_server(engine)

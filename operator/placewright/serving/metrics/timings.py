@@ -82,7 +82,7 @@ class RequestTimes:
     """What the API client hears of its requests, as its `RequestListener`. Kopf's own are not among them."""
 
     def __init__(self, server: str) -> None:
-        self._host: Final = URL(server).authority
+        self._host: Final = URL(server).host_port_subcomponent or server
         self._requests = Counters(upstream.REQUESTS)
         self._durations = Histograms(upstream.REQUEST_DURATION)
         self._waits = Histograms(upstream.RATE_LIMITER_DURATION)
