@@ -19,6 +19,7 @@ FOREIGN = "KUBECONFIG_E2E"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--real", action="store_true", help=f"use the API server of {VARIABLE}, and run tests/e2e too")
+    parser.addoption("--report", type=Path, default=None, help="tests with faults append a line of JSON for each run")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -39,6 +39,7 @@ _COLLECTIONS: Final = {
     "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
     "ClusterKopfPeering": PEERING,
     "SchedulingProfile": PROFILES,
+    "Service": f"/api/v1/namespaces/{NAMESPACE}/services",
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
 }
 

@@ -15,7 +15,6 @@ FAILED = pytest.StashKey[bool]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seeds", type=int, default=1, help="how many runs, each with a seed of its own")
-    parser.addoption("--report", type=Path, default=None, help="append a line of JSON for each run")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -45,7 +44,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> As
         await made.until_told()
         found = made.audit()
         fault = request.node.originalname.removeprefix("test_").replace("_", " ")
-        file: Path | None = request.config.getoption("report", None)
+        file: Path | None = request.config.getoption("report")
         if file is not None:
             Run.of(fault, seed, found, made.recovery).append_to(file)
         assert found.faults == []

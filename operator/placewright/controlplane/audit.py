@@ -25,6 +25,8 @@ from placewright.api.objects import NodeName, PodKey
 from placewright.kube.errors import CONFLICT, FORBIDDEN, UNAUTHORIZED
 
 _DECISION: Final = "authorization.k8s.io/decision"
+#: What a token that is bound to a pod says of its bearer.
+_POD: Final = "authentication.kubernetes.io/pod-name"
 #: How every line begins; inside a line quotes are escaped, so that it is found nowhere else.
 _BEGINNING: Final = b'{"kind":"Event","apiVersion":"audit.k8s.io/'
 
@@ -50,6 +52,7 @@ class _Reference(msgspec.Struct, frozen=True, rename="camel"):
 
 class _User(msgspec.Struct, frozen=True):
     username: str = ""
+    extra: dict[str, list[str]] = {}
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -63,12 +66,14 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
         verb: as RBAC has it: get, list, watch, create, patch and so on.
         request_uri: path and query.
         request_received_timestamp: RFC 3339 with microseconds; also the order of arrival.
+        stage_timestamp: the same, of the answer.
     """
 
     verb: str = ""
     request_uri: str = msgspec.field(default="", name="requestURI")
     user_agent: str = ""
     request_received_timestamp: str = ""
+    stage_timestamp: str = ""
     user_info: _User = msgspec.field(default=_User(), name="user")
     object_ref: _Reference = _Reference()
     response_status: _Answer = _Answer()
@@ -79,6 +84,11 @@ class Record(msgspec.Struct, frozen=True, rename="camel"):
     def user(self) -> str:
         """Who asked; empty for somebody whose credentials were not accepted."""
         return self.user_info.username
+
+    @property
+    def pod(self) -> str:
+        """Name of the pod that the bearer's token is bound to, as kubelets ask for them; empty for other credentials."""
+        return next(iter(self.user_info.extra.get(_POD, ())), "")
 
     @property
     def code(self) -> int:

@@ -16,14 +16,14 @@ from placewright.sandbox.credentials import Credentials, make_credentials, write
 _NEEDS_CONTROLLERS: Final = "ServiceAccount,TaintNodesByCondition"
 #: The first version without the flag for plain HTTP; before, it must be turned off.
 _NO_PLAIN_HTTP: Final = 24
-#: Bindings with what was asked, for audits of "exactly once"; everything else by its metadata.
+#: Bindings with what was asked, for audits of "exactly once", and writes of Leases, for who led when; everything else by its metadata.
 _AUDIT_POLICY: Final = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
 - level: Request
-  resources: [{group: "", resources: [pods/binding]}]
+  resources: [{group: "", resources: [pods/binding]}, {group: coordination.k8s.io, resources: [leases]}]
 - level: Metadata
 """
 

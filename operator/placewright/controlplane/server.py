@@ -110,9 +110,28 @@ class ControlPlane:
 
     def start_api_server(self) -> None:
         """Start it again on the same port, and wait until it is ready."""
+        self.launch_api_server()
+        self.wait_until_ready()
+
+    def launch_api_server(self) -> None:
+        """Start it again on the same port, and do not wait."""
         flags = api_server_flags(self.assets.minor, self._ports, self._keys, self.audit_log if self._options.audit else None)
         self._api_server = Child(self.assets.kube_apiserver, flags, self.folder)
+
+    def wait_until_ready(self) -> None:
+        """Return when the API server, which was started, is ready; may be called from any thread."""
+        assert self._api_server is not None, "the API server was not started"
         self._wait(self._api_server, f"{self.server}/readyz", {"Authorization": f"Bearer {self._keys.credentials.token}"})
+
+    def kill_etcd(self) -> None:
+        """As a crash does it: SIGKILL. What it has answered for is kept; the API server stays, and can do nothing."""
+        if self._etcd is not None:
+            self._etcd.kill()
+            self._etcd = None
+
+    def launch_etcd(self) -> None:
+        """Start it again with what it has kept, and do not wait: the API server is ready (`wait_until_ready`) when it has found it."""
+        self._etcd = Child(self.assets.etcd, etcd_flags(self.folder, self._ports, self._keys), self.folder)
 
     def forget_history(self) -> None:
         """Compact etcd up to now: whoever asks it for an older version gets 410. The API server's own watch cache remembers still.
@@ -128,7 +147,8 @@ class ControlPlane:
             self._ports = free_ports(self._options.port)
             self.server = f"https://127.0.0.1:{self._ports.api_server}"
             try:
-                self._etcd = Child(self.assets.etcd, etcd_flags(self.folder, self._ports, self._keys), self.folder)
+                self.launch_etcd()
+                assert self._etcd is not None
                 self._wait(self._etcd, f"https://127.0.0.1:{self._ports.etcd}/health", {})
                 self.start_api_server()
             except ControlPlaneFailed as failed:
