@@ -32,6 +32,7 @@ _COLOURS: Final[Mapping[str, str]] = {
     "DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[1;31m",
 }  # fmt: skip
 _PLAIN: Final = "\x1b[0m"
+_encode: Final = json.JSONEncoder(allow_nan=False).encode
 
 
 def cut(text: str, longest: int) -> str:
@@ -92,7 +93,8 @@ class TextFormatter(logging.Formatter):
             level = f"{_COLOURS[level]}{level}{_PLAIN}"
         line = f"{when} {level} {printable(record.name)}: {printable(message_of(record))}"
         for key, value in fields_of(record).items():
-            line += f" {printable(str(key))}={_text(value)}"
+            name = key if isinstance(key, str) else str(key)
+            line += f" {printable(name)}={_text(value)}"
         exception = exception_of(record)
         return f"{line}\n{_indented(exception)}" if exception else line
 
@@ -117,7 +119,7 @@ class JsonFormatter(logging.Formatter):
         exception = exception_of(record)
         if exception:
             entry["exception"] = _clean(exception)
-        return json.dumps(entry, allow_nan=False)
+        return _encode(entry)
 
 
 def _timestamp(seconds: float, precision: str) -> str:
@@ -145,6 +147,8 @@ def _spelled(value: object) -> str:
 
 def _text(value: object) -> str:
     """A field's value as people read it: bare where nothing can be mistaken, otherwise in quotes."""
+    if isinstance(value, str):
+        return _quoted(value)
     if value is None:
         return "none"
     if isinstance(value, float):
@@ -155,7 +159,11 @@ def _text(value: object) -> str:
         value = ", ".join(f"{key} {_text(each)}" for key, each in list(value.items())[:MOST_ENTRIES])
     elif isinstance(value, list | tuple | set | frozenset):
         value = ",".join(map(str, list(value)[:MOST_ENTRIES]))
-    text = cut(value if isinstance(value, str) else _spelled(value), LONGEST_FIELD)
+    return _quoted(value if isinstance(value, str) else _spelled(value))
+
+
+def _quoted(text: str) -> str:
+    text = cut(text, LONGEST_FIELD)
     if _BARE.fullmatch(text):
         return text
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -164,12 +172,12 @@ def _text(value: object) -> str:
 
 def _plain(value: object) -> Any:
     """A field's value as JSON has it."""
-    if value is None or isinstance(value, bool | int):
+    if isinstance(value, str):
+        return _clean(cut(value, LONGEST_FIELD))
+    if value is None or isinstance(value, int):  # True and False are
         return value
     if isinstance(value, float):
         return round(value, 3) if math.isfinite(value) else str(value)
-    if isinstance(value, str):
-        return _clean(cut(value, LONGEST_FIELD))
     if isinstance(value, Mapping):
         return {_clean(str(key)): _plain(each) for key, each in list(value.items())[:MOST_ENTRIES]}
     if isinstance(value, list | tuple | set | frozenset):

@@ -12,6 +12,7 @@ import os
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Final, Self
@@ -27,7 +28,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, Sampler, Trace
 from placewright import __version__
 from placewright.api.bad_input import InputError, printable
 from placewright.scheduler.attempts import Attempt
-from placewright.serving.logformat import message_of
+from placewright.serving.logformat import cut, message_of
 from placewright.serving.tracing import MILLION
 from placewright.serving.tracingspans import ROOT, export_spans
 
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 MOST_WAITING: Final = 4096
 #: How long the end waits for what has not been exported yet, seconds.
 END_SECONDS: Final = 2.0
+_LONGEST_REASON: Final = 400
 _SERVICE: Final = "placewright"
 _DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -95,8 +97,8 @@ class AttemptTraces:
                 await self._ended.wait()
         lost = self._handed - self.exporter.exported
         if lost or self.dropped:
-            why = self.exporter.last_heard or "no reason was given"
-            _log.warning("traces: %d spans were not exported, %d attempts not made into spans: %s", lost, self.dropped, why)
+            reason = self.exporter.reason
+            _log.warning("traces: %d spans were not exported, %d attempts not made into spans: %s", lost, self.dropped, reason)
 
     def attempt_ended(self, attempt: Attempt) -> None:
         """Sample it."""
@@ -129,7 +131,6 @@ class WatchedExporter(SpanExporter):
 
     Attributes:
         exported, failed: spans.
-        last_heard: what the exporter said last, perhaps why it fails.
         target: where they go, for people.
     """
 
@@ -140,18 +141,24 @@ class WatchedExporter(SpanExporter):
         self._exporter = exporter
         self._away_since = 0
         self._away = False
-        self.last_heard = ""
+        self._heard: deque[str] = deque(maxlen=2)
 
     def heard(self, message: str) -> None:
-        """The exporter said something."""
-        self.last_heard = message
+        """The exporter said something, perhaps why it fails."""
+        self._heard.append(cut(message, _LONGEST_REASON))
+
+    @property
+    def reason(self) -> str:
+        """What the exporter said last: of an attempt that failed, and of giving up."""
+        return "; ".join(dict.fromkeys(self._heard)) or "no reason was given"
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export them, or lose them."""
         try:
             result = self._exporter.export(spans)
         except Exception as problem:  # noqa: BLE001 - it must not end the thread that exports
-            self.last_heard, result = f"{type(problem).__name__}: {problem}", SpanExportResult.FAILURE
+            self.heard(f"{type(problem).__name__}: {problem}")
+            result = SpanExportResult.FAILURE
         if result is SpanExportResult.SUCCESS:
             self.exported += len(spans)
             self._works_again()
@@ -171,7 +178,7 @@ class WatchedExporter(SpanExporter):
     def _fails(self) -> None:
         if not self._away:
             self._away, self._away_since = True, self.failed
-            _log.warning("traces are not exported to %s, spans are dropped: %s", self.target, self.last_heard or "no reason was given")
+            _log.warning("traces are not exported to %s, spans are dropped: %s", self.target, self.reason)
 
     def _works_again(self) -> None:
         if self._away:
