@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
-from .stage import Stage, operator
+from .stage import FAST, Stage, operator
 
 
 async def test_pods_are_placed_with_event_and_decision(stage: Stage) -> None:
@@ -20,6 +21,13 @@ async def test_pods_are_placed_with_event_and_decision(stage: Stage) -> None:
     assert decision.score == sum(decision.plugins.values())
     assert stage.events("web") == [("Scheduled", f"Successfully assigned default/web to {stage.node_of('web')}")]
     assert stage.condition("web")["status"] == "True"
+
+
+async def test_a_replica_that_elects_nobody_places_pods_by_itself(stage: Stage) -> None:
+    async with operator(stage, replace(FAST, leader_elect=False)):
+        stage.pod("web")
+        await stage.until(lambda: stage.placed("web"))
+    assert stage.peers_when_bound == [set()]
 
 
 async def test_a_pod_that_fits_nowhere_says_why_and_is_placed_when_a_node_comes(stage: Stage) -> None:

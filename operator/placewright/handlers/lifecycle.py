@@ -35,6 +35,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     options = memo.engine.options
     configure(settings, memo.engine.replica, options.peering_lifetime)
     settings.peering.standalone = not options.leader_elect
+    settings.peering.mandatory = options.leader_elect  # else Kopf would wait for a peering that nobody is to watch
     if options.admission is not None:
         settings.admission.server = AdmissionServer(options.admission, memo.engine.client)
 
