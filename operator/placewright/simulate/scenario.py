@@ -1,0 +1,49 @@
+"""What a simulation is given: a cluster as it stands, and what happens in it from then on."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Manifest = dict[str, Any]
+
+
+class Act(enum.StrEnum):
+    """What happens to an object; the words are a watch's."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One change that somebody else makes.
+
+    Attributes:
+        at: seconds after the beginning.
+        manifest: the object as it is then; of one that goes, at least kind, name, namespace and uid.
+    """
+
+    at: float
+    act: Act
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One cluster and its future, the same for every profile that is tried on it.
+
+    Attributes:
+        source: where it comes from, for people.
+        objects: what there is at the beginning, in any order: nodes, pods with and without a node, volumes, whatever else placement reads.
+        happenings: in order of time.
+        durations: by uid of a pod, for how many seconds it runs once it is bound; pods that are not named run to the end.
+    """
+
+    source: str
+    objects: Sequence[Manifest]
+    happenings: Sequence[Happening] = ()
+    durations: Mapping[str, float] = field(default_factory=dict)
