@@ -17,6 +17,7 @@ from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.login import load_config
 from placewright.serving.metrics import EngineMetrics
+from placewright.serving.metrics.series import Counters, Histograms, Series
 
 OPENMETRICS: Final = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 PLAIN: Final = "text/plain;version=0.0.4"
@@ -53,16 +54,18 @@ def seen(metrics: EngineMetrics, accept: str = PLAIN) -> Seen:
     return Seen(*metrics.exposition(accept))
 
 
-def read(metrics: Iterable[Metric]) -> Seen:
+def read(series: Iterable[Series]) -> Seen:
     """As they would be exported, without an engine."""
+    kept = list(series)
 
     class Collected(Collector):
         def collect(self) -> Iterable[Metric]:
-            return metrics
+            return [one.metric() for one in kept if isinstance(one, Counters)]
 
     registry = CollectorRegistry()
     registry.register(Collected())
-    return Seen(generate_latest(registry), PLAIN)
+    histograms = "".join(one.text() for one in kept if isinstance(one, Histograms))
+    return Seen(histograms.encode() + generate_latest(registry), PLAIN)
 
 
 class Watched(Running):

@@ -25,7 +25,7 @@ class Counted(World):
     series: AttemptSeries
 
     def seen(self) -> Seen:
-        return read(self.series.metrics())
+        return read(self.series.series())
 
     @property
     def profile(self) -> ResolvedProfile:
@@ -218,7 +218,7 @@ async def test_a_hostile_name_stays_within_its_label(name: str) -> None:
     object.__setattr__(attempt.profile, "scheduler_name", name)
     series.attempt_ended(attempt)
     series.pod_entered(name, name)
-    seen = read(series.metrics())
+    seen = read(series.series())
     assert seen.value(ATTEMPTS, result="scheduled", profile=name) == 1
     assert seen.value("scheduler_queue_incoming_pods_total", queue=name, event=name) == 1
     assert "hacked" not in seen.families

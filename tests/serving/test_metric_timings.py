@@ -35,7 +35,7 @@ def test_events_are_timed_from_when_the_news_came_under_the_labels_of_kube_sched
     intake.assigned_pod(pod("db").on("a").labels(app="db").info())
     intake.assigned_pod_gone("uid-db")
     intake.node_gone(node("a").build().metadata.name)
-    seen = read(times.metrics())
+    seen = read(times.series())
     counts = {event: seen.value(f"{EVENTS}_count", event=event) for event in seen.values(f"{EVENTS}_count", "event")}
     assert counts == {
         "NodeAdd": 1,
@@ -59,7 +59,7 @@ def test_the_time_of_an_event_is_the_clocks() -> None:
     times.handled("NodeAdd")
     now = 5.5
     times.handled("NodeUpdateTaint")
-    seen = read(times.metrics())
+    seen = read(times.series())
     assert seen.value(f"{EVENTS}_sum", event="NodeAdd") == 0.25
     assert seen.value(f"{EVENTS}_sum", event="NodeUpdateTaint") == 0.5
 
@@ -78,7 +78,7 @@ def test_one_question_of_ten_to_a_hint_is_timed_under_its_answer() -> None:
     for _ in range(HINT_SAMPLE):
         with pytest.raises(RuntimeError, match="no idea"):
             wrong(web, None, None)
-    seen = read(times.metrics())
+    seen = read(times.series())
     assert answers == [Hint.QUEUE] * 50 + [Hint.SKIP] * 20
     assert seen.value(HINTS, plugin="Fit", event="NodeAdd", hint="Queue") == 5
     assert seen.value(HINTS, plugin="Taints", event="AssignedPodDelete", hint="QueueSkip") == 2
@@ -97,7 +97,7 @@ def test_the_queue_asks_hints_through_the_watch_and_moves_the_same_pods() -> Non
         world.now += 60
         world.nodes(node("tiny").offers(cpu="1"), node("large").offers(cpu="64"))
         moved.append(world.queue.sizes())
-        seen = read(timed.metrics()) if timed else None
+        seen = read(timed.series()) if timed else None
     assert moved[0] == moved[1]
     assert moved[0].active == 30
     assert seen is not None
@@ -109,7 +109,7 @@ def test_requests_are_named_by_the_servers_host_alone() -> None:
     times = RequestTimes("https://user:secret@api.example.test:6443/k8s/clusters/c-1?token=secret")
     times.answered("GET", 200)
     times.ended("GET", 0.5, 2.0)
-    seen = read(times.metrics())
+    seen = read(times.series())
     assert seen.values("rest_client_requests_total", "host") == {"api.example.test:6443"}
     assert seen.value("rest_client_request_duration_seconds_sum", verb="GET", host="api.example.test:6443") == 2.0
     assert seen.value("rest_client_rate_limiter_duration_seconds_sum", verb="GET", host="api.example.test:6443") == 0.5

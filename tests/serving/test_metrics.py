@@ -7,7 +7,9 @@ import pytest
 from handlers.stage import Stage
 from placewright.serving.metrics import families
 
-from .metricsdesk import OPENMETRICS, PLAIN, watched
+from .desk import desk
+from .metricsdesk import OPENMETRICS, PLAIN, Seen, watched
+from .test_access import account
 
 
 async def test_attempts_are_counted_as_the_store_shows_bindings(stage: Stage) -> None:
@@ -129,3 +131,38 @@ async def test_two_engines_in_one_process_share_no_figure(stage: Stage) -> None:
         names = stage.pods(4)
         await stage.until(lambda: stage.placed(*names) and sum(scheduled()) == 4)
         assert scheduled() == [0, 4]
+
+
+async def test_a_scraper_gets_them_over_https_packed_and_in_its_format(stage: Stage) -> None:
+    token = account(stage.sandbox, "prometheus", "/metrics")
+    names = stage.pods(3)
+    async with desk(stage) as asked:
+        await stage.until(lambda: stage.placed(*names))
+        reply = await asked.get("/metrics", token, Accept=OPENMETRICS, **{"Accept-Encoding": "gzip"})
+        plain = await asked.get("/metrics", token, **{"Accept-Encoding": "identity"})
+        nobody = await asked.get("/metrics")
+    assert (reply.status, reply.headers["Content-Encoding"]) == (200, "gzip")
+    seen = Seen(reply.text.encode(), reply.headers["Content-Type"])
+    assert seen.value("scheduler_cache_size", type="nodes") == 2
+    assert "Content-Encoding" not in plain.headers
+    assert Seen(plain.text.encode(), plain.headers["Content-Type"]).value("scheduler_cache_size", type="nodes") == 2
+    assert nobody.status in (401, 403)
+
+
+async def test_a_scrape_while_profiles_change_is_whole(stage: Stage) -> None:
+    """Labels of one profile are not mixed with another's, and what is removed while others stay is gone."""
+    stage.profile("team", schedulerName="team")
+    async with watched(stage) as running:
+        (ours,), (theirs,) = stage.pods(1), stage.pods(1, scheduler="team")
+        await stage.until(lambda: stage.placed(ours, theirs))
+        await stage.until(lambda: running.seen().total("scheduler_schedule_attempts_total", result="scheduled") == 2)
+        both = running.seen()
+        stage.delete_profile("team")
+        await stage.until(lambda: '"team"' not in running.seen().text)
+        one = running.seen()
+    attempts = "scheduler_schedule_attempts_total"
+    assert [both.value(attempts, result="scheduled", profile=name) for name in ("placewright", "team")] == [1, 1]
+    assert both.values("placewright_profile_active_generation", "profile") == {"default", "team"}
+    assert one.values("placewright_profile_active_generation", "profile") == {"default"}
+    assert one.values("placewright_profile_reloads_total", "profile") == {"default"}
+    assert one.value(attempts, result="scheduled", profile="placewright") == 1

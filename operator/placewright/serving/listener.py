@@ -34,6 +34,8 @@ _LONGEST_LINE: Final = 8190
 _MOST_HEADERS: Final = 64
 #: How long an answer under way is waited for at the end, seconds.
 _END_SECONDS: Final = 1.0
+#: Bytes of an answer from which on fewer of them are worth the work.
+_WORTH_PACKING: Final = 4096
 _METHOD_NOT_ALLOWED: Final = 405
 _NOT_FOUND: Final = 404
 _INTERNAL_ERROR: Final = 500
@@ -171,6 +173,8 @@ async def _sent(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
     headers = {"Content-Type": answer.content_type or TEXT, "Connection": "close", **_HEADERS, **answer.headers}
     if isinstance(answer.body, bytes):
         response: web.StreamResponse = web.Response(body=answer.body, status=answer.status, headers=headers)
+        if len(answer.body) >= _WORTH_PACKING:
+            response.enable_compression()  # for those who say that they can read it, as Prometheus does
         response.force_close()
         return response
     response = web.StreamResponse(status=answer.status, headers=headers)

@@ -6,17 +6,15 @@ Called in the midst of deciding, at thousands of pods a second: what is looked u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
-
-from prometheus_client.core import Metric
 
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import Code
 from placewright.framework.steps import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, WAIT_ON_PERMIT, Step, Steps
 from placewright.scheduler.attempts import Attempt, Result
 from placewright.serving.metrics import own, upstream
-from placewright.serving.metrics.series import Cell, Counters, Histogram, Histograms, exported
+from placewright.serving.metrics.series import Cell, Counters, Histogram, Histograms, Series
 
 #: What upstream calls the label of pods that took more attempts than it counts one by one.
 _MANY: Final = "15+"
@@ -143,16 +141,14 @@ class AttemptSeries:
         """By profile object's name and plugin, the plugin's part in the scores of chosen nodes."""
         return {(one.profile.name, plugin): share for one in self._profiles.values() for plugin, share in one.shares()}
 
-    def metrics(self) -> Iterator[Metric]:
+    def series(self) -> Iterable[Series]:
         """For export."""
         self._count_waiting()
         for profile in self._profiles.values():
             profile.settle()
-        yield from exported(
-            (
-                self.attempts, self.durations, self._algorithm, self._sli, self._tries, self._flushed, self.steps, self._plugins,
-                self.evaluations, self._permit, self._preemptions, self._victims, self._incoming, self.extenders,
-            )
+        return (
+            self.attempts, self.durations, self._algorithm, self._sli, self._tries, self._flushed, self.steps, self._plugins,
+            self.evaluations, self._permit, self._preemptions, self._victims, self._incoming, self.extenders,
         )  # fmt: skip
 
 

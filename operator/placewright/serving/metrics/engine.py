@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from placewright.handlers.engine import Engine
 from placewright.serving.metrics import own, scrape
 from placewright.serving.metrics.attempts import AttemptSeries
-from placewright.serving.metrics.series import counted
+from placewright.serving.metrics.series import Counters, Histograms, Series, counted
 from placewright.serving.metrics.timings import EventTimes, HintTimes, RequestTimes
 
 
@@ -34,20 +34,25 @@ class EngineMetrics:
         engine.stopwatch = self._events
         engine.queue.timed_hints = self._hints
         engine.client.listeners.append(self._requests)
-        self._registry.register(_Read(self._collect))
+        self._registry.register(_Read(self._others))
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         GCCollector(registry=self._registry)
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All metrics as text, and its content type: OpenMetrics where the Accept header asks for it, else Prometheus' own format."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
-
-    def _collect(self) -> Iterator[Metric]:
         self._attempts.keep_only({name: active.profile for name, active in self._engine.live.active.items()})
-        for counted_here in (self._attempts, self._events, self._hints, self._requests):
-            yield from counted_here.metrics()
+        encode, content_type = choose_encoder(accept)
+        histograms = "".join(one.text() for one in self._series() if isinstance(one, Histograms))
+        return histograms.encode() + encode(self._registry), content_type
+
+    def _series(self) -> Iterator[Series]:
+        for part in (self._attempts, self._events, self._hints, self._requests):
+            yield from part.series()
+
+    def _others(self) -> Iterator[Metric]:
+        """All but histograms."""
+        yield from (one.metric() for one in self._series() if isinstance(one, Counters))
         yield from scrape.gauges(self._engine)
         yield from scrape.profiles(self._engine)
         yield counted(own.SCORE_SHARE, self._attempts.shares())

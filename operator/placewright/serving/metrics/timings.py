@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from prometheus_client.core import Metric
 from yarl import URL
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent, Hint, HintFunction
 from placewright.serving.metrics import upstream
-from placewright.serving.metrics.series import Cell, Counters, Histogram, Histograms, exported
+from placewright.serving.metrics.series import Cell, Counters, Histogram, Histograms, Series
 
 #: A hint is asked about thousands of pods in a row: the time of one question in so many is taken.
 HINT_SAMPLE: Final = 10
@@ -42,9 +41,9 @@ class EventTimes:
             found = self._known[event] = self._events.at(event)
         found.observe(self._clock() - self._began)
 
-    def metrics(self) -> Iterator[Metric]:
+    def series(self) -> Iterable[Series]:
         """For export."""
-        return exported((self._events,))
+        return (self._events,)
 
 
 class HintTimes:
@@ -73,9 +72,9 @@ class HintTimes:
 
         return timed
 
-    def metrics(self) -> Iterator[Metric]:
+    def series(self) -> Iterable[Series]:
         """For export."""
-        return exported((self._hints,))
+        return (self._hints,)
 
 
 class RequestTimes:
@@ -105,6 +104,6 @@ class RequestTimes:
         known[0].observe(waited)
         known[1].observe(took)
 
-    def metrics(self) -> Iterator[Metric]:
+    def series(self) -> Iterable[Series]:
         """For export."""
-        return exported((self._requests, self._durations, self._waits))
+        return (self._requests, self._durations, self._waits)
