@@ -11,14 +11,7 @@ from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Final, TypeVar
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
-from prometheus_client.utils import floatToGoString
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 from placewright.serving.metrics.family import Family, Kind
 
