@@ -59,6 +59,17 @@ async def test_a_binding_carries_uid_node_and_annotations(bench: Bench) -> None:
     }
 
 
+async def test_a_lead_that_is_lost_while_a_connection_is_made_binds_nothing(bench: Bench) -> None:
+    bench.api.on(BINDING, DONE)
+    answers = iter((True, False))
+    binder = HttpBinder(bench.client, lambda: next(answers), sleep=bench._sleep)
+    with pytest.raises(BindError, match="not the active one") as caught:
+        await binder.bind(pod(), HERE, {})
+    assert not caught.value.unknown and not caught.value.conflict
+    assert bench.api.requests == [] and binder.counts.lost_answers == 0
+    assert bench.client.away.away_since is None, "nothing is wrong with the server"
+
+
 async def test_a_conflict_is_said_and_not_repeated(bench: Bench) -> None:
     bench.api.on(BINDING, refuse(409, "Conflict"))
     bench.api.on(POD, answer(pod_json(node="node-2")))

@@ -2,7 +2,7 @@
 
 The rules, in the order they matter:
 
-- Before each request the question is asked again whether we may bind (leadership).
+- Before each request the question is asked again whether we may bind (leadership), and once more when its bytes are about to leave.
 - 409 means that somebody else bound, deleted or replaced the pod: said to the caller, not repeated. But the API server says 409 of
   whatever kept it from hearing of its own write, too, such as an etcd that answers late, so the pod is read first.
 - An answer that got lost, or a 5xx, does not mean that nothing happened: the pod is read before anything else is done.
@@ -24,6 +24,7 @@ from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.retry import Backoff, Sleep
 
 #: Bindings under way at once; more gained nothing against a real API server.
@@ -125,9 +126,12 @@ class HttpBinder:
     async def _try(self, pod: PodInfo, body: dict[str, Any]) -> RequestError | None:
         if not self._may_bind():
             raise BindError(f"binding {pod.key}: this replica is not the active one")
+        guarded = GuardedBody(body, self._may_bind)
         try:
-            await self._client.post(f"{_pod_path(pod)}/binding", body)
+            await self._client.post(f"{_pod_path(pod)}/binding", guarded)
         except RequestError as error:
+            if guarded.withheld:
+                raise BindError(f"binding {pod.key}: this replica is not the active one") from error
             return error
         return None
 

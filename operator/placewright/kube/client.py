@@ -19,13 +19,14 @@ from yarl import URL
 from placewright.api.bad_input import shown
 from placewright.api.decode import decode
 from placewright.kube.errors import AWAY, UNAUTHORIZED, ApiError, RequestError, Unreachable, error_from_answer
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.login import ClusterAccess
 from placewright.kube.ratelimit import TokenBucket
 from placewright.kube.retry import AwayNotice
 
 T = TypeVar("T")
-#: A JSON-able body, or ready JSON text.
-Body = bytes | Mapping[str, Any] | msgspec.Struct | list[Any] | None
+#: A JSON-able body, ready JSON text, or one that is sent only while it is allowed.
+Body = bytes | GuardedBody | Mapping[str, Any] | msgspec.Struct | list[Any] | None
 Params = Mapping[str, str]
 
 JSON: Final = "application/json"
@@ -126,7 +127,7 @@ class ApiClient:
         self, method: str, path: str, body: Body = None, *, params: Params = NO_PARAMS, content_type: str = JSON
     ) -> bytes:
         """Send one request and read the whole answer."""
-        data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+        data = body if body is None or isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
         asked = self.away.clock()
         if self._limit is not None:
             await self._limit.take()
@@ -147,7 +148,13 @@ class ApiClient:
 
     @asynccontextmanager
     async def _send(
-        self, method: str, path: str, params: Params, data: bytes | None, content_type: str, limit: aiohttp.ClientTimeout
+        self,
+        method: str,
+        path: str,
+        params: Params,
+        data: bytes | GuardedBody | None,
+        content_type: str,
+        limit: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         await self.access.refresh_when_due()
         answered = False
@@ -173,6 +180,8 @@ class ApiClient:
         except RequestError:
             raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if isinstance(data, GuardedBody) and data.withheld:
+                raise Unreachable(f"{method} {path}: not sent, as it was not allowed any more") from error
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
             # A body that breaks off, such as a watch's, says nothing about the server.
             if not answered:
@@ -200,7 +209,7 @@ class ApiClient:
         url = self._base.with_path(self._prefix + path, encoded=True)
         return url.with_query(params) if params else url
 
-    def _headers(self, data: bytes | None, content_type: str) -> dict[str, str]:
+    def _headers(self, data: bytes | GuardedBody | None, content_type: str) -> dict[str, str]:
         headers = {"Accept": JSON, "User-Agent": self._user_agent}
         if data is not None:
             headers["Content-Type"] = content_type

@@ -13,6 +13,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.events import seconds_time
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.retry import Backoff, Sleep, with_retries
 from placewright.kube.status import find_condition, patch_pod_status
 
@@ -48,7 +49,7 @@ class HttpEvictor:
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
         # Whatever the first says of a victim that is gone or replaced, the second decides by uid.
         await self._send(victim, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}))
-        await self._send(victim, lambda: self._client.delete(path, options))
+        await self._send(victim, lambda: self._client.delete(path, GuardedBody(options, self._may_evict)))
 
     async def _send(self, victim: PodInfo, request: Callable[[], Awaitable[object]]) -> None:
         """Send a request, repeatedly when the server is busy; returns also when the victim is gone or replaced."""

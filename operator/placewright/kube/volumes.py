@@ -17,6 +17,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
+from placewright.kube.guarded import GuardedBody
 from placewright.kube.retry import Backoff, Sleep, with_retries
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
@@ -69,7 +70,7 @@ class HttpVolumeWriter:
     async def _patch(self, path: str, body: dict[str, Any], kind: type[T]) -> T:
         async def patch() -> bytes:
             self._require_lead()
-            return await self._client.patch(path, body)
+            return await self._client.patch(path, GuardedBody(body, self._may_write))
 
         try:
             return decode(await with_retries(patch, self._attempts, self._backoff, self._sleep), kind)
