@@ -106,6 +106,13 @@ async def test_new_files_are_shown_to_the_next_client(files: Files, name: str | 
         assert await shown(port, name) == files.fingerprint != first
 
 
+def test_under_uvloop_too(files: Files) -> None:
+    """Its TLS is its own, and it is what runs where it is installed."""
+    uvloop = pytest.importorskip("uvloop")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(test_new_files_are_shown_to_the_next_client(files, None)) is None
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

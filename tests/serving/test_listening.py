@@ -139,6 +139,20 @@ async def test_plain_http_at_the_port_of_tls_is_closed() -> None:
         assert b"hello" in await said(port, get("/hello"), tls=trusting())
 
 
+@pytest.mark.parametrize("scenario", ["tls", "one request", "silence", "endless"])
+def test_under_uvloop_too(scenario: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Its sockets and its TLS are its own, and it is what runs where it is installed."""
+    uvloop = pytest.importorskip("uvloop")
+    heard = {
+        "tls": test_plain_http_at_the_port_of_tls_is_closed,
+        "one request": test_a_connection_carries_one_request,
+        "silence": lambda: test_who_says_nothing_is_hung_up_on(monkeypatch),
+        "endless": lambda: test_who_is_never_done_reading_is_hung_up_on(monkeypatch, caplog),
+    }
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(heard[scenario]()) is None
+
+
 # --- odd clients -------------------------------------------------------------------------------------------------------------------
 
 

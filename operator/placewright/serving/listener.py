@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, cast
 
 from aiohttp import web
 
@@ -153,8 +153,8 @@ class _Connection(web.RequestHandler):
         if len(self._server.connections) >= _MOST_CONNECTIONS:
             transport.close()
         super().connection_made(transport)
-        assert isinstance(transport, asyncio.Transport)
-        self._ending = self._clock.call_later(_CONNECTION_SECONDS, transport.abort)
+        # Not asserted: uvloop's are of another class.
+        self._ending = self._clock.call_later(_CONNECTION_SECONDS, cast(asyncio.Transport, transport).abort)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._ending is not None:
