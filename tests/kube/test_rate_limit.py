@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placewright.kube.client import ApiClient
 from placewright.kube.login import ClusterAccess
-from placewright.kube.ratelimit import TokenBucket
+from placewright.kube.ratelimit import TokenBucket, Traffic
 
 
 class Clock:
@@ -25,6 +25,8 @@ class Clock:
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
+        for _ in range(3):  # those who were woken go first
+            await asyncio.sleep(0)
         self.now += seconds
 
 
@@ -54,34 +56,46 @@ async def test_an_idle_time_fills_the_bucket_but_not_beyond_the_burst() -> None:
 
 
 async def test_those_who_wait_go_in_the_order_in_which_they_came() -> None:
-    waits: list[float] = []
+    clock = Clock()
+    limit = bucket(clock, 5, 1)
+    went: list[tuple[int, float]] = []
 
-    async def sleep(seconds: float) -> None:
-        waits.append(seconds)
+    async def send(number: int) -> None:
+        await limit.take()
+        went.append((number, clock.now))
 
-    limit = TokenBucket(5, 1, lambda: 0.0, sleep)
-    await asyncio.gather(*(limit.take() for _ in range(4)))
-    assert waits == pytest.approx([0.2, 0.4, 0.6])
+    await asyncio.gather(*(send(number) for number in range(4)))
+    assert went == [(0, 0.0), (1, pytest.approx(0.2)), (2, pytest.approx(0.4)), (3, pytest.approx(0.6))]
 
 
 async def test_who_gives_up_waiting_gives_the_turn_back() -> None:
-    waits: list[float] = []
-    asleep = asyncio.Event()
-
-    async def sleep(seconds: float) -> None:
-        waits.append(seconds)
-        asleep.set()
-        await asyncio.Event().wait()
-
-    limit = TokenBucket(5, 1, lambda: 0.0, sleep)
+    clock = Clock()
+    limit = bucket(clock, 5, 1)
     await limit.take()
-    for _ in range(2):
-        asleep.clear()
+    for _ in range(3):
         waiting = asyncio.create_task(limit.take())
-        await asleep.wait()
+        await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-    assert waits == pytest.approx([0.2, 0.2])
+    began = clock.now
+    await limit.take()
+    assert clock.now - began <= 0.2 + 1e-9
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_no_token_is_lost_whenever_somebody_gives_up(turns: int) -> None:
+    """After so many turns of the loop: while it waits, with the token in its hand, or when it has gone already."""
+    clock = Clock()
+    limit = bucket(clock, 5, 1)
+    await limit.take()
+    waiting = asyncio.create_task(limit.take())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    gave_up = waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    began = clock.now
+    await limit.take()
+    assert clock.now <= (0.2 if gave_up else began + 0.2) + 1e-9
 
 
 @given(st.floats(0.5, 200), st.integers(1, 50), st.lists(st.floats(0, 2), max_size=60))
@@ -114,7 +128,7 @@ class Counting(TokenBucket):
         super().__init__(1, 1)
         self.taken = 0
 
-    async def take(self) -> None:
+    async def take(self, traffic: Traffic = Traffic.ORDINARY) -> None:
         self.taken += 1
 
 

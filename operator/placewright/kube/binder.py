@@ -25,7 +25,9 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError
 from placewright.kube.guarded import GuardedBody
+from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep
+from placewright.kube.slots import Slots
 
 #: Bindings under way at once; more gained nothing against a real API server.
 CONCURRENCY: Final = 64
@@ -74,9 +76,9 @@ class HttpBinder:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.counts = BindCounts()
-        self._client = client
+        self._client = client.sending(Traffic.BIND)
         self._may_bind = may_bind
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = Slots(concurrency)
         self._attempts = attempts
         self._looks = looks
         self._backoff = backoff
@@ -87,7 +89,7 @@ class HttpBinder:
 
         Raises `BindError`: `conflict` when the pod is not ours to bind any more, `unknown` when nobody could be asked.
         """
-        async with self._slots:
+        async with self._slots.place(pod.priority):
             await self._bind(pod, node, binding(pod, node, annotations))
         self.counts.bound += 1
 

@@ -1,7 +1,8 @@
 """One HTTP client for one API server: bare aiohttp, keep-alive, no retries.
 
 Bounds on concurrency belong to those who ask (binder, events, status): a limit here would make a Lease renewal wait behind slow binds.
-A limit on requests a second is there for those who ask for one; watches do not count.
+A limit on requests a second is there for those who ask for one; watches do not count. What a request is for (`sending`) says how soon it
+gets its token, and whether it stands aside while the server refuses others (`pacing`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
@@ -18,10 +20,19 @@ from yarl import URL
 
 from placewright.api.bad_input import shown
 from placewright.api.decode import decode
-from placewright.kube.errors import AWAY, UNAUTHORIZED, ApiError, RequestError, Unreachable, error_from_answer
+from placewright.kube.errors import (
+    AWAY,
+    TOO_MANY_REQUESTS,
+    UNAUTHORIZED,
+    ApiError,
+    RequestError,
+    Unreachable,
+    error_from_answer,
+)
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.login import ClusterAccess
-from placewright.kube.ratelimit import TokenBucket
+from placewright.kube.pacing import Pacing
+from placewright.kube.ratelimit import TokenBucket, Traffic
 from placewright.kube.retry import AwayNotice
 
 T = TypeVar("T")
@@ -62,6 +73,8 @@ class ApiClient:
         access: where the server is and who we are.
         away: whether the server answers, said once each way.
         listeners: hear of every request.
+        traffic: what its requests are for.
+        pacing: when they may be sent; shared with all that `sending` made.
     """
 
     def __init__(
@@ -78,7 +91,8 @@ class ApiClient:
         self.listeners: list[RequestListener] = []
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
         self._user_agent = user_agent
-        self._limit = limit
+        self.pacing = Pacing(limit)
+        self.traffic = Traffic.ORDINARY
         # Parsed once; a path in the server's URL, as gateways to several clusters have it, goes before ours.
         self._base = URL(access.server)
         self._prefix = self._base.raw_path.rstrip("/")
@@ -92,6 +106,12 @@ class ApiClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def sending(self, traffic: Traffic) -> Self:
+        """The same client for requests of that class, with the same connections; only the first one is to be closed."""
+        other = copy(self)
+        other.traffic = traffic
+        return other
 
     async def close(self) -> None:
         """Close all connections; requests under way fail."""
@@ -129,8 +149,7 @@ class ApiClient:
         """Send one request and read the whole answer."""
         data = body if body is None or isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
         asked = self.away.clock()
-        if self._limit is not None:
-            await self._limit.take()
+        await self.pacing.turn(self.traffic)
         sent = self.away.clock()
         try:
             async with self._send(method, path, params, data, content_type, self._timeout) as answer:
@@ -196,6 +215,8 @@ class ApiClient:
         error = error_from_answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
         if answer.status == UNAUTHORIZED:
             self.access.rejected()
+        if answer.status == TOO_MANY_REQUESTS:
+            self.pacing.refused(self.traffic, error.retry_after)
         if answer.status in AWAY:
             self.away.failed(error)
         else:

@@ -20,6 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
 
 #: Bytes of a note; the API server refuses more.
@@ -114,7 +115,7 @@ class HttpEventRecorder:
     ) -> None:
         """`instance`: who reports, such as the replica's identity. `core`: write core v1 events (see `uses_core_events`)."""
         self.counts = EventCounts()
-        self._client = client
+        self._client = client.sending(Traffic.EVENTS)
         self._instance = instance[:128]
         self._core = core
         self._limits = limits

@@ -14,6 +14,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.events import seconds_time
 from placewright.kube.guarded import GuardedBody
+from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
 from placewright.kube.status import find_condition, patch_pod_status
 
@@ -35,7 +36,7 @@ class HttpEvictor:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """`may_evict`: asked before each request, as the binder asks: only the active replica may."""
-        self._client = client
+        self._client = client.sending(Traffic.ROOM)
         self._may_evict = may_evict
         self._attempts = attempts
         self._backoff = backoff

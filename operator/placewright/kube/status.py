@@ -1,9 +1,9 @@
 """What the scheduler writes into pods that it could not place: the condition PodScheduled, and the node that preemption made room on.
 
-Per pod only the latest matters: a pod that fails again before its last status is written overwrites what waits. Strategic merge patches
-touch one condition and leave all others alone; the pod's uid in the patch keeps it from a namesake. Its resourceVersion keeps what is late,
-ours or that of a replica that led before, from saying of a pod that has a node that it has none: if the pod changed meanwhile, it is read,
-and what it then says decides.
+Per pod only the latest matters: a pod that fails again before its last status is written overwrites what waits, and there is room for so
+many that wait and no more. Strategic merge patches touch one condition and leave all others alone; the pod's uid in the patch keeps it
+from a namesake. Its resourceVersion keeps what is late, ours or that of a replica that led before, from saying of a pod that has a node
+that it has none: if the pod changed meanwhile, it is read, and what it then says decides.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final
 
 from placewright.api.decode import decode
@@ -23,12 +24,19 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
 from placewright.kube.events import seconds_time
+from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
 _LONGEST_MESSAGE: Final = 32_768
 _REMEMBERED: Final = 10_000
+#: Writes under way at once.
+WORKERS: Final = 4
+#: Verdicts that may wait to be written.
+MOST_WAITING: Final = 20_000
+#: So many of the oldest are looked through for one that is not about a nomination.
+_OLDEST: Final = 100
 #: In a row, each after another change of the pod by somebody.
 _MOST_CONFLICTS: Final = 5
 #: Instead of a reason: what the condition says is not to be changed.
@@ -70,6 +78,7 @@ class StatusCounts:
     overtaken: int = 0
     vanished: int = 0
     failed: int = 0
+    dropped: int = 0
 
 
 class HttpStatusWriter:
@@ -83,15 +92,18 @@ class HttpStatusWriter:
         self,
         client: ApiClient,
         *,
-        workers: int = 4,
+        workers: int = WORKERS,
         attempts: int = 5,
+        waiting: int = MOST_WAITING,
         backoff: Backoff = Backoff(initial=0.2, maximum=10.0),  # noqa: B008 - frozen
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Sleep = asyncio.sleep,
     ) -> None:
+        """`workers`: writes under way at once. `waiting`: verdicts that may wait; beyond, old ones are dropped."""
         self.counts = StatusCounts()
-        self._client = client
+        self._client = client.sending(Traffic.STATUS)
         self._worker_count = workers
+        self._most_waiting = waiting
         self._attempts = attempts
         self._backoff = backoff
         self._now = now
@@ -117,6 +129,8 @@ class HttpStatusWriter:
             if nominated_node is None and overtaken.pod.uid == pod.uid:
                 verdict = replace(verdict, nominated=overtaken.nominated)
         self._waiting[pod.key] = verdict
+        if len(self._waiting) > self._most_waiting:
+            self._drop_one()
         self._idle.clear()
         self._changed.set()
 
@@ -127,6 +141,12 @@ class HttpStatusWriter:
             self._waiting[pod.key] = replace(waiting, nominated=NodeName(""))
         else:
             self.pod_unscheduled(pod, _AS_IT_IS, "", NodeName(""))
+
+    def _drop_one(self) -> None:
+        """The oldest verdict: the pod will be tried again and get another. Nominations are read by others, so they go last."""
+        oldest = list(islice(self._waiting, _OLDEST))
+        self._waiting.pop(next((key for key in oldest if self._waiting[key].nominated is None), oldest[0]))
+        self.counts.dropped += 1
 
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds."""

@@ -18,6 +18,7 @@ from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.guarded import GuardedBody
+from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
@@ -39,7 +40,7 @@ class HttpVolumeWriter:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """`may_write`: asked before each request and each look, as the binder asks: only the active replica may."""
-        self._client = client
+        self._client = client.sending(Traffic.ROOM)
         self._may_write = may_write
         self._attempts = attempts
         self._backoff = backoff
