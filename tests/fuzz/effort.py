@@ -37,8 +37,8 @@ def fuzz(examples: int, **inputs: SearchStrategy[Any]) -> Callable[[Callable[...
 
 
 @contextmanager
-def bounded(size: int) -> Iterator[None]:
-    """Work on this many bytes of input ends, and takes memory in proportion to them."""
+def bounded(size: int, besides: int = _BYTES_BESIDES) -> Iterator[None]:
+    """Work on this many bytes of input ends, and takes memory in proportion to them and this many bytes besides."""
     began = time.monotonic()
     tracemalloc.start()
     try:
@@ -46,7 +46,7 @@ def bounded(size: int) -> Iterator[None]:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < _BYTES_BESIDES + _BYTES_EACH * size, f"{peak} bytes for {size} bytes of input"
+    assert peak < besides + _BYTES_EACH * size, f"{peak} bytes for {size} bytes of input"
     assert time.monotonic() - began < _LONGEST
 
 

@@ -22,7 +22,7 @@ ANY_JSON = st.recursive(
     max_leaves=12,
 )
 #: Text in place of text: what stands between two tokens, inside a string, at the end of a file.
-_PIECES: Final = (b"", b"\0", b"\xff", b"\xed\xa0\x80", b"\\ud800", b"[" * 2000, b'{"a":' * 2000, b"9" * 5000, b'"', b",", b"\n", b"}", b"e999")
+_PIECES: Final = (b"", b"\0", b"\xff", b"\xed\xa0\x80", b"\\ud800", b"[" * 2000, b'{"a":' * 2000, b"9" * 5000, b'"', b",", b"\n", b"}")
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -77,7 +77,10 @@ POD: Final[Document] = {
             "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_POD_TERM]},
             "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": _POD_TERM}]},
         },
-        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "d", "awsElasticBlockStore": {"volumeID": "x"}}],
+        "volumes": [
+            {"name": "v", "persistentVolumeClaim": {"claimName": "data"}},
+            {"name": "d", "awsElasticBlockStore": {"volumeID": "x"}},
+        ],
     },
     "status": {
         "phase": "Pending",
@@ -166,8 +169,8 @@ PROFILE: Final[Document] = {
     "metadata": {"name": "p", "labels": {"a": "b"}},
     "spec": {
         "schedulerName": "p",
-        "preset": "BinPack",
-        "plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 3}], "disabled": [{"name": "*"}]}},
+        "preset": "bin-packing",
+        "plugins": {"score": {"enabled": [{"name": "ImageLocality", "weight": 3}], "disabled": [{"name": "VolumeBinding"}]}},
         "pluginConfig": [
             {
                 "name": "NodeResourcesFit",

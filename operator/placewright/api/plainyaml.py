@@ -17,6 +17,7 @@ DEEPEST: Final = 100
 MOST_ALIASED: Final = 100_000
 #: Characters of a number.
 _LONGEST_NUMBER: Final = 100
+_TOO_DEEP: Final = f"nesting deeper than {DEEPEST}"
 _TAG: Final = "tag:yaml.org,2002:"
 
 
@@ -30,12 +31,18 @@ class PlainLoader(yaml.SafeLoader):
         self._aliased = 0
         self._sizes: dict[yaml.Node, int] = {}
 
+    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - PyYAML's signature
+        """As the parent; it looks ahead, at a cost that grows with the square of the nesting, before any node is made."""
+        if self.flow_level >= DEEPEST:
+            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=self.get_mark())
+        super().fetch_flow_collection_start(TokenClass)
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """As the parent, within bounds; called by it for every node."""
         alias = self.check_event(yaml.AliasEvent)
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         if self._depth >= DEEPEST:
-            raise yaml.MarkedYAMLError(problem=f"nesting deeper than {DEEPEST}", problem_mark=mark)
+            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=mark)
         before = self._values
         self._depth += 1
         node = super().compose_node(parent, index)

@@ -19,8 +19,8 @@ from placewright.api.plainyaml import PlainLoader
 from placewright.kube.errors import ConfigError
 
 _SECTIONS: Final = ("clusters", "contexts", "users")
-#: Characters; a thousand clusters with their certificates have a quarter of it.
-_LONGEST: Final = 16 * 2**20
+#: Bytes; a thousand clusters with their certificates have a quarter of it.
+_LARGEST: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,9 @@ def _check_server(field: str, server: object) -> None:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        with Path(path).open(encoding="utf-8") as opened:
-            text = opened.read(_LONGEST + 1)
-        if len(text) > _LONGEST:
-            raise ConfigError(f"kubeconfig {path}: found more than {_LONGEST} characters; a kubeconfig is needed")
-        content = yaml.load(text, Loader=PlainLoader)  # noqa: S506 - a safe loader, and a bounded one
+        if (size := Path(path).stat().st_size) > _LARGEST:
+            raise ConfigError(f"kubeconfig {path}: found {size} bytes; a kubeconfig of at most {_LARGEST} is needed")
+        content = yaml.load(Path(path).read_text("utf-8"), Loader=PlainLoader)  # noqa: S506 - a safe loader, and a bounded one
     except yaml.YAMLError as error:
         raise ConfigError(f"kubeconfig {path}: not YAML: {_described(error)}") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -13,6 +13,7 @@ from placewright.profiles.problem import Problem, ProfileError
 
 #: A file larger than this is not a profile.
 MAX_CHARACTERS: Final = 1_048_576
+_LONGEST_PROBLEM: Final = 200
 
 
 class _Loader(PlainLoader):
@@ -61,12 +62,18 @@ def parse_placed(text: str) -> list[PlacedDocument]:
     try:
         documents = [document for document in _load(text) if document.value is not None]
     except yaml.MarkedYAMLError as error:
-        raise UnreadableDocument(str(error.problem), "YAML", error.problem_mark) from None
+        raise UnreadableDocument(_short(error.problem), "YAML", error.problem_mark) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UnreadableDocument(str(error).splitlines()[0], "YAML") from None
+        raise UnreadableDocument(_short(error), "YAML") from None
     if not documents:
         raise UnreadableDocument("an empty document", "a profile")
     return documents
+
+
+def _short(problem: object) -> str:
+    """The first line of what the parser says, which may quote the document."""
+    (first, *_) = str(problem).splitlines() or ["something else"]
+    return first if len(first) <= _LONGEST_PROBLEM else f"{first[:_LONGEST_PROBLEM]}..."
 
 
 def _load(text: str) -> Iterator[PlacedDocument]:

@@ -38,9 +38,9 @@ def read_configuration(
     A plugin that nobody here knows is left out, with a finding.
     """
     version = document.get("apiVersion")
-    if version != CONFIG_API_VERSION and version not in _OLDER:
+    if not isinstance(version, str) or (version != CONFIG_API_VERSION and version not in _OLDER):
         raise ProfileError([Problem("apiVersion", shown(version), f"{CONFIG_API_VERSION} or one of {', '.join(_OLDER)}")])
-    older = _OLDER.get(str(version))
+    older = _OLDER.get(version)
     config: KubeSchedulerConfiguration = decode_strict(document, OlderConfiguration if older else KubeSchedulerConfiguration)
     settings = process_settings(config, findings)
     profiles = config.profiles or [ConfigProfile()]

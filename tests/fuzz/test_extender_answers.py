@@ -1,0 +1,81 @@
+"""What extenders answer: an answer of the agreed shape, or `BadAnswer` naming the field; read as Go reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fuzz.effort import bounded, fuzz, outcome
+from fuzz.mutants import ANY_JSON, Document, as_json, mutants, torn
+from placewright.kube.extenderwire import BadAnswer, FilterAnswer, read_error, read_filter, read_scores, read_victims
+
+ANSWERS: tuple[Document, ...] = (
+    {
+        "Nodes": {"metadata": {}, "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]},
+        "NodeNames": ["a", "b"],
+        "FailedNodes": {"c": "full"},
+        "FailedAndUnresolvableNodes": {"d": "never"},
+        "Error": "",
+    },
+    {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": "u"}], "NumPDBViolations": 1}}},
+    {"Error": "no"},
+    {"scores": [{"Host": "a", "Score": 5}, {"Host": "b", "Score": -1}]},
+)
+READERS: tuple[Callable[[bytes], Any], ...] = (read_filter, read_scores, read_victims, read_error)
+
+
+def judge(body: bytes) -> None:
+    with bounded(len(body)):
+        for read in READERS:
+            found = outcome(lambda read=read: read(body), BadAnswer)  # type: ignore[misc]
+            assert isinstance(found, FilterAnswer | list | dict | str | BadAnswer)
+            assert not isinstance(found, BadAnswer) or len(str(found)) < 2000
+
+
+@fuzz(150, value=ANY_JSON)
+def test_any_json_is_an_answer_or_a_bad_one(value: Any) -> None:
+    judge(as_json(value))
+
+
+@fuzz(250, document=mutants(ANSWERS))
+def test_a_changed_answer_is_an_answer_or_a_bad_one(document: Document) -> None:
+    judge(as_json(document))
+    judge(as_json(document.get("scores")))
+
+
+@fuzz(150, body=torn(ANSWERS) | st.binary(max_size=30))
+def test_torn_answers_are_answers_or_bad_ones(body: bytes) -> None:
+    judge(body)
+
+
+@fuzz(200, names=st.lists(st.text(max_size=6), max_size=4), score=st.integers(), cased=st.randoms(use_true_random=False))
+def test_what_was_sent_is_what_is_read_whatever_the_case_of_the_fields(names: list[str], score: int, cased: Any) -> None:
+    def spelt(name: str) -> str:
+        return "".join(cased.choice((char.lower(), char.upper())) for char in name)
+
+    sent = [name.encode("utf-8", "replace").decode() for name in names]
+    assert read_filter(as_json({spelt("NodeNames"): sent})).node_names == tuple(sent)
+    found = outcome(lambda: read_scores(as_json([{spelt("Host"): name, spelt("Score"): score} for name in sent])), BadAnswer)
+    if -(2**63) <= score < 2**63 or not sent:
+        assert found == [(name, score) for name in sent]
+    else:
+        assert isinstance(found, BadAnswer)
+        assert "[0].Score: found" in str(found)
+
+
+def test_bombs_are_bad_answers() -> None:
+    long = (b"[" * 10**6, b"9" * 10**6, b" " * 10**6, b'{"Nodes":' * 10**5, b'[{"Score":' + b"9" * 10**6 + b"}]")
+    for body in (*long, b'{"Error":"' + b"\\u0000" * 10**5):
+        with bounded(len(body)):
+            for read in READERS:
+                assert isinstance(outcome(lambda read=read, body=body: read(body), BadAnswer), BadAnswer)  # type: ignore[misc]
+
+
+def test_an_answer_of_a_hundred_thousand_nodes_costs_in_proportion() -> None:
+    body = json.dumps({"Nodes": {"items": [{"metadata": {"name": f"node-{i}", "labels": {"a": "b"}}} for i in range(100_000)]}}).encode()
+    with bounded(len(body)):
+        found = read_filter(body)
+    assert len(found.nodes or ()) == 100_000

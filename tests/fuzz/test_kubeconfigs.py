@@ -1,0 +1,80 @@
+"""Kubeconfig files: a cluster to speak to, or one line that names the file and quotes no credential."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from yarl import URL
+
+from fuzz.effort import bounded, fuzz, outcome
+from fuzz.mutants import Document, mutants, torn
+from placewright.kube.errors import ConfigError
+from placewright.kube.login import ClusterAccess, load_config
+
+SECRET = "c2VjcmV0LXRva2Vu"
+KUBECONFIGS: tuple[Document, ...] = tuple(
+    {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "k", "cluster": {"server": "https://127.0.0.1:6443", "tls-server-name": "n", "proxy-url": "http://p:3128"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", "namespace": "n"}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    for user in (
+        {"token": SECRET},
+        {"username": "me", "password": SECRET},
+        {"client-certificate-data": SECRET, "client-key-data": SECRET},
+        {"auth-provider": {"name": "oidc", "config": {"id-token": SECRET}}},
+    )
+)
+
+
+def judge(content: bytes, folder: Path) -> None:
+    path = folder / "config"
+    path.write_bytes(content)
+    with bounded(len(content)):
+        found = outcome(lambda: load_config(str(path)), ConfigError)
+    if isinstance(found, ClusterAccess):
+        assert URL(found.server).host
+        assert found.authorization.isprintable()
+    else:
+        line = str(found)
+        assert line.startswith(f"kubeconfig {path}: ")
+        assert "\n" not in line
+        assert SECRET not in line
+
+
+def test_the_first_seed_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(json.dumps(KUBECONFIGS[0]))
+    assert load_config(str(path)).authorization == f"Bearer {SECRET}"
+
+
+@fuzz(150, document=mutants(KUBECONFIGS))
+def test_a_changed_kubeconfig_is_used_or_refused(document: Document, tmp_path: Path) -> None:
+    judge(json.dumps(document).encode(), tmp_path)
+
+
+@fuzz(80, content=torn(KUBECONFIGS))
+def test_a_torn_kubeconfig_is_used_or_refused(content: bytes, tmp_path: Path) -> None:
+    judge(content, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clusters:\n" + "".join(f"- &a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 'x'}]\n" for i in range(30)),
+        "clusters: " + "[" * 100_000,
+        "users: &u [*u]\n",
+        "&a {contexts: [*a]}\n",
+        "current-context: 1" + ":59" * 10_000,
+    ],
+    ids=["laughs", "nesting", "in itself", "a document in itself", "a number to the base of 60"],
+)
+def test_a_bomb_is_refused(text: str, tmp_path: Path) -> None:
+    judge(text.encode(), tmp_path)
+    with pytest.raises(ConfigError, match="not YAML"):
+        load_config(str(tmp_path / "config"))
