@@ -1,0 +1,35 @@
+"""docs/metrics.md lists what is exported, all of it and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from placewright.serving.metrics import Family, families
+
+TEXT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<kind>\w+) \| (?P<labels>[^|]*) \| (?P<told>.*) \|$", re.MULTILINE)
+
+
+def row(family: Family) -> tuple[str, str, str, str]:
+    labels = ", ".join(f"`{label}`" for label in family.labels) or "–"
+    buckets = f" Buckets {family.buckets[0]:g} to {family.buckets[-1]:g}." if family.buckets else ""
+    return family.name, family.kind.value, labels, family.help + buckets
+
+
+def test_the_tables_are_what_is_declared() -> None:
+    documented = [(found["name"], found["kind"], found["labels"], found["told"]) for found in ROW.finditer(TEXT)]
+    assert documented == [row(family) for family in families()]
+
+
+def test_what_is_said_to_be_missing_is_missing() -> None:
+    missing = re.search(r"What is not there.*?\n\n", TEXT, re.DOTALL)
+    assert missing is not None
+    named = re.findall(r"`((?:scheduler|workqueue)_\w+?)\*?`", missing[0])
+    assert len(named) > 5
+    assert [family.name for family in families() for prefix in named if family.name.startswith(prefix)] == []
+
+
+def test_help_needs_no_escape_in_either_format() -> None:
+    for family in families():
+        assert not set(family.help) & set('\\"\n|'), family.name
