@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import ssl
 import time
@@ -65,6 +66,12 @@ class Api:
                     return dict(json.loads(text))
             except (aiohttp.ClientError, OSError):
                 await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def request_without_answer(self, path: str, body: Object) -> None:
+        """POST once what may cost the connection that it came on."""
+        with contextlib.suppress(aiohttp.ClientError, OSError):
+            async with self._session.post(path, data=json.dumps(body)) as answer:
+                assert answer.status < 300, answer
 
     async def get(self, path: str) -> Object:
         return await self.request("GET", path)

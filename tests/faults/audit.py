@@ -9,6 +9,7 @@ Plain arithmetic on JSON; no code is shared with the scheduler. The rules:
   happened while a decision was under way. Nor is the node gone, or cordoned, for longer than that.
 - **Accounted for.** Each pod that was created is gone, or has a node, or is said to be unschedulable, with a message that counts the nodes
   rightly, and fits no node in fact.
+- **Led.** Each Binding that a replica sent arrived while the Lease named that replica.
 - **True.** Each event `Scheduled` names the node that its pod is on. PodScheduled is True for pods with a node, and for no others.
 """
 
@@ -26,6 +27,8 @@ from .proxy import BindingRequest
 OURS: Final = "placewright"
 #: Seconds that a decision may take to become a Binding at the API server, on a loaded machine.
 GRACE: Final = 2.0
+#: Seconds by which what we hear of the Lease and what we hear of a Binding may be in the wrong order.
+SLACK: Final = 0.5
 _REFUSAL: Final = re.compile(r"0/(?P<nodes>\d+) nodes are available(?:: (?P<reasons>.*?))?(?:\. |\.$|$)")
 _COUNTED: Final = re.compile(r"(?:^|, )(\d+) ")
 _PLACED: Final = re.compile(r"Successfully assigned (?P<pod>\S+) to (?P<node>\S+)$")
@@ -39,22 +42,26 @@ class Findings:
         pods: of ours that were ever created.
         bound: of these, how many got a node.
         doubly_bound, lost, overcommitted: what must not be: a line each.
+        terms: how often a replica took the Lease.
+        unled: Bindings that were sent without the lead.
         untrue: events and conditions that say what is not so.
         untold: pods of ours with a node and without an event that says so. No fault where a replica was killed.
     """
 
     pods: int = 0
     bound: int = 0
+    terms: int = 0
     doubly_bound: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     overcommitted: list[str] = field(default_factory=list)
+    unled: list[str] = field(default_factory=list)
     untrue: list[str] = field(default_factory=list)
     untold: list[str] = field(default_factory=list)
 
     @property
     def faults(self) -> list[str]:
         """Everything that must not be."""
-        return self.doubly_bound + self.lost + self.overcommitted + self.untrue
+        return self.doubly_bound + self.lost + self.overcommitted + self.unled + self.untrue
 
 
 def audit(history: History, requests: Sequence[BindingRequest], created: Collection[str], foreign: Collection[str] = ()) -> Findings:
@@ -66,6 +73,8 @@ def audit(history: History, requests: Sequence[BindingRequest], created: Collect
     found.doubly_bound = [*_moved(changes), *_bound_again(requests), *_unexplained(ours, requests, foreign)]
     found.overcommitted = Replay(frozenset(ours) - frozenset(foreign)).run(changes)
     found.lost = [*_lost(history, changes), *(f"{uid} was created and never seen" for uid in created if uid not in history.first)]
+    found.terms = sum(bool(identity) for _, identity in history.holders)
+    found.unled = _unled(history.holders, requests)
     found.untrue = [*_untrue_events(history), *_untrue_conditions(history)]
     told = {one.uid for one in history.said.values() if one.reason == "Scheduled"}
     found.untold = [pod.key for uid, pod in ours.items() if pod.node and uid not in told and uid not in foreign]
@@ -103,6 +112,21 @@ def _unexplained(ours: dict[str, PodView], requests: Sequence[BindingRequest], f
         f"{pod.key} is on {pod.node}, which no Binding that passed explains"
         for uid, pod in ours.items() if pod.node and uid not in known and pod.node not in asked[uid]
     ]  # fmt: skip
+
+
+# --- led ---
+
+
+def _unled(holders: Sequence[tuple[float, str]], requests: Iterable[BindingRequest]) -> list[str]:
+    until = [began for began, _ in holders[1:]] + [float("inf")]
+    terms = [(identity, began, end) for (began, identity), end in zip(holders, until, strict=True)]
+
+    def led(request: BindingRequest) -> bool:
+        return any(
+            identity.startswith(f"{request.replica}/") and began - SLACK <= request.at <= end + SLACK for identity, began, end in terms
+        )
+
+    return [f"{each.replica} sent a Binding of {each.pod} at {each.at:.2f} s without the lead" for each in requests if not led(each)]
 
 
 # --- room ---

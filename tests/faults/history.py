@@ -9,6 +9,7 @@ from typing import Any, Final
 Object = dict[str, Any]
 
 _SUFFIXES: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+LEASE: Final = "placewright"
 _OVER: Final = ("Succeeded", "Failed")
 
 
@@ -91,7 +92,8 @@ class History:
         pods: by uid, those that exist.
         first: by uid, each pod as it was first seen.
         last: by uid, each pod as it was last seen.
-        holders: of the Lease, when they were heard of: (monotonic seconds, identity).
+        holders: of the Lease, when they were heard of: (monotonic seconds, identity); empty for nobody.
+        peers: identities in the peering object.
         bound: how many pods got a node so far that had none at first.
     """
 
@@ -103,6 +105,7 @@ class History:
         self.last: dict[str, PodView] = {}
         self.said: dict[str, Said] = {}
         self.holders: list[tuple[float, str]] = []
+        self.peers: set[str] = set()
         self.bound = 0
         self._news = news
 
@@ -143,10 +146,17 @@ class History:
 
     def lease_changed(self, kind: str, lease: Object, at: float) -> None:
         """From the watch of leases."""
+        if lease["metadata"]["name"] != LEASE:
+            return
         holder = (lease.get("spec") or {}).get("holderIdentity") or "" if kind != "DELETED" else ""
         if not self.holders or self.holders[-1][1] != holder:
             self.holders.append((at, holder))
             self._news()
+
+    def peering_changed(self, kind: str, peering: Object, at: float) -> None:
+        """From the watch of Kopf's peerings."""
+        self.peers = set(peering.get("status") or ())
+        self._news()
 
     def _add(self, content: Object, gone: bool, view: PodView | NodeView, at: float) -> None:
         self.changes.append(Change(int(content["metadata"]["resourceVersion"]), at, gone, view))

@@ -246,7 +246,7 @@ class Proxy:
 
     def _remember_version(self, request: web.BaseRequest, content: bytes) -> None:
         if self.trouble.gone and b'List"' in content[:4000]:
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, KeyError):  # discovery has lists without a version
                 self._listed[_collection(request)] = json.loads(content)["metadata"]["resourceVersion"]
 
     def _resumes(self, request: web.BaseRequest) -> bool:

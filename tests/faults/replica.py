@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,19 +16,32 @@ from placewright.cli.operator_process import operator_command
 from .proxy import Proxy
 
 _END_SECONDS: Final = 10.0
+#: A line that begins a record: time, level.
+_RECORD: Final = re.compile(r"^\d{4}-\d\d-\d\d\S* ?\S* (?P<level>[A-Z]+) ")
+#: The last one is what Kopf left to asyncio to call.
+_KOPFS: Final = re.compile(r" kopf[. ]|request_cancel_callback")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def operator(kubeconfig: Path, lifetime: int, clock_ahead: float = 0.0) -> list[str]:
+    """`placewright run`, whose wall clock is some seconds ahead of ours."""
+    command = [*operator_command(kubeconfig), "--secure-port", "0", "--leader-elect-lease-duration", f"{lifetime}s"]
+    if not clock_ahead:
+        return command
+    python, _module_option, _module, *arguments = command
+    return [python, str(Path(__file__).with_name("skewed.py")), str(clock_ahead), *arguments]
 
 
 class Replica:
     """`placewright run`, with its output in a log file. It ends when this process does, however that ends."""
 
-    def __init__(self, name: str, proxy: Proxy, kubeconfig: Path, folder: Path, lifetime: int) -> None:
+    def __init__(self, name: str, proxy: Proxy, command: Sequence[str], folder: Path) -> None:
         self.name = name
         self.proxy = proxy
         #: Whether it ended without a chance to finish anything.
         self.killed = False
         self.log = folder / f"{name}.log"
-        self._command = [*operator_command(kubeconfig), "--secure-port", "0", "--leader-elect-lease-duration", f"{lifetime}s"]
+        self._command = command
         self._process: Process | None = None
 
     async def start(self) -> None:
@@ -78,12 +93,11 @@ class Replica:
             return 0
 
     def breakdowns(self) -> list[str]:
-        """Lines that begin a traceback, with the line before them, and critical ones."""
-        lines = self.log.read_text(errors="replace").splitlines()
-        return [f"{self.name}: {before} / {line}" for before, line in zip(["", *lines], lines, strict=False) if _broke(line)]
-
-
-def _broke(line: str) -> bool:
-    return line.startswith("Traceback ") or " CRITICAL " in line[:60]
-
-
+        """Records of the log that are critical, or end in a traceback; Kopf's do not count: what breaks it only has it started again."""
+        found, record = [], ""
+        for line in self.log.read_text(errors="replace").splitlines():
+            begins = _RECORD.match(line)
+            record = line if begins else record
+            if (begins and begins["level"] == "CRITICAL") or (line.lstrip().startswith("Traceback ") and not _KOPFS.search(record)):
+                found.append(f"{self.name}: {record or line}")
+        return found

@@ -13,7 +13,9 @@ from typing import Any, Final
 
 from .audit import Findings
 
-_HEAD: Final = ("fault", "runs", "pods", "doubly bound", "lost", "over-committed", "untrue", "time to recover, s (median, worst)")
+_HEAD: Final = (
+    "fault", "runs", "pods", "doubly bound", "lost", "over-committed", "without the lead", "untrue", "time to recover, s (median, worst)"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,17 @@ class Run:
     doubly_bound: int
     lost: int
     overcommitted: int
+    unled: int
     untrue: int
     untold: int
+    #: How often a replica took the Lease.
+    terms: int
     recovery: float | None
 
     @classmethod
     def of(cls, fault: str, seed: int, found: Findings, recovery: float | None) -> Run:
-        counts = (len(each) for each in (found.doubly_bound, found.lost, found.overcommitted, found.untrue, found.untold))
-        return cls(fault, seed, found.pods, found.bound, *counts, recovery=None if recovery is None else round(recovery, 2))
+        counts = (len(each) for each in (found.doubly_bound, found.lost, found.overcommitted, found.unled, found.untrue, found.untold))
+        return cls(fault, seed, found.pods, found.bound, *counts, found.terms, None if recovery is None else round(recovery, 2))
 
     def append_to(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +58,7 @@ def table(lines: Iterable[str]) -> str:
 
 
 def _row(fault: str, runs: list[dict[str, Any]]) -> tuple[str, ...]:
-    sums = [str(sum(run[name] for run in runs)) for name in ("pods", "doubly_bound", "lost", "overcommitted", "untrue")]
+    sums = [str(sum(run[name] for run in runs)) for name in ("pods", "doubly_bound", "lost", "overcommitted", "unled", "untrue")]
     times = [run["recovery"] for run in runs if run["recovery"] is not None]
     recovery = f"{statistics.median(times):.2f}, {max(times):.2f}" if times else "–"
     return (fault, str(len(runs)), *sums, recovery)

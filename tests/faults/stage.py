@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -15,11 +16,11 @@ from typing import Any, Final
 from placewright.sandbox.credentials import make_credentials, write_private
 from placewright.sandbox.process import SandboxProcess
 
-from .api import Api
+from .api import Api, Refused
 from .audit import OURS, Findings, audit
 from .history import History, PodView
 from .proxy import BindingRequest, Proxy
-from .replica import Replica
+from .replica import Replica, operator
 
 Object = dict[str, Any]
 CRDS: Final = Path(__file__).parents[2] / "crds"
@@ -28,6 +29,7 @@ NODES: Final = "/api/v1/nodes"
 OWN_PODS: Final = "/api/v1/namespaces/default/pods"
 EVENTS: Final = "/apis/events.k8s.io/v1/events"
 LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
+PEERINGS: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
 PROFILES: Final = "/apis/placewright.dev/v1alpha1/schedulingprofiles"
 #: How long a replica that vanished keeps its lead here, seconds; as short as Kopf's keep-alive, once a second, bears on a loaded machine.
 LIFETIME: Final = 4
@@ -37,6 +39,8 @@ DEADLINE: Final = 40.0
 _LOOK_SECONDS: Final = 0.02
 _CREATING_AT_ONCE: Final = 16
 _LAST_LINES: Final = 25
+#: What a Binding is told whose pod is gone, or bound already.
+_TOO_LATE: Final = (404, 409)
 #: More than any run makes, so that the watches of the audit miss none when they break.
 _REMEMBERED_CHANGES: Final = "200000"
 
@@ -50,6 +54,7 @@ class Stage:
         self.random = Random(seed)
         self.replicas: list[Replica] = []
         self.proxies: list[Proxy] = []
+        #: Uids of pods of ours.
         self.created: list[str] = []
         #: Uids that the test saw somebody else bind.
         self.foreign: set[str] = set()
@@ -88,8 +93,10 @@ class Stage:
         spec = {"schedulerName": scheduler, "containers": [{"name": "main", "image": "example.test/main", "resources": resources}]}
         metadata = {"name": name or f"web-{next(self._names)}", "namespace": "default"}
         made = await self.api.create(OWN_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-        self.created.append(made["metadata"]["uid"])
-        return self.created[-1]
+        uid = str(made["metadata"]["uid"])
+        if scheduler == OURS:
+            self.created.append(uid)
+        return uid
 
     async def pods(self, count: int, **wanted: str) -> list[str]:
         """Create so many at once; their uids."""
@@ -111,16 +118,78 @@ class Stage:
         finally:
             creating.cancel()
 
+    @asynccontextmanager
+    async def steadily(self, a_second: float, **wanted: str) -> AsyncIterator[None]:
+        """A pod is created every so often while this is open."""
+        enough = False
+
+        async def create() -> None:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            for number in itertools.count():
+                await asyncio.sleep(began + number / a_second - loop.time())
+                if enough:
+                    return
+                await self.pod(**wanted)
+
+        creating = asyncio.create_task(create(), name="steady stream of pods")
+        try:
+            yield
+            enough = True
+            await creating
+        finally:
+            creating.cancel()
+
+    async def delete_pod(self, uid: str) -> None:
+        """At once, as if its kubelet had seen to it."""
+        await self.api.delete(f"{OWN_PODS}/{self.name_of(uid)}")
+
+    def name_of(self, uid: str) -> str:
+        return self.history.first[uid].key.partition("/")[2]
+
+    async def bind(self, uid: str, node: str) -> bool:
+        """As another scheduler would; whether the API server agreed."""
+        metadata = {"name": self.name_of(uid), "namespace": "default", "uid": uid}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        try:
+            await self.api.request("POST", f"{OWN_PODS}/{metadata['name']}/binding", binding)
+        except Refused as refused:
+            if refused.code not in _TOO_LATE:
+                raise
+            return False
+        self.foreign.add(uid)
+        return True
+
+    async def restart_api_server(self, seconds: float) -> None:
+        """All its connections break, and it listens again after so long; what it stores is kept, as etcd keeps it."""
+        await self.api.request_without_answer("/sandbox/refuse-connections", {"seconds": seconds})
+
     # --- replicas ---
 
-    async def replica(self) -> Replica:
-        """A further replica, started."""
+    async def replicas_at_work(self, count: int, clocks_ahead: Sequence[float] = ()) -> list[Replica]:
+        """So many replicas, ready, which know each other, and one of which has bound a pod."""
+        started = [await self.replica(ahead) for _, ahead in zip_longest(range(count), clocks_ahead, fillvalue=0.0)]
+        await self.until_ready(*started)
+        await self.until(lambda: len(self.history.peers) == count, f"{count} replicas are peers")
+        probe = await self.pod(cpu="1m", memory="1Mi")
+        await self.until(lambda: self.node_of(probe), "somebody binds")
+        return started
+
+    async def leader_and_heir(self) -> tuple[Replica, Replica]:
+        """Of two replicas the one that leads now, and the other."""
+        leader = await self.until_somebody_leads()
+        (heir,) = (each for each in self.replicas if each is not leader)
+        return leader, heir
+
+    async def replica(self, clock_ahead: float = 0.0) -> Replica:
+        """A further replica, started; its wall clock may be some seconds ahead of ours."""
         name = f"replica-{len(self.replicas)}"
         proxy = Proxy(name, self.api.server, self.api.ca, self.api.token, self.seed)
         self.proxies.append(proxy)
         kubeconfig = self.folder / f"{name}.kubeconfig"
         write_private(kubeconfig, await proxy.start(self._credentials))
-        made = Replica(name, proxy, kubeconfig, self.folder, self._lifetime)
+        made = Replica(name, proxy, operator(kubeconfig, self._lifetime, clock_ahead), self.folder)
         self.replicas.append(made)
         await made.start()
         return made
@@ -129,12 +198,15 @@ class Stage:
         """Until each of them has filled its caches."""
         await self.until(lambda: all("synced: " in each.log.read_text() for each in replicas), f"{len(replicas)} replicas are ready")
 
-    async def until_led(self) -> Replica:
-        """Until somebody binds a pod; who that is."""
-        seen = len(self.requests())
-        await self.pod(cpu="1m", memory="1Mi")
-        await self.until(lambda: len(self.requests()) > seen, "somebody binds")
-        return self.by_name(self.requests()[-1].replica)
+    async def until_somebody_leads(self) -> Replica:
+        """The replica that the Lease names; waits while it names nobody."""
+        await self.until(lambda: self.history.holders and self.history.holders[-1][1], "the Lease names a replica")
+        return self.by_name(self.history.holders[-1][1].partition("/")[0])
+
+    def node_of(self, uid: str) -> str:
+        """Where the pod is, or was when it was last seen."""
+        found = self.history.last.get(uid)
+        return found.node if found is not None else ""
 
     def by_name(self, name: str) -> Replica:
         return next(each for each in self.replicas if each.name == name)
@@ -215,8 +287,12 @@ class Stage:
         self.api = Api(kubeconfig)
         heard = self.history
         for path, hear in (
-            (PODS, heard.pod_changed), (NODES, heard.node_changed), (EVENTS, heard.event_changed), (LEASES, heard.lease_changed)
-        ):  # fmt: skip
+            (PODS, heard.pod_changed),
+            (NODES, heard.node_changed),
+            (EVENTS, heard.event_changed),
+            (LEASES, heard.lease_changed),
+            (PEERINGS, heard.peering_changed),
+        ):
             self._watching.append(asyncio.create_task(self.api.watch(path, hear), name=f"watch of {path}"))
 
     async def close(self) -> None:

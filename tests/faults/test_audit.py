@@ -21,6 +21,7 @@ class Told:
         self.requests: list[BindingRequest] = []
         self.created: list[str] = []
         self._version = 0
+        self.lease("replica-0/1/a")
 
     def node(self, name: str = "n1", *, cpu: str = "1", cordoned: bool = False, gone: bool = False) -> Told:
         content = {"metadata": self._metadata(name), "spec": {"unschedulable": cordoned}}
@@ -47,6 +48,11 @@ class Told:
         about = {"kind": "Pod", "uid": uid}
         event = {"metadata": self._metadata(note) | {"uid": note}, "reason": "Scheduled", "regarding": about, "note": note}
         self.history.event_changed("ADDED", event, float(self._version))
+        return self
+
+    def lease(self, holder: str, *, at: float = 0.0) -> Told:
+        content = {"metadata": self._metadata("placewright"), "spec": {"holderIdentity": holder}}
+        self.history.lease_changed("MODIFIED", content, at)
         return self
 
     def found(self) -> Findings:
@@ -85,6 +91,8 @@ def test_room_that_was_freed_may_be_used_again() -> None:
         (Told().node(cpu="2").placed("a").node().node().node().placed("b"), "overcommitted", "came to n1: Amounts(cpu=1200"),
         (Told().node(cordoned=True).node("n2").node("n2", cpu="2").placed("a"), "overcommitted", "which was cordoned"),
         (Told().node().node(gone=True).node("n2").node("n2", cpu="2").placed("a"), "overcommitted", "which was gone"),
+        (Told().lease("replica-1/2/b", at=-0.6).node().placed("a"), "unled", "without the lead"),
+        (Told().lease("", at=-0.6).node().placed("a"), "unled", "without the lead"),
         (Told().node().pod("a"), "lost", "nothing says why"),
         (Told().node().pod("a", condition=refusal(FULL)), "lost", "has no node, and fits n1"),
         (Told().node().placed("b").pod("a", condition=refusal(FULL.replace("0/1", "0/7"))), "lost", "never were so many"),
@@ -99,6 +107,11 @@ def test_the_audit_finds(told: Told, kind: str, words: str) -> None:
     faults = getattr(told.found(), kind)
     assert len(faults) >= 1
     assert any(words in fault for fault in faults), faults
+
+
+def test_a_binding_just_before_its_term_was_heard_of_is_no_fault() -> None:
+    told = Told().lease("", at=-9.0).lease("replica-0/1/a", at=0.4).node().placed("a")
+    assert told.found().unled == []
 
 
 def test_a_pod_that_was_created_and_never_seen_is_lost() -> None:
