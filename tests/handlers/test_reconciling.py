@@ -14,9 +14,11 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.handlers.comparing import FEW, Comparer
 from placewright.handlers.engine import Engine
+from placewright.handlers.reconciling import UnscheduledPodLister
 from placewright.kube.errors import ApiError
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.writes import DeleteOptions
+from placewright.scheduler.ports import AlwaysLead
 
 from .stage import DEADLINE, Running, Stage, new_stage, operator
 
@@ -238,3 +240,22 @@ async def test_under_churn_nothing_is_repaired(seed: int) -> None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await stage.until(lambda: mirrors(stage, running), "the watches alone were enough")
+
+
+async def test_a_comparison_that_is_refused_waits_for_as_long_as_it_was_asked_to(stage: Stage) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async with operator(stage) as running:
+        await settled(stage, running)
+        engine = running.engine
+        lister = UnscheduledPodLister(engine.client, engine.lister.reconciler, 0.05, AlwaysLead(), engine.profiles, SOON, sleep)
+        refused = stage.sandbox.faults.add(Rule(method="GET", path="/api/v1/nodes", watch=False, code=429, retry_after=3, times=1))
+        task = asyncio.create_task(lister.run())
+        await stage.until(lambda: slept)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert refused.met == 1
+    assert slept[0] >= 3

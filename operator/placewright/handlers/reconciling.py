@@ -12,7 +12,7 @@ from placewright.handlers.comparing import PATIENCE, Comparer
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import Backoff, Sleep
 from placewright.kube.wire import Malformed
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.reconcile import Reconciler
@@ -39,6 +39,7 @@ class UnscheduledPodLister:
         lead: Lead,
         profiles: ProfileKeeper,
         patience: float = PATIENCE,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         """`beat_seconds`: of the whole comparison. `patience`: seconds between two looks at a difference."""
         self.reconciler = reconciler
@@ -46,6 +47,7 @@ class UnscheduledPodLister:
         self._beat = beat_seconds
         self._lead = lead
         self._profiles = profiles
+        self._sleep = sleep
         self._relisted = asyncio.Event()
 
     def pods_listed(self) -> None:
@@ -66,7 +68,7 @@ class UnscheduledPodLister:
                 await self._profiles.compare()
             except (RequestError, DecodeError, Malformed) as problem:
                 _logger.info("reconciler: the comparison is put off: %s", problem)
-                await asyncio.sleep(backoff.delay(failures, problem if isinstance(problem, RequestError) else None))
+                await self._sleep(backoff.delay(failures, problem if isinstance(problem, RequestError) else None))
                 failures += 1
                 self._relisted.set()
             else:

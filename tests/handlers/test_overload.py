@@ -1,0 +1,68 @@
+"""More pods than can be bound: they wait, and the important ones do not wait behind them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from placewright.kube.binder import CONCURRENCY
+from placewright.sandbox.faults import Rule
+
+from .stage import FAST, Object, Stage, new_stage, operator
+
+FLOOD = 700
+#: Seconds that the API server takes for a Binding: 64 at once are some 130 a second.
+SLOW = 0.5
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with new_stage() as made:
+        classes = made.sandbox.resource("scheduling.k8s.io", "v1", "priorityclasses")
+        made.sandbox.writes.create(classes, "", {"metadata": {"name": "urgent"}, "value": 1000})
+        for number in range(20):
+            made.node(f"node-{number}", cpu="64")
+        yield made.profile()
+
+
+def urgent_pods(stage: Stage, count: int) -> list[str]:
+    names = [f"urgent-{number}" for number in range(count)]
+    for name in names:
+        container: Object = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": "100m"}}}
+        spec = {"schedulerName": "placewright", "priorityClassName": "urgent", "containers": [container]}
+        stage._create(stage._pods, {"metadata": {"name": name}, "spec": spec})
+    return names
+
+
+async def test_urgent_pods_are_bound_among_the_next_few_however_many_others_wait(stage: Stage) -> None:
+    stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=SLOW))
+    async with operator(stage) as running:
+        await stage.until(lambda: running.engine.leadership.active)
+        stage.pods(FLOOD)
+        await stage.until(lambda: len(stage.bindings) >= CONCURRENCY, "binding has begun")
+        waiting = FLOOD - len(stage.bindings)
+        assert waiting > 4 * CONCURRENCY, "there is a flood"
+        urgent = {stage.show(name)["metadata"]["uid"] for name in urgent_pods(stage, 5)}
+        before = len(stage.bindings)
+        await stage.until(lambda: urgent <= {uid for uid, _ in stage.bindings}, "urgent pods are bound")
+        bound_meanwhile = len(stage.bindings) - before
+        # Those that were on their way, those that went while the watch told of the urgent ones, and their own Binding's time.
+        assert bound_meanwhile <= 4 * CONCURRENCY
+        assert len(stage.bindings) < FLOOD, "others still wait"
+    assert stage.bound_twice() == []
+
+
+async def test_with_a_limit_on_requests_bindings_are_not_starved_by_what_is_said_about_others(stage: Stage) -> None:
+    """300 pods that fit nowhere want 300 statuses and 300 events written, at 40 requests a second."""
+    for number in range(300):
+        stage.pod(f"big-{number}", cpu="900")
+    async with operator(stage, replace(FAST, qps=40.0, burst=40)) as running:
+        await stage.until(lambda: running.engine.queue.sizes().unschedulable == 300, "all were tried")
+        names = stage.pods(20)
+        said = sum(1 for number in range(300) if stage.condition(f"big-{number}"))
+        await stage.until(lambda: stage.placed(*names), "bound")
+        meanwhile = sum(1 for number in range(300) if stage.condition(f"big-{number}")) - said
+        assert meanwhile <= len(names), "Bindings took nearly all tokens"
+        assert said + meanwhile < 300, "there were statuses to be written"
