@@ -12,7 +12,9 @@ import yaml
 from placewright.cli.main import main
 from placewright.handlers import operator
 from placewright.handlers.engine import EngineOptions
-from placewright.handlers.operator import Beside
+from placewright.handlers.operator import Beside, nothing_beside
+from placewright.serving import endpoints
+from placewright.serving.endpoints import ServingOptions
 
 CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -105,6 +107,42 @@ def test_a_lifetime_that_cannot_be_is_one_line(text: str, never: None, capsys: p
 def test_verbosity_is_klog_s(words: list[str], level: int, started: Started) -> None:
     main(["run", *words])
     assert started.log_level == level
+
+
+class Opened:
+    """What was to be served."""
+
+    def __init__(self) -> None:
+        self.options = ServingOptions(port=None)
+
+    def __call__(self, options: ServingOptions) -> Beside:
+        self.options = options
+        return nothing_beside
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch, started: Started) -> Opened:
+    made = Opened()
+    monkeypatch.setattr(endpoints, "endpoints", made)
+    return made
+
+
+def test_https_is_served_where_kube_scheduler_serves_it(opened: Opened) -> None:
+    assert main(["run"]) == 0
+    assert (opened.options.address, opened.options.port, opened.options.health_port) == ("0.0.0.0", 10259, None)
+    assert opened.options.certificate is None
+
+
+def test_where_and_with_what_is_served_can_be_said(opened: Opened) -> None:
+    files = ["--tls-cert-file=/c", "--tls-private-key-file=/k"]
+    assert main(["run", "--secure-port=1234", "--bind-address=::1", "--health-port=1235", *files]) == 0
+    assert (opened.options.address, opened.options.port, opened.options.health_port) == ("::1", 1234, 1235)
+    assert opened.options.certificate == (Path("/c"), Path("/k"))
+
+
+def test_port_0_is_none(opened: Opened) -> None:
+    assert main(["run", "--secure-port=0", "--health-port=0"]) == 0
+    assert (opened.options.port, opened.options.health_port) == (None, None)
 
 
 def test_endpoints_that_are_switched_off_are_no_matter(started: Started) -> None:

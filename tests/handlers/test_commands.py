@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Sequence
@@ -76,6 +77,17 @@ async def test_without_a_cluster_there_is_one_line_and_exit_code_2(tmp_path: Pat
     assert code == 2
     (line,) = output.splitlines()
     assert line.startswith("placewright: error: ")
+
+
+async def test_a_port_that_is_taken_is_one_line_and_exit_code_2(stage: Stage) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        arguments = ("-m", "placewright.cli.main", "run", "--bind-address", "127.0.0.1", "--secure-port", port)
+        async with process(arguments, stage.sandbox.kubeconfig) as running:
+            code, output = await ended(running)
+    assert code == 2
+    (line,) = output.splitlines()
+    assert line.startswith(f"placewright: error: --secure-port: found {port}, not to be had at 127.0.0.1 (Address already in use)")
 
 
 async def test_without_the_definitions_there_is_one_line_and_exit_code_2() -> None:

@@ -56,8 +56,8 @@ def bind(address: str, port: int, flag: str) -> socket.socket:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         return socket.create_server((address, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        allowed = "a port of this address that is free, or 0 for none"
-        raise CannotListen(f"{flag}: found {port}, which {address} does not give: {_in_words(error)}; allowed {allowed}") from None
+        found = f"{flag}: found {port}, not to be had at {address} ({_in_words(error)})"
+        raise CannotListen(f"{found}; allowed a port that is free, or 0 for none") from None
 
 
 def _in_words(error: OSError) -> str:

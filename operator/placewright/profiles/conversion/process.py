@@ -76,9 +76,13 @@ def process_settings(config: KubeSchedulerConfiguration, findings: Findings) -> 
 
 
 def _addresses(config: OlderConfiguration, findings: Findings) -> None:
-    for name, value in (("healthzBindAddress", config.healthz_bind_address), ("metricsBindAddress", config.metrics_bind_address)):
+    instead = "served over HTTPS at --secure-port"
+    for name, value, text in (
+        ("healthzBindAddress", config.healthz_bind_address, f"health is {instead}, and without TLS on loopback at --health-port"),
+        ("metricsBindAddress", config.metrics_bind_address, f"metrics are {instead} alone"),
+    ):
         if value and not value.endswith(":0"):
-            findings.setting(name, "this version has no HTTP endpoints yet")
+            findings.setting(name, text)
 
 
 def _unused(part: LeaderElection | ClientConnection, used: set[str], path: str, text: str, findings: Findings) -> None:
