@@ -138,8 +138,7 @@ class LeaseFence:
         if not tasks:
             return
         unclear = self._tenure.doubtful
-        if self._tenure.ours:
-            self._tenure.renounce(self._stamp())
+        self._tenure.renounce(self._stamp())
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
                 await self._give_back(unclear)
@@ -180,7 +179,7 @@ class LeaseFence:
                 return None
             await self._release()
             return self._due
-        if not tenure.ours and tenure.free_at > self._clock():
+        if not tenure.may_claim(self._clock()):
             return tenure.free_at
         await self._claim()
         return self._due
@@ -188,19 +187,18 @@ class LeaseFence:
     async def _claim(self) -> None:
         """Take the Lease, or renew it."""
         sent = self._clock()
-        record = self._tenure.claim(self._stamp())
+        record = self._tenure.claim(self._stamp(), sent)
         self._due = sent + self._timing.retry
-        self._tenure.sending(record, sent)
         before = self.store.last
         written = await self._write(record)
         if written is None:
             return
         self._complaint = ""
         if self.store.last is not before and self._overtaken(written):
-            self._tenure.refused()
+            self._tenure.refused(record)
         else:
             self._note(written)
-            self._tenure.confirmed(sight_of(written), sent, self._clock())
+            self._tenure.confirmed(sight_of(written), record, self._clock())
         self.on_change()
 
     async def _release(self) -> None:
@@ -217,7 +215,7 @@ class LeaseFence:
             written = await self.store.write(record)
         except ApiError as refusal:
             if not refusal.temporary:
-                self._tenure.refused()
+                self._tenure.refused(record)
             if refusal.status not in (CONFLICT, NOT_FOUND):
                 raise
         else:

@@ -7,12 +7,14 @@ renew deadline after the **sending** of the last renewal that was confirmed, whi
 - Nobody waits less than for his own duration, whatever the record says.
 - Only a record that says that it was released (no holder, one second) may be taken at once. One that was emptied, deleted or garbled by
   hand may still be somebody's who has not noticed: it is waited for.
+- A record that names us, but that we did not write, is not ours either.
 - A record that claims to hold for more than `LONGEST` is taken to hold for that: it must not lock everybody out for good.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 #: Seconds on our monotonic clock.
@@ -22,6 +24,10 @@ Moment = float
 LONGEST: Final = 3600
 _NEVER: Final = float("-inf")
 _RELEASED_SECONDS: Final = 1
+#: Whoever holds a Lease that was spoiled may be that much more patient than we are.
+_MORE_PATIENT: Final = 4
+#: Claims remembered of which nobody knows whether they came to be.
+_REMEMBERED: Final = 8
 _LARGEST_INT32: Final = 2**31 - 1
 
 
@@ -100,11 +106,13 @@ class Tenure:
         self._identity = identity
         self._timing = timing
         self._free_at: Moment = _NEVER
-        #: What we wrote without knowing yet whether it came to be, and when that was sent.
-        self._pending: tuple[Record, Moment] | None = None
+        #: What we wrote since the last that was confirmed, and when each was sent.
+        self._written: dict[Record, Moment] = {}
+        self._confirmed: Record | None = None
+        self._renounced = True
         self._until: Moment | None = None
         self._acquired = ""
-        self._renewed = ""
+        self._stamped = ""
 
     # --- what follows from it ---
 
@@ -112,6 +120,11 @@ class Tenure:
     def ours(self) -> bool:
         """Whether the Lease, as last seen, names us."""
         return self.sight is not None and self.sight.record.holder == self._identity
+
+    def may_claim(self, now: Moment) -> bool:
+        """Whether we may try to take or to renew it: it is ours by our own doing, or nobody can be acting on it any more."""
+        genuine = self.sight is not None and self.sight.record == self._confirmed
+        return genuine or self.held(now) or self._free_at <= now
 
     @property
     def until(self) -> Moment | None:
@@ -126,7 +139,7 @@ class Tenure:
     @property
     def doubtful(self) -> bool:
         """Whether something was written of which nobody knows whether it came to be."""
-        return self._pending is not None
+        return bool(self._written)
 
     def held(self, now: Moment) -> bool:
         """May we act. Cheap: asked before every request."""
@@ -141,8 +154,8 @@ class Tenure:
         if not self.known or record != (None if before is None else before.record):
             self._changed(before, record, now)
         self.known = True
-        if self._pending is not None and record == self._pending[0]:
-            self._take(self._pending[1])
+        if record is not None and record in self._written:
+            self._take(record)
         elif not self.ours:
             self._until = None
 
@@ -155,20 +168,24 @@ class Tenure:
         elif self.held(now) and not named:
             self._free_at = now  # spoiled under our hands: nobody else can have held it since
         else:
-            said = 0 if record is None else record.duration
-            earlier = 0 if before is None or named else before.record.duration
-            self._free_at = now + max(self._timing.lease, min(max(said, earlier), LONGEST))
+            said = 0 if record is None else min(record.duration, LONGEST)
+            earlier = 0 if before is None else min(before.record.duration, _MORE_PATIENT * self._timing.lease)
+            self._free_at = now + max(self._timing.lease, said, earlier)
 
     # --- what is written ---
 
-    def claim(self, stamp: str) -> Record:
-        """The record that takes or renews the Lease at wall clock time `stamp`."""
-        if not (self.ours and self._acquired):
+    def claim(self, stamp: str, now: Moment) -> Record:
+        """The record that takes or renews the Lease at wall clock time `stamp`; to be sent now."""
+        if self._until is None:
             self._acquired = stamp
-        if stamp == self._renewed:
-            stamp = _another(stamp)
-        self._renewed = stamp
-        return Record(self._identity, self._timing.lease, self._acquired, stamp, self._transitions())
+        # Two claims never look the same, also when the clock on the wall is set back: others go by the change.
+        self._stamped = stamp if stamp > self._stamped else _later(self._stamped)
+        record = Record(self._identity, self._timing.lease, self._acquired, self._stamped, self._transitions())
+        if len(self._written) >= _REMEMBERED:
+            del self._written[next(iter(self._written))]
+        self._written[record] = now
+        self._renounced = False
+        return record
 
     def _transitions(self) -> int:
         if self.sight is None:
@@ -177,34 +194,33 @@ class Tenure:
         after = seen if self.ours else seen + 1
         return after if 0 <= after <= _LARGEST_INT32 else 0
 
-    def sending(self, record: Record, now: Moment) -> None:
-        """A claim is being sent, from now on."""
-        self._pending = record, now
+    def confirmed(self, sight: Sight, claim: Record, now: Moment) -> None:
+        """A claim was answered: it came to be, and the Lease is this."""
+        self.observe(Sight(sight.uid, sight.version, claim), now)
 
-    def confirmed(self, sight: Sight, sent: Moment, now: Moment) -> None:
-        """A claim that was sent then was answered: the Lease is this."""
-        self._pending = sight.record, sent
-        self.observe(sight, now)
+    def refused(self, claim: Record) -> None:
+        """A claim was answered with an error: it did not come to be."""
+        self._written.pop(claim, None)
 
-    def refused(self) -> None:
-        """The claim was answered with an error: it did not come to be."""
-        self._pending = None
-
-    def _take(self, sent: Moment) -> None:
+    def _take(self, record: Record) -> None:
+        sent = self._written[record]
+        self._written.clear()
+        self._confirmed = record
+        if self._renounced:
+            return
         if self._until is None:
             self.term += 1
         self._until = sent + self._timing.renew
-        self._pending = None
 
     def renounce(self, stamp: str) -> Record:
         """Act no more; the record that gives the Lease back."""
-        self._until = self._pending = None
-        self._acquired = ""
+        self._until = None
+        self._renounced = True
         transitions = 0 if self.sight is None else self.sight.record.transitions
         return Record("", _RELEASED_SECONDS, stamp, stamp, max(0, min(transitions, _LARGEST_INT32)))
 
 
-def _another(stamp: str) -> str:
-    """A stamp that differs in its last microsecond: two claims must never look the same."""
-    last = stamp[-2]
-    return f"{stamp[:-2]}{'1' if last == '0' else '0'}Z"
+def _later(stamp: str) -> str:
+    """A microsecond later."""
+    moment = datetime.fromisoformat(stamp) + timedelta(microseconds=1)
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
