@@ -139,7 +139,15 @@ class Proxy:
         if self._listening is None:
             await self._listen()
         self._break_connections()
+        self._cuts += 1  # what stood still must not get through before it hears that its connection is broken
         self._through.set()
+
+    async def calm(self) -> None:
+        """No trouble any more."""
+        self.trouble = Trouble()
+        self.drop_watches_every(None)
+        if not self._through.is_set():
+            await self.heal()
 
     def drop_watches(self) -> None:
         """Break every watch."""
