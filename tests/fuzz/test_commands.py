@@ -46,12 +46,12 @@ def judge(words: tuple[str, ...], content: bytes, folder: Path) -> str:
     return err.getvalue()
 
 
-@fuzz(60, words=st.sampled_from(COMMANDS), content=mutants((*PROFILES, *DOCUMENTS)).map(lambda document: json.dumps(document).encode()))
+@fuzz(40, words=st.sampled_from(COMMANDS), content=mutants((*PROFILES, *DOCUMENTS)).map(lambda document: json.dumps(document).encode()))
 def test_a_changed_document_is_used_or_refused(words: tuple[str, ...], content: bytes, tmp_path: Path) -> None:
     judge(words, content, tmp_path)
 
 
-@fuzz(50, words=st.sampled_from(COMMANDS), content=torn((*PROFILES, *DOCUMENTS)))
+@fuzz(30, words=st.sampled_from(COMMANDS), content=torn((*PROFILES, *DOCUMENTS)))
 def test_a_torn_file_is_used_or_refused(words: tuple[str, ...], content: bytes, tmp_path: Path) -> None:
     judge(words, content, tmp_path)
 

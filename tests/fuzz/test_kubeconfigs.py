@@ -53,12 +53,12 @@ def test_the_first_seed_is_valid(tmp_path: Path) -> None:
     assert load_config(str(path)).authorization == f"Bearer {SECRET}"
 
 
-@fuzz(150, document=mutants(KUBECONFIGS))
+@fuzz(60, document=mutants(KUBECONFIGS))
 def test_a_changed_kubeconfig_is_used_or_refused(document: Document, tmp_path: Path) -> None:
     judge(json.dumps(document).encode(), tmp_path)
 
 
-@fuzz(80, content=torn(KUBECONFIGS))
+@fuzz(40, content=torn(KUBECONFIGS))
 def test_a_torn_kubeconfig_is_used_or_refused(content: bytes, tmp_path: Path) -> None:
     judge(content, tmp_path)
 

@@ -31,7 +31,7 @@ def test_the_seeds_are_valid() -> None:
     assert decode(as_json(PROFILE), SchedulingProfile).metadata.name == "p"
 
 
-@fuzz(150, value=ANY_JSON)
+@fuzz(100, value=ANY_JSON)
 def test_any_json_becomes_each_kind_or_an_error_that_names_it(value: Any) -> None:
     raw = as_json(value)
     with bounded(len(raw)):
@@ -40,7 +40,7 @@ def test_any_json_becomes_each_kind_or_an_error_that_names_it(value: Any) -> Non
             assert isinstance(found, kind) or str(found).startswith(f"{kind.__name__}: ")
 
 
-@fuzz(250, document=mutants(DOCUMENTS))
+@fuzz(120, document=mutants(DOCUMENTS))
 def test_a_changed_object_becomes_the_same_from_bytes_and_from_a_mapping(document: Document) -> None:
     raw = as_json(document)
     for kind in STRUCTS:
@@ -50,7 +50,7 @@ def test_a_changed_object_becomes_the_same_from_bytes_and_from_a_mapping(documen
         assert not isinstance(from_bytes, kind) or from_bytes == from_mapping
 
 
-@fuzz(250, raw=torn(DOCUMENTS))
+@fuzz(120, raw=torn(DOCUMENTS))
 def test_torn_text_is_an_object_or_an_error(raw: bytes) -> None:
     with bounded(len(raw)):
         for kind in STRUCTS:
@@ -58,7 +58,7 @@ def test_torn_text_is_an_object_or_an_error(raw: bytes) -> None:
             assert isinstance(found, kind | DecodeError)
 
 
-@fuzz(300, document=mutants((POD,)))
+@fuzz(100, document=mutants((POD,)))
 def test_what_follows_from_a_pod_fits_the_columns(document: Document) -> None:
     found = outcome(lambda: PodInfo(convert(document, Pod)), DecodeError, QuantityError)
     if isinstance(found, PodInfo):
@@ -72,7 +72,7 @@ def test_what_follows_from_a_pod_fits_the_columns(document: Document) -> None:
         assert str(found)
 
 
-@fuzz(300, document=mutants((NODE,)))
+@fuzz(100, document=mutants((NODE,)))
 def test_a_changed_node_comes_into_the_columns_and_leaves_them(document: Document) -> None:
     def added() -> Node:
         node = convert(document, Node)

@@ -39,17 +39,17 @@ def judge(raw: bytes) -> None:
     assert "has precedence" not in peers.verdict(1000.0 + 3601).why
 
 
-@fuzz(250, document=mutants(PEERINGS))
+@fuzz(120, document=mutants(PEERINGS))
 def test_a_changed_peering_has_a_verdict(document: Document) -> None:
     judge(as_json(document))
 
 
-@fuzz(150, raw=torn(PEERINGS))
+@fuzz(100, raw=torn(PEERINGS))
 def test_a_torn_peering_has_a_verdict(raw: bytes) -> None:
     judge(raw)
 
 
-@fuzz(150, record=ANY_JSON)
+@fuzz(100, record=ANY_JSON)
 def test_any_record_is_one_or_is_named_as_unreadable(record: Any) -> None:
     peers = Peers(OURS)
     peers.observe({"x": msgspec.Raw(as_json(record))}, 0.0)

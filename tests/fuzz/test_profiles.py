@@ -96,7 +96,7 @@ def test_any_json_in_any_place_comes_into_effect_or_is_refused(value: Any, at: t
     judge(json.dumps(document if at else value))
 
 
-@fuzz(150, new=mutants((PROFILE,)), old=st.none() | mutants((PROFILE,)))
+@fuzz(100, new=mutants((PROFILE,)), old=st.none() | mutants((PROFILE,)))
 def test_the_webhook_has_a_word_for_every_object(new: Document, old: Document | None) -> None:
     """Its server checks no more than that both are objects."""
     problems = check_object(new, old, PLUGINS)

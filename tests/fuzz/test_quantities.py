@@ -49,7 +49,7 @@ _QUANTITIES = st.builds(lambda number, suffix: number + suffix, _NUMBER, _SUFFIX
 _TEXTS = _QUANTITIES | st.text("0123456789.+-eEkKMGTPEinum \n\u0663\u00b2_x", max_size=12) | st.text(max_size=10)
 
 
-@fuzz(1500, text=_TEXTS)
+@fuzz(800, text=_TEXTS)
 def test_a_quantity_is_what_the_grammar_says_or_refused(text: str) -> None:
     expected = plain_quantity(text)
     found = outcome(lambda: nano(text), QuantityError)
@@ -60,7 +60,7 @@ def test_a_quantity_is_what_the_grammar_says_or_refused(text: str) -> None:
         assert found == up_in_size(expected * 10**9)
 
 
-@fuzz(300, text=_QUANTITIES)
+@fuzz(100, text=_QUANTITIES)
 def test_amounts_of_any_size_fit_the_columns(text: str) -> None:
     found = outcome(lambda: nano(text), QuantityError)
     if isinstance(found, int):

@@ -29,7 +29,7 @@ HEADERS = ("5", "\u00b2", "\u0663", "-1", "1e9", "9" * 10_000, " 3 ", "Wed, 21 O
 STATUS: Document = {"kind": "Status", "reason": "Conflict", "message": "no", "code": 409, "details": {"retryAfterSeconds": 3}}
 
 
-@fuzz(300, stream=st.binary(max_size=80) | st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"\xff", b"{}"])).map(b"".join), data=st.data())
+@fuzz(100, stream=st.binary(max_size=80) | st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"\xff", b"{}"])).map(b"".join), data=st.data())
 def test_lines_are_the_same_wherever_the_stream_is_cut(stream: bytes, data: Any) -> None:
     splitter = LineSplitter()
     found, rest = [], stream
@@ -56,7 +56,7 @@ def test_a_line_without_end_is_refused_at_its_limit(piece: int) -> None:
     assert limit - piece <= fed <= limit + piece
 
 
-@fuzz(150, value=ANY_JSON)
+@fuzz(100, value=ANY_JSON)
 def test_any_json_is_a_page_and_an_event_or_malformed(value: Any) -> None:
     raw = as_json(value)
     with bounded(len(raw)):
@@ -67,7 +67,7 @@ def test_any_json_is_a_page_and_an_event_or_malformed(value: Any) -> None:
             assert isinstance(event, Event | Refusal | Malformed)
 
 
-@fuzz(250, page=mutants(PAGES), event=mutants(EVENTS))
+@fuzz(120, page=mutants(PAGES), event=mutants(EVENTS))
 def test_what_is_wrong_with_one_object_costs_that_object(page: Document, event: Document) -> None:
     found = outcome(lambda: Wire(Pod).page(as_json(page)), Malformed)
     if isinstance(found, Page):
@@ -77,7 +77,7 @@ def test_what_is_wrong_with_one_object_costs_that_object(page: Document, event: 
     assert isinstance(told, Event | Refusal | Malformed)
 
 
-@fuzz(250, raw=torn((*PAGES, *EVENTS)))
+@fuzz(120, raw=torn((*PAGES, *EVENTS)))
 def test_torn_bytes_are_a_page_and_an_event_or_malformed(raw: bytes) -> None:
     with bounded(len(raw)):
         assert isinstance(outcome(lambda: Wire(Node).page(raw), Malformed), Page | Malformed)
@@ -85,7 +85,7 @@ def test_torn_bytes_are_a_page_and_an_event_or_malformed(raw: bytes) -> None:
 
 
 @fuzz(
-    250,
+    120,
     status=st.sampled_from([0, 200, 400, 409, 429, 500, 599]),
     body=torn((STATUS,)) | mutants((STATUS,)).map(as_json),
     header=st.none() | st.text(max_size=6) | st.sampled_from(HEADERS),

@@ -24,6 +24,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LONGEST_NAME: Final = 63
 _LONGEST_PREFIX: Final = 253
+#: What is longer is refused before it is looked up: what a cache has seen it keeps, and API servers let long values pass in node affinity.
+_LONGEST_KEY: Final = _LONGEST_PREFIX + 1 + _LONGEST_NAME
 _LONGEST_SHOWN: Final = 80
 _VALUE_RULE: Final = "a label's value must be empty, or letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"
 _KEY_RULE: Final = (
@@ -204,13 +206,13 @@ def _bound(values: Sequence[str], path: str) -> int:
 
 
 def _check_key(key: str, path: str) -> None:
-    if not _is_label_key(key):
+    if len(key) > _LONGEST_KEY or not _is_label_key(key):
         raise _invalid(f"{path}key", key, _KEY_RULE)
 
 
 def _check_values(values: Sequence[str], path: str) -> None:
     for i, value in enumerate(values):
-        if not _is_label_value(value):
+        if len(value) > _LONGEST_NAME or not _is_label_value(value):
             raise _invalid(f"{path}values[{i}]", value, _VALUE_RULE)
 
 
