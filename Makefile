@@ -7,7 +7,7 @@ READY := $(VENV)/installed
 ARGS :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint types imports generate generated check clean
+.PHONY: help demo test faults soak e2e lint types imports generate generated check clean
 
 help: ## What there is
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -17,6 +17,16 @@ demo: $(READY) ## An embedded cluster, the scheduler at work on it, a profile ch
 
 test: $(READY) ## The whole test suite
 	@$(BIN)/pytest $(ARGS)
+
+# Each run adds a line to the report; the table is made of them (docs/faults.md).
+faults: $(READY) ## The fault tests, twenty seeds each, and a table of what they found
+	@mkdir -p build && rm -f build/faults.jsonl
+	@$(BIN)/pytest tests/faults --seeds 20 --report build/faults.jsonl $(ARGS); code=$$?; \
+		cd tests && ../$(BIN)/python -m faults.report ../build/faults.jsonl; exit $$code
+
+soak: $(READY) ## Ten minutes at 200 pods a second with churn
+	@mkdir -p build && rm -f build/soak.jsonl
+	@$(BIN)/pytest tests/faults/test_soak.py -s --timeout 0 --soak-seconds 600 --soak-rate 200 --report build/soak.jsonl $(ARGS)
 
 # Only here is something built for it; pytest itself takes what the environment names.
 e2e: $(READY) ## The tests that want a real API server (docs/e2e.md)

@@ -15,6 +15,8 @@ FAILED = pytest.StashKey[bool]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seeds", type=int, default=1, help="how many runs, each with a seed of its own")
+    parser.addoption("--soak-seconds", type=float, default=4.0, help="how long the soak takes")
+    parser.addoption("--soak-rate", type=float, default=40.0, help="pods a second in the soak")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -42,6 +44,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> As
             return
         await made.until_settled()
         await made.until_told()
+        await made.until_agreed()
         found = made.audit()
         fault = request.node.originalname.removeprefix("test_").replace("_", " ")
         file: Path | None = request.config.getoption("report")

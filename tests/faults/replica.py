@@ -18,6 +18,7 @@ from .proxy import Proxy
 _END_SECONDS: Final = 10.0
 #: A line that begins a record: time, level.
 _RECORD: Final = re.compile(r"^\d{4}-\d\d-\d\d\S* ?\S* (?P<level>[A-Z]+) ")
+_COMPARED: Final = re.compile(r"debug: (not )?compared with the API server: | could not be compared with the API server: ")
 #: The last one is what Kopf left to asyncio to call.
 _KOPFS: Final = re.compile(r" kopf[. ]|request_cancel_callback")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -84,6 +85,14 @@ class Replica:
         except TimeoutError:
             await self.kill()
             raise AssertionError(f"{self.name} did not end within {_END_SECONDS:g} s of SIGTERM") from None
+
+    def compare(self) -> None:
+        """Ask it to compare what it believes with what the API server says."""
+        os.kill(self.pid, signal.SIGUSR2)
+
+    def comparisons(self) -> list[str]:
+        """What it found each time, one line each."""
+        return [line for line in self.log.read_text(errors="replace").splitlines() if _COMPARED.search(line)]
 
     def memory(self) -> int:
         """Bytes that are resident; 0 when it has ended."""

@@ -28,6 +28,7 @@ PODS: Final = "/api/v1/pods"
 NODES: Final = "/api/v1/nodes"
 OWN_PODS: Final = "/api/v1/namespaces/default/pods"
 EVENTS: Final = "/apis/events.k8s.io/v1/events"
+OWN_EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/default/events"
 LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
 PEERINGS: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
 PROFILES: Final = "/apis/placewright.dev/v1alpha1/schedulingprofiles"
@@ -41,8 +42,8 @@ _CREATING_AT_ONCE: Final = 16
 _LAST_LINES: Final = 25
 #: What a Binding is told whose pod is gone, or bound already.
 _TOO_LATE: Final = (404, 409)
-#: More than any run makes, so that the watches of the audit miss none when they break.
-_REMEMBERED_CHANGES: Final = "200000"
+#: Far more than happen before a watch of the audit that broke is back.
+_REMEMBERED_CHANGES: Final = "20000"
 
 
 class Stage:
@@ -70,8 +71,8 @@ class Stage:
 
     # --- what is put on stage ---
 
-    async def node(self, name: str, *, cpu: str = "8", pods: str = "110") -> None:
-        room = {"cpu": cpu, "memory": "16Gi", "pods": pods}
+    async def node(self, name: str, *, cpu: str = "8", memory: str = "16Gi", pods: str = "110") -> None:
+        room = {"cpu": cpu, "memory": memory, "pods": pods}
         labels = {"kubernetes.io/hostname": name}
         ready = [{"type": "Ready", "status": "True"}]
         status = {"allocatable": room, "capacity": room, "conditions": ready}
@@ -167,13 +168,14 @@ class Stage:
 
     # --- replicas ---
 
-    async def replicas_at_work(self, count: int, clocks_ahead: Sequence[float] = ()) -> list[Replica]:
-        """So many replicas, ready, which know each other, and one of which has bound a pod."""
+    async def replicas_at_work(self, count: int, clocks_ahead: Sequence[float] = (), *, probe: bool = True) -> list[Replica]:
+        """So many replicas, ready, which know each other, and one of which has bound a pod (unless there is to be no `probe`)."""
         started = [await self.replica(ahead) for _, ahead in zip_longest(range(count), clocks_ahead, fillvalue=0.0)]
         await self.until_ready(*started)
         await self.until(lambda: len(self.history.peers) == count, f"{count} replicas are peers")
-        probe = await self.pod(cpu="1m", memory="1Mi")
-        await self.until(lambda: self.node_of(probe), "somebody binds")
+        if probe:
+            uid = await self.pod(cpu="1m", memory="1Mi")
+            await self.until(lambda: self.node_of(uid), "somebody binds")
         return started
 
     async def leader_and_heir(self) -> tuple[Replica, Replica]:
@@ -246,6 +248,25 @@ class Stage:
         excused = self.foreign | {each.uid for each in self.requests() if self.by_name(each.replica).killed}
         told = {one.uid for one in self.history.said.values() if one.reason == "Scheduled"} | excused
         return [uid for uid, pod in self.history.pods.items() if pod.node and pod.scheduler == OURS and uid not in told]
+
+    async def until_agreed(self) -> None:
+        """Until each replica that is left finds no difference between what it believes and what the API server says."""
+        for proxy in self.proxies:
+            await proxy.calm()
+        async with asyncio.TaskGroup() as group:
+            for each in self.replicas:
+                if each.alive:
+                    group.create_task(self._until_it_agrees(each))
+
+    async def _until_it_agrees(self, replica: Replica) -> None:
+        found = ""
+        deadline = now() + DEADLINE
+        while not found.endswith(" no difference"):
+            assert now() < deadline, f"{replica.name}: {found}"
+            known = len(replica.comparisons())
+            replica.compare()
+            await self.until(lambda known=known: len(replica.comparisons()) > known, f"{replica.name} compares")  # type: ignore[misc]
+            found = replica.comparisons()[-1]
 
     async def until_recovered(self, since: float, replica: Replica | None = None) -> None:
         """Until a Binding sent after `since` (by this replica) has succeeded; how long that took is the run's figure."""
