@@ -68,6 +68,12 @@ def test_what_is_text_comes_back_from_json_as_it_was(message: str, value: str) -
     assert (read["msg"], read["said"]) == (message, value)
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_json_has_not_are_text(odd: float) -> None:
+    assert json.loads(as_json.format(record("said", fields={"share": odd})))["share"] == str(odd)
+    assert text.format(record("said", fields={"share": odd})).endswith(f"share={odd}")
+
+
 def test_a_field_cannot_take_the_place_of_the_line_s_own() -> None:
     read = json.loads(as_json.format(record("said", fields={"msg": "forged", "level": "forged"})))
     assert (read["msg"], read["level"], read["field_msg"], read["field_level"]) == ("said", "info", "forged", "forged")
@@ -110,7 +116,7 @@ def test_of_a_huge_traceback_the_end_is_kept() -> None:
 
 
 def test_a_stack_is_shown_like_a_traceback() -> None:
-    lines = text.format(record("stuck", stack="File a\nFile b")).splitlines()
+    lines = text.format(record("stuck", stack_info="File a\nFile b")).splitlines()
     assert lines[1:] == ["  File a", "  File b"]
 
 

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placewright.kube.errors import Unreachable
+from placewright.kube.retry import AwayNotice
 from placewright.serving.logrepeats import FEW, SECONDS, Repeats
+from scheduler.extenders import extender
+from scheduler.makers import World, node, pod
 from serving.logging_makers import raised, record
 
 
@@ -125,16 +129,53 @@ def test_written_and_counted_lines_add_up_to_all_and_memory_is_bounded(steps: li
     assert heard.accounted() == len(steps)
 
 
-@given(gaps=st.lists(st.floats(0, 20), max_size=300))
+@given(gaps=st.lists(st.floats(0, 40), min_size=20, max_size=100))
 def test_after_a_few_no_kind_is_written_more_often_than_once_a_minute(gaps: list[float]) -> None:
     heard = Listener()
     times = []
     for gap in gaps:
         heard.clock.now += gap
-        if heard.say(record("away")) or heard.tell():
+        times += [heard.clock.now] * len(heard.tell())
+        if heard.say(record("away")):
             times.append(heard.clock.now)
     late = times[FEW - 1 :]
     assert all(after - before >= SECONDS for before, after in itertools.pairwise(late))
+
+
+def test_a_summary_counts_as_the_line_of_its_minute() -> None:
+    heard = Listener()
+    for _ in range(FEW + 1):
+        heard.say(record("away"))
+    heard.clock.now += SECONDS - 1
+    heard.say(record("away"))
+    heard.clock.now += 1
+    assert [made.__dict__["left_out"] for made in heard.tell()] == [2]
+    assert not heard.say(record("away"))
+
+
+async def test_an_extender_that_is_passed_over_for_every_pod_is_one_kind(caplog: pytest.LogCaptureFixture) -> None:
+    world = World().nodes(node("a")).pods(*(pod(f"web-{i}") for i in range(FEW + 3)))
+    away = extender("http://slow", ignorable=True)
+    away.broken = {"filter": "is away", "prioritize": "is away"}
+    world.use_profile(asking=[away])
+    for _ in range(FEW + 3):
+        await world.attempt()
+    heard = Listener()
+    said = [heard.say(made) for made in caplog.records if made.name == "placewright.scheduler.extending"]
+    assert len(said) == FEW + 3
+    assert said == [True] * FEW + [False] * 3
+
+
+def test_an_api_server_that_comes_and_goes_is_one_kind_each_way(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    presence = AwayNotice("https://api:6443", clock)
+    for number in range(FEW + 2):
+        presence.failed(Unreachable(f"refused {number}"))
+        clock.now += number
+        presence.answered()
+    heard = Listener()
+    said = [heard.say(made) for made in caplog.records]
+    assert said == [True] * 2 * FEW + [False] * 4, [made.getMessage() for made in caplog.records]
 
 
 def test_even_kinds_without_end_are_counted_and_cost_bounded_memory() -> None:

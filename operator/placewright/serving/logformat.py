@@ -49,12 +49,11 @@ def message_of(record: logging.LogRecord) -> str:
 
 
 def exception_of(record: logging.LogRecord) -> str:
-    """The traceback, and the stack where one was asked for, or given as `extra={"stack": text}`; empty without."""
+    """The traceback, and the stack where one is given; empty without."""
     said = record.exc_text or ""
     if not said and record.exc_info and record.exc_info[1] is not None:
         said = _traceback_of(record.exc_info[1])
-    stacks = (record.stack_info, getattr(record, "stack", None))
-    said = "\n".join(str(each) for each in (said, *stacks) if each)
+    said = "\n".join(str(each) for each in (said, record.stack_info) if each)
     if len(said) > LONGEST_EXCEPTION:
         said = f"{_TRACEBACK}\n  ... ({len(said)} characters in all)\n{said[-LONGEST_EXCEPTION:]}"
     return said.rstrip()

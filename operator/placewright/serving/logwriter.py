@@ -151,7 +151,7 @@ class BackgroundHandler(logging.Handler):
 
 def _settled(record: logging.LogRecord) -> logging.LogRecord:
     """The record as it reads now; what its arguments and its traceback hold may change, or be large."""
-    if not record.args and not record.exc_info:
+    if not record.args and not record.exc_info and not record.stack_info:
         return record
     settled = copy.copy(record)
     settled.msg, settled.args = message_of(record), None

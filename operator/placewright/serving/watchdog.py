@@ -104,19 +104,20 @@ class LoopWatchdog:
                 return
 
     def _report(self, level: int, consequence: str) -> threading.Thread:
-        return _say(level, f"the event loop has not turned for {self._stuck:.0f} s;{consequence} it is at:\n{self._where()}")
+        return _say(level, f"the event loop has not turned for {self._stuck:.0f} s;{consequence} where it is follows", self._where())
 
     def _where(self) -> str:
         frame: FrameType | None = sys._current_frames().get(self._watched)  # noqa: SLF001 - documented, and there is no other way
         return "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "nowhere: its thread has ended"
 
 
-def _say(level: int, message: str) -> threading.Thread:
+def _say(level: int, message: str, stack: str | None = None) -> threading.Thread:
     """Log it from another thread: what the loop hangs in may be the log."""
 
     def log() -> None:
         with suppress(Exception):
-            _log.log(level, "%s", message)
+            if _log.isEnabledFor(level):
+                _log.handle(_log.makeRecord(_log.name, level, "", 0, message, (), None, sinfo=stack))
 
     saying = threading.Thread(target=log, name="loop watchdog's words", daemon=True)
     saying.start()
