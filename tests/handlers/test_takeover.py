@@ -14,10 +14,18 @@ from typing import Any
 
 import pytest
 
+from placewright.api.objects import Pod
 from placewright.cli.operator_process import operator_command
+from placewright.handlers.takeover import QUIET_SECONDS, Takeover, caught_up
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import Unreachable
+from placewright.kube.login import load_config
+from placewright.kube.reflector import Reflector, Source
+from placewright.leadership.peering import Listener
+from placewright.sandbox.faults import Rule
 from placewright.sandbox.process import end_process
 
-from .stage import Stage
+from .stage import DEADLINE, Stage, operator
 
 LIFETIME = 6
 #: A guard against hanging, not a promise: what is promised is printed.
@@ -140,3 +148,189 @@ async def test_every_change_of_leader_is_an_event_about_the_lease(stage: Stage, 
 
 def notes(stage: Stage) -> list[str]:
     return [note for reason, note in stage.events("placewright") if reason == "LeaderElection"]
+
+
+# --- between two terms of one replica --------------------------------------------------------------------------------------------
+
+
+def give_lease_to(stage: Stage, holder: str) -> None:
+    """As somebody does who edits it."""
+    resource = stage.sandbox.resource("coordination.k8s.io", "v1", "leases")
+    stage.sandbox.writes.modify(
+        resource, "placewright-system", "placewright", lambda found: found.update(spec={**found["spec"], "holderIdentity": holder})
+    )
+
+
+async def test_a_binding_that_waits_to_be_sent_again_is_not_sent_in_another_term(stage: Stage) -> None:
+    busy = stage.sandbox.faults.add(Rule(method="POST", path="/binding", code=429, retry_after=100))
+    async with operator(stage) as running:
+        (name,) = stage.pods(1)
+        await stage.until(lambda: busy.met == 1)
+        give_lease_to(stage, "somebody-else")
+        stage.sandbox.faults.clear()
+        await stage.until(lambda: not running.engine.takeover.active)
+        await stage.until(lambda: not running.engine.scheduler._tasks, "the binding is given up")
+        assert not stage.placed(name) and not running.engine.cluster.assumed_count
+        await stage.until(lambda: stage.placed(name), "it is decided anew when the Lease is ours again")
+        assert running.engine.leadership.term == 2
+        assert str(lease(stage)["holderIdentity"]) == running.engine.replica.identity
+    assert stage.bound_twice() == []
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+async def test_a_binding_without_an_answer_is_asked_for_before_the_next_term_begins(stage: Stage, arrived: bool) -> None:
+    fault = {"lose_answer": True} if arrived else {"code": 500}
+    stage.sandbox.faults.add(Rule(method="POST", path="/binding", times=1, **fault))
+    async with operator(stage) as running:
+        await stage.until(lambda: running.engine.started)
+        running.engine._binder._looks = 1
+        (name,) = stage.pods(1)
+        stage.sandbox.faults.add(Rule(method="GET", path=f"/pods/{name}", code=500, times=1))
+        binding = running.engine.scheduler.binding
+        await stage.until(lambda: binding.unresolved or stage.placed(name))
+        give_lease_to(stage, "somebody-else")
+        await stage.until(lambda: running.engine.leadership.term == 2 and running.engine.takeover.active)
+        assert not binding.unresolved, "nothing is assumed of which nobody knows"
+        await stage.until(lambda: stage.placed(name) and running.agrees_with(stage))
+    assert stage.bound_twice() == []
+
+
+# --- the order of a takeover -----------------------------------------------------------------------------------------------------
+
+
+class Leader:
+    """A leadership that does what the test says."""
+
+    def __init__(self) -> None:
+        self.active = False
+        self.term = 0
+        self._listeners: list[Listener] = []
+        self._turned = asyncio.Event()
+
+    def on_change(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def review(self) -> None:
+        pass
+
+    async def wait_active(self) -> None:
+        while not self.active:
+            self._turned.clear()
+            await self._turned.wait()
+
+    def turn(self, active: bool) -> None:
+        self.active = active
+        self.term += active
+        self._turned.set()
+        for listener in self._listeners:
+            listener(active)
+
+
+class Desk:
+    """A takeover under way, and what it did, in order."""
+
+    def __init__(self) -> None:
+        self.leader = Leader()
+        self.did: list[str] = []
+        self.news = asyncio.Event()
+        self.ready = asyncio.Event()
+        self.problems = 0
+        self.takeover = Takeover(self.leader, self.prepare, lambda: self.note("end"))
+
+    def note(self, what: str) -> None:
+        self.did.append(what)
+        self.news.set()
+
+    async def until(self, *did: str) -> None:
+        async with asyncio.timeout(DEADLINE):
+            while self.did != list(did):
+                self.news.clear()
+                await self.news.wait()
+
+    async def prepare(self) -> None:
+        self.note("prepare")
+        if self.problems:
+            self.problems -= 1
+            raise Unreachable("away")
+        await self.ready.wait()
+        self.note("prepared")
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    made = Desk()
+    task = asyncio.create_task(made.takeover.run())
+    yield made
+    task.cancel()
+
+
+async def test_decisions_begin_when_the_term_is_prepared_and_end_with_it(desk: Desk) -> None:
+    desk.leader.turn(True)
+    await desk.until("prepare")
+    assert not desk.takeover.active
+    desk.ready.set()
+    await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
+    assert desk.takeover.active
+    desk.leader.turn(False)
+    assert not desk.takeover.active
+    assert desk.did == ["prepare", "prepared", "end"]
+
+
+async def test_each_term_is_prepared_anew(desk: Desk) -> None:
+    desk.ready.set()
+    for _ in range(2):
+        desk.leader.turn(True)
+        await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
+        desk.leader.turn(False)
+    assert desk.did == ["prepare", "prepared", "end"] * 2
+
+
+async def test_a_lead_that_is_lost_while_it_is_prepared_does_not_begin(desk: Desk) -> None:
+    desk.leader.turn(True)
+    await desk.until("prepare")
+    desk.leader.turn(False)
+    desk.leader.turn(True)
+    desk.ready.set()
+    await desk.until("prepare", "prepared", "prepare", "prepared")
+    await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
+    assert desk.takeover.active and desk.leader.term == 2
+
+
+async def test_what_fails_is_prepared_again(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    desk.problems = 2
+    desk.ready.set()
+    desk.leader.turn(True)
+    await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
+    assert desk.did == ["prepare", "prepare", "prepare", "prepared"]
+    assert "takeover: away; trying on" in caplog.text
+
+
+async def test_waiting_for_another_try_ends_with_the_term(desk: Desk) -> None:
+    desk.ready.set()
+    desk.leader.turn(True)
+    await asyncio.wait_for(desk.takeover.wait_active(), DEADLINE)
+    waiting = asyncio.create_task(desk.takeover.sleep(3600))
+    await asyncio.sleep(0)
+    desk.leader.turn(False)
+    await asyncio.wait_for(waiting, DEADLINE)
+    began = time.monotonic()
+    await desk.takeover.sleep(QUIET_SECONDS)
+    assert time.monotonic() - began >= QUIET_SECONDS, "and afterwards nobody asks in a tight loop"
+
+
+async def test_a_watch_that_is_behind_is_waited_for(stage: Stage) -> None:
+    class Ignore:
+        def changed(self, old: Pod | None, new: Pod) -> None: ...
+
+        def deleted(self, old: Pod) -> None: ...
+
+        def synced(self) -> None: ...
+
+    async with ApiClient(load_config(str(stage.sandbox.kubeconfig))) as client:
+        reflector = Reflector(client, Source("/api/v1/pods", Pod), Ignore())
+        task = asyncio.create_task(reflector.run())
+        await stage.until(lambda: reflector.counts.watches == 1)
+        names = stage.pods(50)
+        await asyncio.wait_for(caught_up(client, [reflector]), DEADLINE)
+        assert {f"default/{name}" for name in names} <= reflector.store.keys()
+        task.cancel()
