@@ -6,7 +6,7 @@ RUN python -m venv /opt/placewright
 COPY pyproject.toml README.md LICENSE ./
 COPY crds crds
 COPY operator operator
-RUN /opt/placewright/bin/pip install --no-cache-dir --disable-pip-version-check '.[fast]' \
+RUN /opt/placewright/bin/pip install --no-cache-dir --disable-pip-version-check '.[fast,otel]' \
     && /opt/placewright/bin/python -m compileall -q /opt/placewright/lib
 
 FROM build AS development
