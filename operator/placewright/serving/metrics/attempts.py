@@ -5,16 +5,20 @@ Called in the midst of deciding, at thousands of pods a second: what is looked u
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import Code
-from placewright.framework.steps import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, WAIT_ON_PERMIT, Step, Steps
+from placewright.framework.steps import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, WAIT_ON_PERMIT
 from placewright.scheduler.attempts import Attempt, Result
+from placewright.scheduler.cycle import Placement
 from placewright.serving.metrics import own, upstream
-from placewright.serving.metrics.series import Cell, Counters, Histogram, Histograms, Series
+from placewright.serving.metrics.series import Cell, Counters, Floats, Histogram, Histograms, Series
 
 #: What upstream calls the label of pods that took more attempts than it counts one by one.
 _MANY: Final = "15+"
@@ -23,9 +27,9 @@ _PREEMPTION: Final = "DefaultPreemption"
 #: Steps of ours begin so where extenders are asked; upstream has no such extension point.
 _EXTENDER: Final = "Extender"
 
-#: Attempts that wait to be counted, at most; they keep their pods in memory.
-_AT_ONCE: Final = 64
-_LATER: Final = frozenset({FILTER, PRE_SCORE, SCORE})
+#: Placements of one shape that are noted before they are counted, at most, and shapes that are remembered.
+_ROWS: Final = 512
+_SHAPES: Final = 256
 _ASKED: Final = {
     PRE_FILTER: ExtensionPoint.PRE_FILTER,
     FILTER: ExtensionPoint.FILTER,
@@ -33,8 +37,8 @@ _ASKED: Final = {
     SCORE: ExtensionPoint.SCORE,
 }
 
-#: What an attempt says of the plugins that were asked: those that skip Filter and Score, and the last step of the four that it came to.
-_Course = tuple[frozenset[str], frozenset[str], str]
+#: A placement's attempts, its seconds altogether, those until a node was chosen, and those since it was ready to be tried.
+_OF_ALL: Final = 4
 
 
 class AttemptSeries:
@@ -57,7 +61,6 @@ class AttemptSeries:
         self._incoming = Counters(upstream.INCOMING_PODS)
         self._entered: dict[tuple[str, str], Cell] = {}
         self._profiles: dict[str, ProfileSeries] = {}
-        self._waiting: list[Attempt] = []
         # Those without labels are there from the first scrape on, so that rates begin at 0.
         self._chosen = self._algorithm.at()
         self._tried = self._tries.at()
@@ -68,23 +71,13 @@ class AttemptSeries:
     # --- the observer ----------------------------------------------------------------------------------------------------------
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """Count it, soon: a few dozen in a row take half the time of as many one by one, with a decision between each two."""
-        self._waiting.append(attempt)
-        if len(self._waiting) >= _AT_ONCE:
-            self._count_waiting()
-
-    def _count_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for attempt in waiting:
-            self._count(attempt)
-
-    def _count(self, attempt: Attempt) -> None:
+        """Count it."""
         self.of(attempt.profile).take(attempt)
         if attempt.steps.plugins:
             for plugin, point, seconds, outcome in attempt.steps.plugins:
                 self._plugins.at(plugin, point, outcome.value).observe(seconds)
-        if attempt.result is Result.SCHEDULED:
-            self._placed(attempt)
+        if attempt.flushed and attempt.result is Result.SCHEDULED:
+            self._late.value += 1
         elif attempt.failure is not None and attempt.placement is None:
             self._refused(attempt)
 
@@ -95,14 +88,13 @@ class AttemptSeries:
             cell = self._entered[place, event] = self._incoming.at(place, event)
         cell.value += 1
 
-    def _placed(self, attempt: Attempt) -> None:
-        number = attempt.number
-        if attempt.decided is not None and attempt.ended is not None:
-            self._chosen.observe(attempt.decided - attempt.started)
-            self._sli.at(str(number) if number <= _COUNTED_SINGLY else _MANY).observe(attempt.ended - attempt.first_tried)
-        self._tried.observe(number)
-        if attempt.flushed:
-            self._late.value += 1
+    def placed(self, numbers: Floats, decided: Floats, since_ready: Floats) -> None:
+        """Pods that were bound, one each: by the attempts that each took, the seconds to choose and those since it was ready."""
+        self._tried.observe_all(numbers)
+        self._chosen.observe_all(decided)
+        for number in np.unique(numbers):
+            label = str(int(number)) if number <= _COUNTED_SINGLY else _MANY
+            self._sli.at(label).observe_all(since_ready[numbers == number])
 
     def _refused(self, attempt: Attempt) -> None:
         asked = any(step.name == POST_FILTER for step in attempt.steps.taken)
@@ -122,15 +114,17 @@ class AttemptSeries:
             found.adopt(profile)
         return found
 
-    def permit_waited(self, step: Step) -> None:
-        """A pod waited to be permitted."""
-        self._permit.at(step.outcome.value).observe(step.seconds)
+    def step(self, name: str, outcome: Code, profile: str) -> Histogram:
+        """Where the times of a step are counted."""
+        if name == WAIT_ON_PERMIT:
+            return self._permit.at(outcome.value)
+        family = self.extenders if name.startswith(_EXTENDER) else self.steps
+        return family.at(name.removeprefix(_EXTENDER), outcome.value, profile)
 
     def keep_only(self, profiles: Mapping[str, ResolvedProfile]) -> None:
         """Forget profiles that are in effect no more, and begin those that are: by schedulerName."""
-        self._count_waiting()
         for name in self._profiles.keys() - profiles.keys():
-            del self._profiles[name]
+            self._profiles.pop(name).settle()
         for each in (self.attempts, self.durations, self.steps, self.extenders, self.evaluations):
             at = each.family.labels.index("profile")
             each.forget(lambda labels, at=at: labels[at] not in profiles)  # type: ignore[misc]
@@ -143,7 +137,6 @@ class AttemptSeries:
 
     def series(self) -> Iterable[Series]:
         """For export."""
-        self._count_waiting()
         for profile in self._profiles.values():
             profile.settle()
         return (
@@ -152,8 +145,29 @@ class AttemptSeries:
         )  # fmt: skip
 
 
+class _Shape(NamedTuple):
+    """What placements have in common that are counted in the same places.
+
+    Attributes:
+        steps: their names; all were successes.
+        skip_filter, skip_score: plugins that had nothing to say.
+        scorers: whose points the chosen node's score is made of.
+        rows: for each placement `_OF_ALL` numbers, then the seconds of each step and the points of each scorer, one after the other.
+    """
+
+    steps: tuple[str, ...]
+    skip_filter: frozenset[str]
+    skip_score: frozenset[str]
+    scorers: tuple[str, ...]
+    rows: array[float]
+
+
 class ProfileSeries:
-    """The series of one profile, looked up.
+    """The series of one profile.
+
+    Nearly all attempts at high rates are placements that differ in numbers alone. Those are only noted, as rows of numbers, and counted
+    hundreds at once: to visit twenty histograms between two decisions would cost more than to count in them, as nothing of them is in the
+    processor's cache any more.
 
     Attributes:
         profile: the generation in effect.
@@ -165,9 +179,7 @@ class ProfileSeries:
         self._all = all_of_them
         self._name = name
         self._attempts = {result: all_of_them.attempts.at(result.value, name) for result in Result}
-        self._durations: dict[Result, Histogram] = {}
-        self._successes: dict[str, Histogram] = {}
-        self._courses: Counter[_Course] = Counter()
+        self._shapes: dict[tuple[object, ...], _Shape] = {}
         self._points: dict[str, int] = {}
 
     def adopt(self, profile: ResolvedProfile) -> None:
@@ -179,67 +191,87 @@ class ProfileSeries:
         self._points = {}
 
     def take(self, attempt: Attempt) -> None:
-        """Count an attempt."""
-        result, ended = attempt.result, attempt.ended
-        assert result is not None  # it has ended
-        assert ended is not None
-        self._attempts[result].value += 1
-        duration = self._durations.get(result)
-        if duration is None:
-            duration = self._durations[result] = self._all.durations.at(result.value, self._name)
-        duration.observe(ended - attempt.started)
-        self._courses[_course(attempt.steps)] += 1
-        self._take_steps(attempt.steps.taken)
-        if attempt.placement is not None:
-            points = self._points
-            for plugin, product in attempt.placement.plugins.items():
-                points[plugin] = points.get(plugin, 0) + product
+        """Count an attempt that has ended."""
+        if attempt.result is not Result.SCHEDULED or not self._note(attempt):
+            self._count(attempt)
 
-    def _take_steps(self, steps: list[Step]) -> None:
-        successes = self._successes
-        for step in steps:
-            found = successes.get(step[0]) if step[3] is Code.SUCCESS else None
-            if found is not None:
-                found.observe(step[2])
-            else:
-                self._take_rare(step)
+    def _note(self, attempt: Attempt) -> bool:
+        """Note a placement; False where not all of its steps were successes."""
+        ended, decided, placement, steps = attempt.ended, attempt.decided, attempt.placement, attempt.steps
+        assert ended is not None and decided is not None and placement is not None
+        row = [attempt.number, ended - attempt.started, decided - attempt.started, ended - attempt.first_tried]
+        names = []
+        for name, _, seconds, outcome in steps.taken:
+            if outcome is not Code.SUCCESS:
+                return False
+            names.append(name)
+            row.append(seconds)
+        key = (*names, frozenset(steps.skip_filter), frozenset(steps.skip_score), *placement.plugins)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._begin(key, names, placement)
+        row.extend(placement.plugins.values())
+        shape.rows.extend(row)
+        if len(shape.rows) >= _ROWS * len(row):
+            self._settle(shape)
+        return True
 
-    def _take_rare(self, step: Step) -> None:
-        """A step that is seen for the first time, or was no success."""
-        name, outcome = step.name, step.outcome
-        if name == WAIT_ON_PERMIT:
-            self._all.permit_waited(step)
-            return
-        family = self._all.extenders if name.startswith(_EXTENDER) else self._all.steps
-        found = family.at(name.removeprefix(_EXTENDER), outcome.value, self._name)
-        if outcome is Code.SUCCESS:
-            self._successes[name] = found
-        found.observe(step.seconds)
+    def _begin(self, key: tuple[object, ...], names: list[str], placement: Placement) -> _Shape:
+        if len(self._shapes) >= _SHAPES:
+            self.settle()
+        skip_filter, skip_score = frozenset(placement.state.skip_filter), frozenset(placement.state.skip_score)
+        shape = self._shapes[key] = _Shape(tuple(names), skip_filter, skip_score, tuple(placement.plugins), array("d"))
+        return shape
 
     def settle(self) -> None:
-        """Work out what has been waiting for somebody to ask: how often each plugin had a say."""
-        courses, self._courses = self._courses, Counter()
-        for (skip_filter, skip_score, reached), times in courses.items():
-            for point, where in _ASKED.items():
-                skipped = skip_filter if point in (PRE_FILTER, FILTER) else skip_score
-                for plugin in self.profile.at(where):
-                    if plugin not in skipped:
-                        self._all.evaluations.at(plugin, point, self._name).value += times
-                if point == reached:
-                    break
+        """Count what is only noted."""
+        shapes, self._shapes = self._shapes, {}
+        for shape in shapes.values():
+            self._settle(shape)
+
+    def _settle(self, shape: _Shape) -> None:
+        columns = np.array(shape.rows).reshape(-1, _OF_ALL + len(shape.steps) + len(shape.scorers)).T
+        del shape.rows[:]
+        number, took, decided, since_ready = columns[:_OF_ALL]
+        times = len(number)
+        self._attempts[Result.SCHEDULED].value += times
+        self._all.durations.at(Result.SCHEDULED.value, self._name).observe_all(took)
+        self._all.placed(number, decided, since_ready)
+        for name, seconds in zip(shape.steps, columns[_OF_ALL:], strict=False):
+            self._all.step(name, Code.SUCCESS, self._name).observe_all(seconds)
+        for plugin, points in zip(shape.scorers, columns[_OF_ALL + len(shape.steps) :], strict=True):
+            self._points[plugin] = self._points.get(plugin, 0) + int(points.sum())
+        self._evaluated(shape.steps, shape.skip_filter, shape.skip_score, times)
+
+    def _count(self, attempt: Attempt) -> None:
+        """An attempt by itself."""
+        result, ended, decided, steps = attempt.result, attempt.ended, attempt.decided, attempt.steps
+        assert result is not None and ended is not None and decided is not None
+        self._attempts[result].value += 1
+        self._all.durations.at(result.value, self._name).observe(ended - attempt.started)
+        for step in steps.taken:
+            self._all.step(step.name, step.outcome, self._name).observe(step.seconds)
+        passed = [step.name for step in steps.taken if step.outcome is not Code.ERROR]
+        self._evaluated(passed, steps.skip_filter, steps.skip_score, 1)
+        if result is Result.SCHEDULED:
+            single = [np.array([value]) for value in (attempt.number, decided - attempt.started, ended - attempt.first_tried)]
+            self._all.placed(*single)
+        if attempt.placement is not None:
+            for plugin, product in attempt.placement.plugins.items():
+                self._points[plugin] = self._points.get(plugin, 0) + product
+
+    def _evaluated(self, steps: Collection[str], skip_filter: AbstractSet[str], skip_score: AbstractSet[str], times: int) -> None:
+        """Plugins had a say at the points that were passed, but for those that skipped."""
+        for point, where in _ASKED.items():
+            if point not in steps and point != PRE_FILTER:
+                continue
+            skipped = skip_filter if point in (PRE_FILTER, FILTER) else skip_score
+            for plugin in self.profile.at(where):
+                if plugin not in skipped:
+                    self._all.evaluations.at(plugin, point, self._name).value += times
 
     def shares(self) -> Iterator[tuple[str, float]]:
         """Plugins with their parts."""
         whole = sum(map(abs, self._points.values()))
         for plugin, points in self._points.items():
             yield plugin, abs(points) / whole if whole else 0.0
-
-
-def _course(steps: Steps) -> _Course:
-    reached = PRE_FILTER
-    for step in steps.taken:
-        if step[0] in _LATER and step[3] is not Code.ERROR:
-            reached = step[0]
-        elif step[0] == POST_FILTER:
-            break
-    return frozenset(steps.skip_filter), frozenset(steps.skip_score), reached
