@@ -39,7 +39,7 @@ from placewright.kube.evictor import HttpEvictor
 from placewright.kube.history import HistoryStore, operator_namespace
 from placewright.kube.login import ClusterAccess
 from placewright.kube.profiles import ProfileEvents
-from placewright.kube.ratelimit import TokenBucket
+from placewright.kube.ratelimit import TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.retry import Backoff, until_answered
 from placewright.kube.status import HttpStatusWriter, StatusCounts
@@ -254,8 +254,9 @@ class Engine:
     async def _prepare_term(self) -> None:
         await self._reflectors.wait_synced()
         await self.scheduler.settled()
-        await ask_for_unresolved(self.client, self.scheduler.binding, self.intake)
-        await caught_up(self.client, [each for each in self._reflectors.members if each.source.path in (PODS_PATH, NODES_PATH)])
+        client = self.client.sending(Traffic.BIND)  # what was refused in an earlier term must not hold this one back
+        await ask_for_unresolved(client, self.scheduler.binding, self.intake)
+        await caught_up(client, [each for each in self._reflectors.members if each.source.path in (PODS_PATH, NODES_PATH)])
 
     def _end_term(self) -> None:
         self.scheduler.end_term()
