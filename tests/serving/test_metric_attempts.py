@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 
 from placewright.framework.interface import PermitResult
@@ -9,6 +12,8 @@ from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.status import Code, Status, unschedulable
 from placewright.scheduler.attempts import PLUGINS_SAMPLED
 from placewright.serving.metrics.attempts import AttemptSeries
+from placewright.serving.metrics.family import histogram
+from placewright.serving.metrics.series import Histograms
 from scheduler.makers import REFUSED, World, node, pod
 from scheduler.scripted import Script, late_plugin
 
@@ -158,6 +163,47 @@ async def test_plugins_are_counted_with_the_attempts_that_they_had_a_say_in() ->
     assert seen.value(evaluated, extension_point="Score", **of_it) == 2
     assert "NodePorts" not in seen.values(evaluated, "plugin")  # it skips pods without host ports
     assert seen.values(evaluated, "extension_point") == {"PreFilter", "Filter", "PreScore", "Score"}
+
+
+async def test_what_is_counted_by_the_hundred_is_what_was_observed() -> None:
+    pods = 1100
+    world = counted().nodes(*(node(f"n-{n}").offers(pods="400", cpu="64") for n in range(4)))
+    world.pods(*(pod(f"web-{n}").requests(cpu="10m") for n in range(pods)))
+
+    def ticking() -> float:
+        world.now += chance.expovariate(100)
+        return world.now
+
+    chance = random.Random(3)
+    world.scheduler._clock = ticking
+    for _ in range(pods):
+        await world.attempt()
+    seen, attempts = world.seen(), world.observed.attempts
+    took = [attempt.ended - attempt.started for attempt in attempts if attempt.ended is not None]
+    for bound in (0.128, 0.256):
+        at = {"result": "scheduled", "profile": "default-scheduler", "le": str(bound)}
+        counted_up_to = sum(seconds <= bound for seconds in took)
+        assert seen.value("scheduler_scheduling_attempt_duration_seconds_bucket", **at) == counted_up_to
+        assert 0 < counted_up_to < pods
+    binds = [step.seconds for attempt in attempts for step in attempt.steps.taken if step.name == "Bind"]
+    of_bind = {"extension_point": "Bind", "status": "Success", "profile": "default-scheduler"}
+    assert seen.value(POINT, **of_bind) == len(binds) == pods
+    assert seen.value(POINT.replace("_count", "_sum"), **of_bind) == pytest.approx(sum(binds))
+    of_it = {"plugin": "NodeResourcesFit", "profile": "default-scheduler"}
+    assert seen.value("scheduler_plugin_evaluation_total", extension_point="Score", **of_it) == pods
+
+
+def test_a_value_on_a_bound_belongs_below_it_one_by_one_and_many_at_once() -> None:
+    family = histogram("test_seconds", "For a test.", (0.1, 0.2, 0.4))
+    values = [0.0, 0.1, 0.1000001, 0.2, 0.3, 0.4, 0.5, 9.0]
+    singly, at_once = Histograms(family), Histograms(family)
+    for value in values:
+        singly.at().observe(value)
+    at_once.at().observe_all(np.array(values))
+    assert singly.at().counts == at_once.at().counts == [2, 2, 2, 2]
+    assert read([singly]).value("test_seconds_bucket", le="0.2") == 4
+    assert read([at_once]).value("test_seconds_bucket", le="+Inf") == len(values)
+    assert read([at_once]).value("test_seconds_sum") == pytest.approx(sum(values))
 
 
 async def test_shares_of_the_score_are_those_of_the_decisions_since_the_swap() -> None:

@@ -109,6 +109,18 @@ async def test_a_refused_generation_is_counted_and_the_last_good_one_stays_activ
     assert scrape.value("placewright_profile_ready", **of_it, reason="InvalidProfile") == 0
 
 
+async def test_what_has_not_even_the_shape_of_a_profile_is_shown_beside_the_generation_that_stays(stage: Stage) -> None:
+    of_it = {"profile": "default", "scheduler_name": "placewright"}
+    async with watched(stage) as running:
+        await stage.until(lambda: running.seen().total("placewright_profile_active_generation") == 1)
+        stage.write_profile_unchecked(weights=["NodeResourcesFit"])
+        await stage.until(lambda: running.seen().total("placewright_profile_reloads_total", result="refused") == 1)
+        scrape = running.seen()
+    assert scrape.value("placewright_profile_active_generation", **of_it) == 1
+    assert scrape.value("placewright_profile_wanted_generation", **of_it) == 2
+    assert scrape.value("placewright_profile_ready", **of_it, reason="InvalidProfile") == 0
+
+
 async def test_a_profile_that_is_gone_leaves_no_series(stage: Stage) -> None:
     (web,) = stage.pods(1)
     async with watched(stage) as running:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import version
 from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -13,7 +15,7 @@ from prometheus_client.registry import Collector
 from placewright.handlers.engine import Engine
 from placewright.serving.metrics import own, scrape
 from placewright.serving.metrics.attempts import AttemptSeries
-from placewright.serving.metrics.series import Counters, Histograms, Series, counted
+from placewright.serving.metrics.series import Counters, Histograms, Series, counted, told
 from placewright.serving.metrics.timings import EventTimes, HintTimes, RequestTimes
 
 
@@ -29,6 +31,7 @@ class EngineMetrics:
         self._events = EventTimes()
         self._hints = HintTimes()
         self._requests = RequestTimes(engine.access.server)
+        self._build = told(own.BUILD, (version("placewright"), platform.python_version()))
         self._registry = CollectorRegistry(auto_describe=False)
         engine.observers.members.append(self._attempts)
         engine.stopwatch = self._events
@@ -53,6 +56,7 @@ class EngineMetrics:
     def _others(self) -> Iterator[Metric]:
         """All but histograms."""
         yield from (one.metric() for one in self._series() if isinstance(one, Counters))
+        yield self._build
         yield from scrape.gauges(self._engine)
         yield from scrape.profiles(self._engine)
         yield counted(own.SCORE_SHARE, self._attempts.shares())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from typing import Final
 
 from prometheus_client.core import Metric
@@ -14,7 +12,7 @@ from prometheus_client.core import Metric
 from placewright.handlers.engine import Engine
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.serving.metrics import own, upstream
-from placewright.serving.metrics.series import Labels, counted, single, told
+from placewright.serving.metrics.series import Labels, counted, single
 
 _POD_POPPED: Final = "PodPopped"
 
@@ -24,7 +22,6 @@ def gauges(engine: Engine) -> Iterator[Metric]:
     leads = float(engine.leadership.active)
     yield counted(upstream.LEADER_ELECTION, {(LEASE_NAME,): leads} if engine.options.leader_elect else {})
     yield counted(own.LEADER, {(engine.replica.identity,): leads})
-    yield told(own.BUILD, (version("placewright"), platform.python_version()))
     yield from _api_server(engine)
     yield from _queue(engine)
     yield from _cache(engine)
@@ -114,9 +111,11 @@ def profiles(engine: Engine) -> Iterator[Metric]:
     standings = list(engine.profiles.standings().values()) if engine.started else []
     reloads = engine.profiles.reloads if engine.started else {}
     yield counted(own.PROFILE_RELOADS, {(name, result): number for (name, result), number in reloads.items()})
-    names = [(standing.name, standing.scheduler_name) for standing in standings]
+    # What is refused may not even have the shape of a profile, and so no schedulerName.
+    claimed = {active.profile.name: name for name, active in engine.live.active.items()}
+    names = [(one.name, claimed.get(one.name, one.scheduler_name)) for one in standings]
     active = [standing.active_generation or 0 for standing in standings]
     yield counted(own.PROFILE_ACTIVE, dict(zip(names, active, strict=True)))
     yield counted(own.PROFILE_WANTED, dict(zip(names, (standing.observed_generation for standing in standings), strict=True)))
-    ready = {(one.name, one.scheduler_name, one.reason.value): float(not one.reason.stalls) for one in standings}
+    ready = {(*name, one.reason.value): float(not one.reason.stalls) for name, one in zip(names, standings, strict=True)}
     yield counted(own.PROFILE_READY, ready)
