@@ -22,6 +22,7 @@ from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.main import main
+from placewright.cli.profiles.output import print_table, table
 from placewright.cli.terminal import lines, plain, printable_json
 from placewright.cli.verdict_table import show_verdict
 from placewright.framework.evaluation import PluginScore
@@ -96,6 +97,16 @@ def test_names_and_reasons_in_a_verdict_are_plain() -> None:
     assert obeyed(text) == set()
     assert text.count(SHOWN) == 14
     assert "\nplacewright: all is well" not in text
+
+
+def test_headings_and_cells_of_tables_are_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    made = table(HOSTILE, "b")
+    made.add_row(plain(HOSTILE), plain("[bold]c[/bold]"))
+    print_table(Console(width=10_000, color_system=None), made)
+    out = capsys.readouterr().out
+    assert out.count(SHOWN) == 2
+    assert "[bold]c[/bold]" in out
+    assert obeyed(out) == set()
 
 
 # --- commands that read a file --------------------------------------------------------------------------------------------------
