@@ -33,6 +33,8 @@ UNSCHEDULED_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=
 PAGE: Final = 250
 #: Objects compared in one go of the event loop.
 SLICE: Final = 50
+#: Differences looked at again in one go of the event loop.
+MENDED: Final = 10
 #: Seconds until a difference is looked at again: watches are given that long to tell of it by themselves.
 PATIENCE: Final = 2.0
 #: Up to so many differences are read one by one; for more of them the list is read again.
@@ -68,6 +70,7 @@ class Comparer:
         self._page = page
         self._sleep = sleep
         self._running = asyncio.Lock()
+        self._looks = 0
         self._wires: dict[type[Any], Wire[Any]] = {kind: Wire(kind) for kind in (Node, Pod)}
 
     async def compare(self, *, cache: bool, queue: bool) -> Repairs:
@@ -130,11 +133,16 @@ class Comparer:
             if key in unseen:
                 unseen.discard(key)
                 if not isinstance(item, Bad):
-                    one.comparison.looked(key, item)
-        for count, key in enumerate(unseen, 1):
-            one.comparison.looked(key, None)
-            if count % SLICE == 0:
-                await asyncio.sleep(0)
+                    await self._looked(one, key, item)
+        for key in unseen:
+            await self._looked(one, key, None)
+
+    async def _looked(self, one: Compared[T], key: str, item: T | None) -> None:
+        """Mending costs more than comparing: others get their turn after every few."""
+        one.comparison.looked(key, item)
+        self._looks += 1
+        if self._looks % MENDED == 0:
+            await asyncio.sleep(0)
 
     async def _listed(self, one: Compared[T]) -> AsyncIterator[T | Bad]:
         """Each object of the collection; others get their turn after every few."""
