@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
+import weakref
 
 import pytest
 from hypothesis import given
@@ -140,6 +142,22 @@ def test_after_a_few_no_kind_is_written_more_often_than_once_a_minute(gaps: list
             times.append(heard.clock.now)
     late = times[FEW - 1 :]
     assert all(after - before >= SECONDS for before, after in itertools.pairwise(late))
+
+
+def test_what_is_remembered_of_a_line_keeps_nothing_else_alive() -> None:
+    class Large:
+        """Stands for what an argument, or a frame of a traceback, may hold."""
+
+    heard = Listener()
+    alive: weakref.WeakSet[Large] = weakref.WeakSet()
+    for _ in range(FEW + 2):
+        large = Large()
+        alive.add(large)
+        with raised(ValueError("x")) as info:
+            heard.repeats.filter(record("broke %s", "web", exc_info=info, held=large))
+        del large, info
+    gc.collect()
+    assert (len(heard.repeats), len(alive)) == (1, 0)
 
 
 def test_a_summary_counts_as_the_line_of_its_minute() -> None:

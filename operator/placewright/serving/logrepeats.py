@@ -5,7 +5,6 @@ Nothing is left out silently: lines that were written, and the numbers of those 
 
 from __future__ import annotations
 
-import copy
 import logging
 import threading
 import time
@@ -36,14 +35,14 @@ class _Kind:
         told: written since it was new.
         last_told, last_seen: seconds on the clock.
         left_out: not written since `last_told`.
-        example: the latest that was not written.
+        summary: tells of those that were left out, once that is due.
     """
 
     told: int
     last_told: float
     last_seen: float
     left_out: int = 0
-    example: logging.LogRecord | None = None
+    summary: logging.LogRecord | None = None
 
 
 class Repeats(logging.Filter):
@@ -100,18 +99,18 @@ class Repeats(logging.Filter):
         kind.last_seen = now
         if kind.told >= FEW and now - kind.last_told < SECONDS:
             kind.left_out += 1
-            kind.example = record
+            kind.summary = kind.summary or _again(record)
             return False
         kind.told += 1
         kind.last_told = now
-        record.left_out, kind.left_out, kind.example = kind.left_out, 0, None
+        record.left_out, kind.left_out, kind.summary = kind.left_out, 0, None
         return True
 
     def _settle(self, key: Hashable, now: float) -> logging.LogRecord | None:
         """Tell what was left out; a kind that was quiet is forgotten."""
         kind = self._kinds[key]
         summary = _summary(kind)
-        kind.left_out, kind.example = 0, None
+        kind.left_out, kind.summary = 0, None
         if summary is not None:
             kind.last_told = now
         if now - kind.last_seen >= SECONDS:
@@ -151,19 +150,23 @@ def _raised(record: logging.LogRecord) -> Hashable:
     return kind.__module__, kind.__qualname__, where
 
 
+def _again(record: logging.LogRecord) -> logging.LogRecord:
+    """What will tell of records like this one; it keeps nothing alive that the record holds."""
+    return _made(record.name, record.levelno, f"again: {cut(message_of(record), _LONGEST_KEY)}")
+
+
 def _summary(kind: _Kind) -> logging.LogRecord | None:
-    example = kind.example
-    if example is None or not kind.left_out:
-        return None
-    summary = copy.copy(example)
-    summary.msg, summary.args = f"again: {cut(message_of(example), _LONGEST_KEY)}", None
-    summary.exc_info = summary.exc_text = summary.stack_info = None
-    summary.created = time.time()
-    summary.left_out = kind.left_out
+    summary = kind.summary
+    if summary is not None:
+        summary.created, summary.left_out = time.time(), kind.left_out
     return summary
 
 
 def _record_of_uncounted(count: int) -> logging.LogRecord:
-    record = logging.LogRecord(__name__, logging.WARNING, "", 0, "lines of many kinds were left out as repeats", None, None)
+    record = _made(__name__, logging.WARNING, "lines of many kinds were left out as repeats")
     record.left_out = count
     return record
+
+
+def _made(name: str, level: int, message: str) -> logging.LogRecord:
+    return logging.LogRecord(name, level, "", 0, message, None, None)
