@@ -9,6 +9,7 @@ import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from placewright.leadership.peering import Listener
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.process import end_process
 
-from .stage import DEADLINE, Stage, operator
+from .stage import DEADLINE, FAST, Stage, operator
 
 LIFETIME = 6
 #: A guard against hanging, not a promise: what is promised is printed.
@@ -148,6 +149,28 @@ async def test_every_change_of_leader_is_an_event_about_the_lease(stage: Stage, 
 
 def notes(stage: Stage) -> list[str]:
     return [note for reason, note in stage.events("placewright") if reason == "LeaderElection"]
+
+
+# --- what does not cost the lead ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trouble", ["a slow API server", "a queue of requests", "both"])
+async def test_the_lead_outlasts(stage: Stage, trouble: str) -> None:
+    options = FAST if trouble == "a slow API server" else replace(FAST, qps=2.0)
+    async with operator(stage, options) as running:
+        (first,) = stage.pods(1)
+        await stage.until(lambda: stage.placed(first))
+        lost: list[bool] = []
+        running.engine.leadership.on_change(lost.append)
+        if trouble != "a queue of requests":
+            stage.sandbox.faults.add(Rule(path="/api/v1/", watch=False, latency=2 * FAST.peering_lifetime))
+        stage.pods(50)
+        renewals = {str(lease(stage)["renewTime"])}
+        stage.sandbox.store.listeners.append(lambda *_: renewals.add(str(lease(stage)["renewTime"])))
+        await stage.until(lambda: len(renewals) > 20, "five lifetimes pass")
+        assert not lost and running.engine.leadership.active and running.engine.leadership.term == 1
+        stage.sandbox.faults.clear()
+        running.engine.client.pacing._limit = None
 
 
 # --- between two terms of one replica --------------------------------------------------------------------------------------------
