@@ -67,7 +67,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--leader-elect", type=_boolean, nargs="?", const=True, metavar="BOOL", help=elect)
     lifetime = "how long a replica that vanished keeps its lead, whole seconds as Go writes them (default: 15s)"
     parser.add_argument("--leader-elect-lease-duration", type=_lifetime, default=15, metavar="DURATION", help=lifetime)
-    rate = "requests a second to the API server, without watches (default: no limit)"
+    rate = "requests a second to the API server, without watches, Bindings first (default: no limit)"
     parser.add_argument("--kube-api-qps", type=_rate, metavar="N", help=rate)
     most = whole_number(1, _MOST_REQUESTS)
     parser.add_argument("--kube-api-burst", type=most, metavar="N", help="of these at once (default: twice the rate)")
