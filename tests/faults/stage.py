@@ -60,6 +60,8 @@ class Stage:
         #: Uids that the test saw somebody else bind.
         self.foreign: set[str] = set()
         self.api: Api
+        #: Where more is to be done than the machine can do, a replica may lose the lead while a Binding is on its way, and tell of none.
+        self.every_event_is_due = True
         #: Seconds from a fault, or from its end, to the next first Binding.
         self.recovery: float | None = None
         self._news = asyncio.Event()
@@ -242,7 +244,8 @@ class Stage:
 
     async def until_told(self) -> None:
         """Until there is an event for each pod that was placed; what was placed by a replica that was killed may have none."""
-        await self.until(lambda: not self._untold(), "all placed pods have an event")
+        if self.every_event_is_due:
+            await self.until(lambda: not self._untold(), "all placed pods have an event")
 
     def _untold(self) -> list[str]:
         excused = self.foreign | {each.uid for each in self.requests() if self.by_name(each.replica).killed}

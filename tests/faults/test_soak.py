@@ -19,6 +19,7 @@ async def test_soak_with_churn(stage: Stage, request: pytest.FixtureRequest) -> 
     seconds: float = request.config.getoption("soak_seconds", 4.0)
     rate: float = request.config.getoption("soak_rate", 40.0)
     await stage.replicas_at_work(REPLICAS, probe=False)
+    stage.every_event_is_due = False
     churn, memory = Churn(stage, rate), Memory(stage)
     began = now()
     async with memory.sampled(min(SAMPLE_SECONDS, seconds / 4)), churn.going_on():
