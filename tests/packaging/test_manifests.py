@@ -94,11 +94,14 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
     }
 
 
-def test_in_its_own_namespace_the_scheduler_may_keep_the_history_of_profiles_and_nothing_else(
+def test_in_its_own_namespace_the_scheduler_may_hold_one_lease_and_keep_the_history_of_profiles_and_nothing_else(
     manifests: dict[tuple[str, str], Manifest],
 ) -> None:
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     assert one(manifests, "Role")["rules"] == [
-        {"apiGroups": ["apps"], "resources": ["controllerrevisions"], "verbs": ["create", "delete", "list", "patch"]}
+        {**leases, "verbs": ["create"]},
+        {**leases, "resourceNames": ["placewright"], "verbs": ["get", "list", "watch", "update"]},
+        {"apiGroups": ["apps"], "resources": ["controllerrevisions"], "verbs": ["create", "delete", "list", "patch"]},
     ]
 
 

@@ -96,6 +96,8 @@ class LeaseFence:
         sight = self._tenure.sight
         if self.held:
             return "the Lease is ours"
+        if self._tenure.ours and self._tenure.renounced:
+            return "the Lease is given back"
         if self._tenure.ours:
             return "the Lease names us, but no renewal was confirmed in time"
         if sight is None:

@@ -141,6 +141,11 @@ class Tenure:
         """Whether something was written of which nobody knows whether it came to be."""
         return bool(self._written)
 
+    @property
+    def renounced(self) -> bool:
+        """Whether we gave it up, or never claimed it."""
+        return self._renounced
+
     def held(self, now: Moment) -> bool:
         """May we act. Cheap: asked before every request."""
         return self._until is not None and now < self._until
