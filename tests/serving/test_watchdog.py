@@ -113,6 +113,21 @@ async def test_while_it_hangs_the_check_says_so_and_afterwards_it_does_not(caplo
     assert "test_while_it_hangs" in caplog.text, "the stack names this test"
 
 
+async def test_time_in_which_the_watchdog_itself_did_not_run_is_no_hanging() -> None:
+    looks = 0
+
+    def an_hour_later() -> float:
+        nonlocal looks
+        looks += 1
+        return looks * 3600.0
+
+    ends: list[bool] = []
+    with LoopWatchdog(Patience(warn=5.0, end=60.0), lambda: ends.append(True), an_hour_later) as watchdog:
+        hang_until(lambda: looks == 4)
+        assert watchdog.failing() == ""
+        assert ends == []
+
+
 async def test_the_end_is_called_once_and_nothing_watches_any_more() -> None:
     ends: list[float] = []
     with LoopWatchdog(Patience(warn=0.2, end=0.4), lambda: ends.append(time.monotonic())) as watchdog:

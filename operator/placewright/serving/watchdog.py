@@ -49,8 +49,14 @@ class LoopWatchdog:
     Only time in which this process ran counts: one that was stopped (SIGSTOP, a suspended machine) and goes on is not stuck.
     """
 
-    def __init__(self, patience: Patience = DEFAULT_PATIENCE, end: Callable[[], None] = _end_process) -> None:
-        """`end`: what is done after `patience.end`; called in a thread."""
+    def __init__(
+        self,
+        patience: Patience = DEFAULT_PATIENCE,
+        end: Callable[[], None] = _end_process,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`end`: what is done after `patience.end`; called in a thread. `clock`: monotonic seconds, read in that thread."""
+        self._clock = clock
         self._patience = patience
         self._end = end
         self._beats = 0
@@ -85,9 +91,9 @@ class LoopWatchdog:
         self._beat_timer = asyncio.get_running_loop().call_later(BEAT_SECONDS, self._beat)
 
     def _watch(self) -> None:
-        seen, warned, before = 0, False, time.monotonic()
+        seen, warned, before = 0, False, self._clock()
         while not self._closed.wait(BEAT_SECONDS):
-            now = time.monotonic()
+            now = self._clock()
             passed, before = min(now - before, 2 * BEAT_SECONDS), now
             if self._beats != seen:
                 if warned:
