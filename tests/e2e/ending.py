@@ -17,6 +17,9 @@ _LOG_SECONDS: Final = 5.0
 #: A line of an operator's log that begins a record: date, time, level.
 _RECORD: Final = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z (?P<level>[A-Z]+) ")
 
+#: Kopf's own: its loggers, and what it lets the event loop say when it pauses while a watch is being opened.
+_KOPFS: Final = re.compile(r"^\S+ [A-Z]+ (kopf\.|asyncio: .*request_cancel_callback)")
+
 
 async def check(stage: Stage) -> None:
     """No breakdown in a log, nothing denied, each pod bound once, no node too full, no pod left over that fits."""
@@ -37,7 +40,7 @@ def breakdowns(log: str) -> list[str]:
     for line in log.splitlines():
         begins = _RECORD.match(line)
         record = line if begins else record
-        broke = line.startswith("Traceback ") and " kopf." not in record.partition(": ")[0]
+        broke = line.startswith("Traceback ") and not _KOPFS.search(record)
         if broke or (begins and begins["level"] == "CRITICAL"):
             found.append(record or line)
     return found

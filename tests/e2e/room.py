@@ -13,10 +13,11 @@ Object = dict[str, Any]
 
 def cpu_of(pod: Object) -> int:
     """What its containers request, milli-CPU."""
-    return sum(_milli(each.get("resources", {}).get("requests", {}).get("cpu", "0")) for each in pod["spec"]["containers"])
+    return sum(milli(each.get("resources", {}).get("requests", {}).get("cpu", "0")) for each in pod["spec"]["containers"])
 
 
-def _milli(text: str) -> int:
+def milli(text: str) -> int:
+    """An amount of CPU in thousandths."""
     return ceil_milli(nano(text))
 
 
@@ -50,7 +51,7 @@ class Room:
 
     def _left(self, name: str) -> tuple[int, int]:
         allocatable = self._nodes[name]["status"]["allocatable"]
-        return _milli(allocatable["cpu"]) - self._cpu[name], int(allocatable["pods"]) - self._pods[name]
+        return milli(allocatable["cpu"]) - self._cpu[name], int(allocatable["pods"]) - self._pods[name]
 
 
 def _accepts(node: Object, pod: Object) -> bool:

@@ -16,7 +16,8 @@ import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from placewright.api.annotations import Decision, read_decision
 from placewright.cli.feed import Feed, background
@@ -37,6 +38,14 @@ Object = dict[str, Any]
 _AT_ONCE: Final = {"gracePeriodSeconds": 0}
 
 
+class _Speaker(Protocol):
+    """An operator with a log."""
+
+    log: Path
+
+    def last_words(self) -> str: ...
+
+
 class Stage:
     """What a test may do and see."""
 
@@ -45,7 +54,7 @@ class Stage:
         self.client = client
         self.namespace = namespace
         self.views = Views(client, namespace, f"{makers.STAGE}={namespace}")
-        self.operators: list[OperatorProcess] = []
+        self.operators: list[_Speaker] = []
         self._feed = Feed(client)
         self._names = itertools.count()
         #: How often the API server was killed.
@@ -153,6 +162,19 @@ class Stage:
         self.control_plane.start_api_server()
         self._starting.append((began, _now()))
 
+    async def until_api_server_is_back(self) -> None:
+        """Start it again; the event loop turns while it is not ready yet."""
+        began = _now()
+        self.control_plane.launch_api_server()
+        await asyncio.to_thread(self.control_plane.wait_until_ready)
+        self._starting.append((began, _now()))
+
+    async def restart_etcd(self) -> None:
+        """Killed and started again; the API server stays, and can do nothing meanwhile."""
+        self.control_plane.kill_etcd()
+        self.control_plane.launch_etcd()
+        await asyncio.to_thread(self.control_plane.wait_until_ready)
+
     # --- what is seen ---
 
     def own_pods(self) -> dict[str, Seen]:
@@ -180,7 +202,7 @@ class Stage:
         def placed() -> int:
             return sum(bool(each.spec.get("nodeName")) for each in self.views.pods.values())
 
-        await self.views.until(lambda: placed() >= count, lambda: f"{placed()} of {count} pods are placed; {self._words()}")
+        await self.views.until(lambda: placed() >= count, lambda: f"{placed()} of {count} pods are placed; {self.words()}")
 
     async def until_pending(self, count: int) -> None:
         """Until the profile says that the operator has so many pods in its queue."""
@@ -188,7 +210,7 @@ class Stage:
         def pending() -> Any:
             return self.views.profiles["default"].status.get("pending", {}).get("total")
 
-        await self.views.until(lambda: pending() == count, lambda: f"{count} pods are pending, not {pending()}; {self._words()}")
+        await self.views.until(lambda: pending() == count, lambda: f"{count} pods are pending, not {pending()}; {self.words()}")
 
     async def until_running(self, keys: Sequence[str]) -> None:
         pods = self.views.pods
@@ -205,7 +227,7 @@ class Stage:
             known = key in self.views.pods and self.pod(key).condition("PodScheduled").get("reason") == "Unschedulable"
             return known and bool(self.views.events(name, "FailedScheduling"))
 
-        await self.views.until(told, lambda: f"{key} is said to be unschedulable; {self._words()}")
+        await self.views.until(told, lambda: f"{key} is said to be unschedulable; {self.words()}")
         return self.views.events(name, "FailedScheduling")[-1].message
 
     async def until_told(self, keys: Sequence[str]) -> None:
@@ -221,7 +243,7 @@ class Stage:
             found = self.views.profiles.get(profile)
             return found is not None and int(found.status.get("activeGeneration", 0)) >= generation
 
-        await self.views.until(active, lambda: f"profile {profile} is active in generation {generation}; {self._words()}")
+        await self.views.until(active, lambda: f"profile {profile} is active in generation {generation}; {self.words()}")
 
     def binding_requests(self) -> list[BindingRequest]:
         """All that were asked for since the stage was set."""
@@ -241,9 +263,10 @@ class Stage:
 
     def _unplaced(self, keys: Sequence[str]) -> str:
         left = [key for key in keys if not self.node_of(key)]
-        return f"{len(left)} of {len(keys)} pods have no node ({', '.join(left[:3])}); {self._words()}"
+        return f"{len(left)} of {len(keys)} pods have no node ({', '.join(left[:3])}); {self.words()}"
 
-    def _words(self) -> str:
+    def words(self) -> str:
+        """The last words of each operator."""
         return "; ".join(f"{each.log.name}: {each.last_words()}" for each in self.operators)
 
 

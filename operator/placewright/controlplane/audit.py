@@ -116,8 +116,13 @@ def read_records(log: Path, offset: int = 0) -> list[Record]:
     """The requests that were answered, from a byte offset on, in the order of their answers. Half-written lines are left out."""
     with log.open("rb") as file:
         file.seek(offset)
-        found = (_record(line) for line in file)
-        return [record for record in found if record is not None]
+        return records_of(file)
+
+
+def records_of(lines: Iterable[bytes]) -> list[Record]:
+    """The same of lines that were read already."""
+    found = (_record(line) for line in lines)
+    return [record for record in found if record is not None]
 
 
 def _record(line: bytes) -> Record | None:

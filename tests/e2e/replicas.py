@@ -1,0 +1,190 @@
+"""Several replicas of the operator, as a Deployment has them: one ServiceAccount, and each with a token that is bound to its own pod.
+
+The API server writes that pod into the audit log beside each request. The pods are objects only: the processes are ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from faults.proxy import Proxy
+from faults.replica import Replica, operator
+from placewright.cli.feed import background
+from placewright.controlplane.audit import Record
+from placewright.kube.retry import Backoff, until_answered
+from placewright.sandbox.credentials import make_credentials, write_private
+
+from . import judging
+from .installation import NAMESPACE
+from .stage import Stage
+from .views import DEADLINE
+
+#: How long a replica that vanished keeps its lead here, seconds.
+LIFETIME: Final = 5
+_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_TOKENS: Final = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/placewright/token"
+#: A log tells nobody when it grows: it is looked at this often, seconds.
+_LOOK_SECONDS: Final = 0.1
+_LAST_LINES: Final = 5
+
+
+class Member(Replica):
+    """One of them. Its proxy stands in its way only where a test is to cut it off."""
+
+    def last_words(self) -> str:
+        """The end of its log, in one line."""
+        return " | ".join(self.log.read_text(errors="replace").splitlines()[-_LAST_LINES:]) or "it said nothing"
+
+
+class Replicas:
+    """What a test may do with them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.members: list[Member] = []
+        self._proxies: list[Proxy] = []
+        self._log = judging.LogReader(stage.control_plane.audit_log)
+
+    # --- starting ---
+
+    async def at_work(self, count: int, *, can_be_cut: bool = False) -> tuple[Member, list[Member]]:
+        """So many, ready; the one that leads, and the others."""
+        leader = await self.start(can_be_cut=can_be_cut)
+        await self.until_ready(leader)  # the older outranks the younger, from the beginning
+        others = [await self.start(can_be_cut=can_be_cut) for _ in range(count - 1)]
+        await self.stage.until_placed(await self.stage.pods(1, cpu="1m"))
+        await self.until_ready(*others)
+        assert {each.replica for each in self.bindings()} == {leader.name}
+        return leader, others
+
+    async def start(self, *, can_be_cut: bool = False) -> Member:
+        """One more."""
+        name = f"{self.stage.namespace}-replica-{len(self.members)}"
+        folder = self.stage.installation.folder
+        direct = self.stage.control_plane.kubeconfig_of(await self._token(name), folder / f"{name}.kubeconfig")
+        proxy = _proxy(name, direct)
+        if can_be_cut:
+            write_private(direct, await proxy.start(make_credentials()))
+            self._proxies.append(proxy)
+        made = Member(name, proxy, operator(direct, LIFETIME), folder)
+        self.members.append(made)
+        self.stage.operators.append(made)
+        await made.start()
+        return made
+
+    async def _token(self, name: str) -> str:
+        container = {"name": "scheduler", "image": "placewright"}
+        spec = {"schedulerName": "nobody", "serviceAccountName": "placewright", "containers": [container]}
+        pod = await self._post(_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+        bound = {"kind": "Pod", "apiVersion": "v1", "name": name, "uid": pod["metadata"]["uid"]}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+        answer = await self._post(_TOKENS, {**request, "spec": {"expirationSeconds": 3600, "boundObjectRef": bound}})
+        return str(answer["status"]["token"])
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return dict(json.loads(await until_answered(lambda: self.stage.client.post(path, body), Backoff(maximum=1.0))))
+
+    async def until_ready(self, *members: Member) -> None:
+        """Until each of them has filled its caches."""
+        await self._until(lambda: all("synced: " in each.log.read_text() for each in members), "replicas are ready")
+
+    # --- load ---
+
+    @asynccontextmanager
+    async def burst(self, count: int, begun: int) -> AsyncIterator[asyncio.Task[list[str]]]:
+        """Pods are being created; open when so many are placed, and left when all run."""
+        creating = asyncio.create_task(self.stage.pods(count), name="burst")
+        try:
+            await self.stage.until_some_placed(begun)
+            yield creating
+            await self.stage.until_running(await creating)
+        finally:
+            creating.cancel()
+
+    @asynccontextmanager
+    async def steadily(self, a_second: float, **wanted: Any) -> AsyncIterator[list[str]]:
+        """A pod is created every so often while this is open; when it is left all run."""
+        keys: list[str] = []
+
+        async def create() -> None:
+            began = time.monotonic()
+            while True:
+                await asyncio.sleep(began + len(keys) / a_second - time.monotonic())
+                keys.extend(await self.stage.pods(1, **wanted))
+
+        async with background(create(), "steady stream of pods") as creating:
+            yield keys
+            assert not creating.done(), creating
+        await self.stage.until_running(keys)
+
+    # --- waiting for what the log says ---
+
+    def records(self) -> list[Record]:
+        """All that anybody asked for."""
+        return self._log.records()
+
+    def bindings(self) -> list[judging.Binding]:
+        """All Bindings that anybody sent."""
+        return judging.bindings(self.records())
+
+    async def until_bound(self, after: float, by: Member | None = None) -> judging.Binding:
+        """Until a Binding that came after that moment (by this replica) was granted: that one."""
+        name = by.name if by is not None else ""
+        await self._until(lambda: judging.first_binding(self.bindings(), after, name), f"a Binding by {name or 'a replica'}")
+        found = judging.first_binding(self.bindings(), after, name)
+        assert found is not None
+        return found
+
+    async def until_back(self, down: float) -> float:
+        """Until Bindings are granted again after the server was down then; seconds from the first write that it granted anybody."""
+        first = await self.until_bound(down)
+        return first.answered - judging.first_write(self.records(), down)
+
+    async def until_asks(self, member: Member, after: float) -> None:
+        """Until the API server has heard of it again."""
+
+        def heard() -> bool:
+            own = (each for each in self.records() if each.pod == member.name)
+            return any(judging.seconds(each.request_received_timestamp) > after for each in own)
+
+        await self._until(heard, f"{member.name} asks for something")
+
+    async def until_lifetime_is_over(self, since: float) -> None:
+        """Until nobody need believe any more in a replica that was last heard of then."""
+        await self._until(lambda: time.time() > since + LIFETIME, "its lifetime is over")
+
+    async def _until(self, condition: Callable[[], Any], what: str) -> None:
+        try:
+            async with asyncio.timeout(DEADLINE):
+                while not condition():  # noqa: ASYNC110 - a growing log sets no event
+                    await asyncio.sleep(_LOOK_SECONDS)
+        except TimeoutError:
+            raise AssertionError(f"not within {DEADLINE:g} s: {what}; {self.stage.words()}") from None
+
+    # --- the end ---
+
+    async def end(self) -> list[int]:
+        """All that live end in order; their exit codes."""
+        return [await each.end() for each in self.members if each.alive]
+
+    async def close(self) -> None:
+        """Whatever happened, nothing is left running."""
+        await asyncio.gather(*(each.kill() for each in self.members), return_exceptions=True)
+        await asyncio.gather(*(each.close() for each in self._proxies), return_exceptions=True)
+        for each in self.members:
+            await self.stage.delete(f"{_PODS}/{each.name}")
+
+
+def _proxy(name: str, kubeconfig: Path) -> Proxy:
+    content = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
+    return Proxy(name, cluster["server"], base64.b64decode(cluster["certificate-authority-data"]), user["token"], seed=0)
