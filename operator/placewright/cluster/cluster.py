@@ -8,6 +8,7 @@ and counted when the node comes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -21,6 +22,7 @@ from placewright.cluster.encoding import EncodedColumn
 from placewright.cluster.groups import GroupCounts
 from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal
+from placewright.cluster.labels import LabelColumn, LabelColumns
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.ports import HostPorts
 from placewright.cluster.resources import Resources, grown
@@ -77,7 +79,7 @@ class Cluster:
         self._pod_limit = np.zeros(_FIRST_CAPACITY, np.int64)
         self._scoring_cpu = np.zeros(_FIRST_CAPACITY, np.int64)
         self._scoring_memory = np.zeros(_FIRST_CAPACITY, np.int64)
-        self._labels: dict[str, EncodedColumn[str | None]] = {}
+        self._labels = LabelColumns(_FIRST_CAPACITY)
         self._nodes: list[Node | None] = []
         self._row_of: dict[NodeName, int] = {}
         self._free_rows: list[int] = []
@@ -160,15 +162,9 @@ class Cluster:
         """All nodes, in row order."""
         return (node for node in self._nodes if node is not None)
 
-    def label(self, key: str) -> EncodedColumn[str | None]:
+    def label(self, key: str) -> LabelColumn:
         """The column of a label: each node's value, None where it has no such label."""
-        column = self._labels.get(key)
-        if column is None:
-            column = self._labels[key] = EncodedColumn(self._capacity, None)
-            for row, node in enumerate(self._nodes):
-                if node is not None:
-                    column.set(row, (node.metadata.labels or {}).get(key))
-        return column
+        return self._labels.column(key)
 
     def pods_on(self, node: NodeName) -> Iterable[PodInfo]:
         """Pods on a node, assumed ones included; also for nodes that are not there (yet, or any more)."""
@@ -192,6 +188,10 @@ class Cluster:
             assumed = assumed[: assumed.index(pod.uid)]  # the queue takes namesakes in as they come to be
         older = (self._placements[uid] for uid in assumed)
         return [placement for placement in older if placement.pod.created <= pod.created]
+
+    def uids(self) -> AbstractSet[str]:
+        """All pods on nodes by uid, assumed ones included; a view."""
+        return self._placements.keys()
 
     def placements(self) -> Iterable[Placement]:
         """All pods on nodes."""
@@ -251,17 +251,14 @@ class Cluster:
         self.taints.set(row, tuple(node.spec.taints or ()))
         self.declared_features.set(row, frozenset(node.status.declared_features or ()))
         self.images.set_row(row, node.status.images or ())
-        labels = node.metadata.labels or {}
-        for key, column in self._labels.items():
-            column.set(row, labels.get(key))
+        self._labels.set_row(row, node.metadata.labels or {})
 
     def _grow(self, capacity: int) -> None:
         self._capacity = capacity
         self.resources.grow(capacity)
         self.taints.grow(capacity)
         self.declared_features.grow(capacity)
-        for column in self._labels.values():
-            column.grow(capacity)
+        self._labels.grow(capacity)
         self.unschedulable = grown(self.unschedulable, capacity)
         self._present = grown(self._present, capacity)
         self._pod_count = grown(self._pod_count, capacity)
