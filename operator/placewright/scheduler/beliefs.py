@@ -76,8 +76,8 @@ class AssignedBelief:
         self._repairs = intake.repairs
 
     def keys(self) -> Iterable[str]:
-        """Uids."""
-        return (placement.pod.uid for placement in self._cluster.placements() if not placement.assumed)
+        """Uids, those of assumed pods included: they are excused."""
+        return self._cluster.uids()
 
     def key(self, metadata: ObjectMeta) -> str:
         """The uid."""
