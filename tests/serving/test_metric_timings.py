@@ -85,13 +85,15 @@ def test_one_question_of_ten_to_a_hint_is_timed_under_its_answer() -> None:
     assert seen.value(HINTS, plugin="Wrong", event="NodeAdd", hint="Error") == 1
 
 
-def test_the_queue_asks_hints_through_the_watch_and_moves_the_same_pods() -> None:
+@pytest.mark.parametrize("generation", [1, 2])
+def test_the_queue_asks_hints_through_the_watch_and_moves_the_same_pods(generation: int) -> None:
     moved = []
     for timed in (None, HintTimes()):
         world = World()
         world.queue.timed_hints = timed
-        world.use_profile()
         world.nodes(node("a").offers(cpu="1")).pods(*(pod(f"web-{n}").requests(cpu="2") for n in range(30)))
+        if generation > 1:
+            world.use_profile(generation=generation)
         for _ in range(30):
             world.decide()
         world.now += 60
