@@ -42,13 +42,13 @@ asyncio.run(main())
 """
 
 
-def run(body: str, *, warn: float = 0.4, end: float = 60.0) -> subprocess.CompletedProcess[str]:
+def run(body: str, *, warn: float = 1.5, end: float = 60.0) -> subprocess.CompletedProcess[str]:
     text = textwrap.dedent(PROGRAM).replace("WARN", str(warn)).replace("END", str(end)).replace("BODY", body)
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=DEADLINE, check=False)
 
 
 def test_a_loop_that_hangs_ends_the_process_with_the_place_where_it_hangs() -> None:
-    ended = run("a_plugin_that_hangs(60)", end=1.0)
+    ended = run("a_plugin_that_hangs(60)", warn=0.4, end=1.0)
     assert ended.returncode == 1
     assert "CRITICAL the event loop has not turned for" in ended.stderr
     assert "the process ends, to be started again" in ended.stderr
@@ -57,7 +57,7 @@ def test_a_loop_that_hangs_ends_the_process_with_the_place_where_it_hangs() -> N
 
 
 def test_a_loop_that_was_slow_is_told_of_once_and_goes_on() -> None:
-    ended = run("a_plugin_that_hangs(2.5)\n        await asyncio.sleep(1.2)")
+    ended = run("a_plugin_that_hangs(4)\n        await asyncio.sleep(1.2)")
     assert (ended.returncode, ended.stdout) == (0, "reached the end in health\n")
     assert ended.stderr.count("ERROR the event loop has not turned for") == 1
     assert "in a_plugin_that_hangs" in ended.stderr
@@ -65,7 +65,7 @@ def test_a_loop_that_was_slow_is_told_of_once_and_goes_on() -> None:
 
 
 def test_a_loop_that_turns_is_not_spoken_of() -> None:
-    ended = run("await asyncio.sleep(2)")
+    ended = run("await asyncio.sleep(3)", warn=2.5)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "reached the end in health\n", "")
 
 
