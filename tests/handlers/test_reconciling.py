@@ -14,7 +14,7 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.handlers.comparing import FEW, Comparer
 from placewright.handlers.engine import Engine
-from placewright.handlers.reconciling import UnscheduledPodLister
+from placewright.handlers.reconciling import ReconcileLoop
 from placewright.kube.errors import ApiError
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.writes import DeleteOptions
@@ -251,7 +251,7 @@ async def test_a_comparison_that_is_refused_waits_for_as_long_as_it_was_asked_to
     async with operator(stage) as running:
         await settled(stage, running)
         engine = running.engine
-        lister = UnscheduledPodLister(engine.client, engine.lister.reconciler, 0.05, AlwaysLead(), engine.profiles, SOON, sleep)
+        lister = ReconcileLoop(engine.client, engine.lister.reconciler, 0.05, AlwaysLead(), engine.profiles, SOON, sleep)
         refused = stage.sandbox.faults.add(Rule(method="GET", path="/api/v1/nodes", watch=False, code=429, retry_after=3, times=1))
         task = asyncio.create_task(lister.run())
         await stage.until(lambda: slept)

@@ -14,7 +14,7 @@ from placewright.api.decode import DecodeError
 from placewright.cluster.cluster import Cluster
 from placewright.handlers.dump import CacheState, ProfileState, QueueState, cache_state, profile_states, queue_state
 from placewright.handlers.profilekeeper import ProfileKeeper
-from placewright.handlers.reconciling import UnscheduledPodLister
+from placewright.handlers.reconciling import ReconcileLoop
 from placewright.kube.errors import RequestError
 from placewright.kube.wire import Malformed
 from placewright.leadership.replica import Replica
@@ -45,7 +45,7 @@ class Debugged(Protocol):
     cluster: Cluster
     queue: SchedulingQueue
     profiles: ProfileKeeper
-    lister: UnscheduledPodLister
+    lister: ReconcileLoop
 
     @property
     def replica(self) -> Replica:

@@ -28,7 +28,7 @@ from placewright.handlers.history import HistoryKeeper
 from placewright.handlers.lastgood import LastGood
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.profilestatus import StatusReporter
-from placewright.handlers.reconciling import UnscheduledPodLister
+from placewright.handlers.reconciling import ReconcileLoop
 from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sources import Shortfall, sources_and_sinks
 from placewright.handlers.takeover import NODES_PATH, PODS_PATH, Takeover, ask_for_unresolved, caught_up
@@ -125,7 +125,7 @@ class Engine:
         self.intake: Intake
         self.profiles: ProfileKeeper
         self.history: HistoryKeeper
-        self.lister: UnscheduledPodLister
+        self.lister: ReconcileLoop
         self.rediscovery: Rediscovery
 
     # --- life ----------------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class Engine:
         self.profiles = keeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store))
         self.history = HistoryKeeper(store, self.profiles.standings, lambda: self.leadership.active)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
-        self.lister = UnscheduledPodLister(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
+        self.lister = ReconcileLoop(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
         reflectors: list[Reflector[Any]] = [
             Reflector(self.client, source, sink)
             for source, sink in sources_and_sinks(found.served, self.intake, self.lister.pods_listed)

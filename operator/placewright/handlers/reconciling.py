@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 _QUIET_SECONDS: Final = 2.0
 
 
-class UnscheduledPodLister:
+class ReconcileLoop:
     """Runs the reconciler.
 
     Attributes:
