@@ -85,7 +85,14 @@ def test_a_record_under_another_name_but_with_our_priority_is_ours() -> None:
     assert peers.verdict(101).active
 
 
-@pytest.mark.parametrize("strange", [b"null", b"7", b'"x"', b"[]", b'{"priority": "high"}', b'{"priority": 5, "lifetime": {}}'])
+def test_a_lifetime_that_is_no_number_is_over_at_once() -> None:
+    endless = b'{"priority": %d, "lifetime": "nan", "lastseen": "x"}' % OURS
+    assert not seen(100, us=msgspec.Raw(endless)).verdict(101).active
+
+
+@pytest.mark.parametrize(
+    "strange", [b"null", b"7", b'"x"', b"[]", b'{"priority": "high"}', b'{"priority": 5, "lifetime": {}}', b"[" * 5000]
+)
 def test_what_is_no_record_counts_for_nothing_and_is_named(strange: bytes) -> None:
     peers = seen(100, us=record(OURS), them=msgspec.Raw(strange))
     assert peers.verdict(101).active and peers.unreadable == {"them"}

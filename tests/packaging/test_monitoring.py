@@ -193,7 +193,10 @@ STORIES = (
     ),
     Story(
         "PlacewrightSlow",
-        {SLOW + '"0.256"}': "0+10x20 200x60", SLOW + '"0.512"}': "0+10x20 200x60", SLOW + '"1.024"}': "0+10x60", SLOW + '"+Inf"}': "0+10x60"},
+        {
+            SLOW + '"0.256"}': "0+10x20 200x60", SLOW + '"0.512"}': "0+10x20 200x60",
+            SLOW + '"1.024"}': "0+10x60", SLOW + '"+Inf"}': "0+10x60",
+        },
         "20m", "55m", "Choosing a node takes 1.019s (p99).",
     ),
     Story(
@@ -202,7 +205,9 @@ STORIES = (
     ),
     Story(
         "PlacewrightRepairs", {'placewright_reconciler_repairs_total{job="placewright", kind="missed"}': "0x60 0+1x60"},
-        "65m", "115m", "What was believed of the cluster was wrong 54 times in an hour (missed), and put right.", {"job": "placewright", "kind": "missed"},
+        "65m", "115m",
+        "What was believed of the cluster was wrong 54 times in an hour (missed), and put right.",
+        {"job": "placewright", "kind": "missed"},
     ),
     Story(
         "PlacewrightMissingHint", {'scheduler_pod_scheduled_after_flush_total{job="placewright"}': "0x60 3x60"},

@@ -6,11 +6,14 @@ writer put into the record is never read; clocks of two machines differ, and Kop
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+
+from placewright.api.decode import DECODE_ERRORS
 
 #: Seconds on our monotonic clock.
 Moment = float
@@ -55,7 +58,9 @@ class _Sighting:
 
     @property
     def expires(self) -> Moment:
-        return self.changed + min(max(self.record.lifetime, 0.0), _LONGEST_LIFETIME)
+        lifetime = self.record.lifetime
+        # Of what is no number ("nan", which Kopf would read as one) nothing follows; such a record is dead.
+        return self.changed + (min(max(lifetime, 0.0), _LONGEST_LIFETIME) if not math.isnan(lifetime) else 0.0)
 
 
 class Peers:
@@ -84,7 +89,7 @@ class Peers:
                 continue
             try:
                 seen[identity] = _Sighting(text, _RECORD.decode(text), now)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+            except DECODE_ERRORS:
                 unreadable.add(identity)
         self._seen, self._kept = seen, None
         self.unreadable = frozenset(unreadable)
