@@ -101,7 +101,7 @@ async def test_a_binding_of_unknown_outcome_that_reached_the_new_pod(scene: Scen
         scene.world.pods(new().on("a"))
         assert scene.is_right()
     else:
-        scene.world.reconciler.after_list(scene.world.reconciler.before_list(), [])
+        scene.world.reconciler.unscheduled().listed()
         assert [each.uid for each in scene.world.reconciler.doubtful()] == ["old"]
         scene.world.reconciler.looked(old().info(), new().on("a").info())
         scene.world.pods(new().on("a"))
@@ -167,8 +167,11 @@ async def test_old_news_of_a_predecessor_takes_nothing_from_the_pod_that_is_bein
 
 
 async def test_a_list_that_was_under_way_does_not_bring_the_old_pod_back(scene: Scene) -> None:
-    known = scene.world.reconciler.before_list()
-    scene.world.pods(new().on("a"))
-    await scene.answered()
-    scene.world.reconciler.after_list(known, [old().info()])
+    with scene.world.reconciler.watching():
+        comparison = scene.world.reconciler.unscheduled()
+        scene.world.pods(new().on("a"))
+        await scene.answered()
+        comparison.shown(old().info().pod)
+        comparison.listed()
+        assert comparison.suspects == {}
     assert scene.is_right()

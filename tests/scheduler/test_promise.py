@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from placewright.framework.interface import PermitResult
 from placewright.framework.status import SUCCESS, Code, Status, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place
-from placewright.scheduler.reconcile import Known
+from placewright.scheduler.reconcile import UnscheduledComparison
 
 from .makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
 from .scripted import Script, late_plugin
@@ -69,7 +70,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.nodes: dict[str, int] = {}
         self.requests: list[Request] = []
         self.bindings: dict[str, list[str]] = {}
-        self.known: tuple[Known, list[PodInfo]] | None = None
+        #: A comparison that has begun, with its list as it was then, and what ends it.
+        self.comparing: tuple[UnscheduledComparison, list[PodInfo], ExitStack] | None = None
         #: True once something happened that only the reconciler can mend.
         self.gap = False
         self.verdict = PermitResult(SUCCESS)
@@ -191,17 +193,28 @@ class SchedulerMachine(RuleBasedStateMachine):
             if not found.node:
                 self.world.intake.unscheduled_pod(found.info())
 
-    @precondition(lambda self: self.known is None)
+    @precondition(lambda self: self.comparing is None)
     @rule()
     def the_reconciler_asks_for_a_list(self) -> None:
-        self.known = (self.world.reconciler.before_list(), [found.info() for found in self.truth.values() if not found.node])
+        comparing = ExitStack()
+        comparing.enter_context(self.world.reconciler.watching())
+        listed = [found.info() for found in self.truth.values() if not found.node]
+        self.comparing = (self.world.reconciler.unscheduled(), listed, comparing)
 
-    @precondition(lambda self: self.known is not None)
+    @precondition(lambda self: self.comparing is not None)
     @rule()
     def the_reconciler_gets_its_list(self) -> None:
-        assert self.known is not None
-        self.world.reconciler.after_list(*self.known)
-        self.known = None
+        assert self.comparing is not None
+        comparison, listed, comparing = self.comparing
+        self.comparing = None
+        for info in listed:
+            comparison.shown(info.pod)
+        comparison.listed()
+        exists = {found.uid: found.info().pod for found in self.truth.values()}
+        for _ in range(3):
+            for uid in list(comparison.suspects):
+                comparison.looked(uid, exists.get(uid))
+        comparing.close()
         for asked in self.world.reconciler.doubtful():
             found = self.truth.get(asked.name)
             self.world.reconciler.looked(asked, None if found is None else found.info())
@@ -314,7 +327,7 @@ class SchedulerMachine(RuleBasedStateMachine):
                 self.a_binding_is_answered(0, "ok")
             while self.untold:
                 self.hear(0, twice=False)
-            if self.known is not None:
+            if self.comparing is not None:
                 self.the_reconciler_gets_its_list()
             for _ in range(2 if self.gap else 0):
                 self.the_reconciler_asks_for_a_list()
