@@ -108,9 +108,9 @@ async def test_a_limit_of_requests_a_second_holds_for_the_engine_s_client(stage:
     names = stage.pods(6)
     async with operator(stage, replace(FAST, qps=200.0, burst=10)) as running:
         await stage.until(lambda: stage.placed(*names))
-        assert running.engine.client._limit is not None
+        assert running.engine.client.pacing.limit is not None
     async with operator(stage) as running:
-        assert running.engine.client._limit is None
+        assert running.engine.client.pacing.limit is None
 
 
 # --- as a process -------------------------------------------------------------------------------------------------------------------

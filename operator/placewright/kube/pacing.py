@@ -27,6 +27,7 @@ class Pacing:
     """One for each API server and budget; shared by all clients of it.
 
     Attributes:
+        limit: of requests a second, None for none.
         held: how often a request had to wait because a more important one was refused, by class.
     """
 
@@ -38,9 +39,9 @@ class Pacing:
         sleep: Sleep = asyncio.sleep,
         uniform: Callable[[], float] = random.random,
     ) -> None:
-        """`limit`: of requests a second. `clock`: monotonic seconds. `uniform`: draws from [0, 1)."""
+        """`clock`: monotonic seconds. `uniform`: draws from [0, 1)."""
         self.held = dict.fromkeys(Traffic, 0)
-        self._limit = limit
+        self.limit = limit
         self._clock = clock
         self._sleep = sleep
         self._uniform = uniform
@@ -51,8 +52,8 @@ class Pacing:
         """Return when a request of this class may be sent."""
         if self._not_before[traffic]:
             await self._until_released(traffic)
-        if self._limit is not None:
-            await self._limit.take(traffic)
+        if self.limit is not None:
+            await self.limit.take(traffic)
 
     def refused(self, traffic: Traffic, retry_after: float) -> None:
         """A request of this class was answered 429; `retry_after` in seconds, 0 when the server did not say."""
