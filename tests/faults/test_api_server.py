@@ -6,8 +6,8 @@ from .stage import Stage, now
 
 BURST = 300
 PODS_A_SECOND = 50.0
-#: Each replica watches some fifteen collections: every one of them has been dropped, or told, twice and more.
-MANY = 40
+#: Each replica watches some fifteen collections: most of them have been dropped, or told, more than once.
+MANY = 20
 #: Of a burst, what may be on its way when trouble begins.
 BEGINS = (10, 60)
 
