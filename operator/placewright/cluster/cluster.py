@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -189,10 +188,6 @@ class Cluster:
             assumed = assumed[: assumed.index(pod.uid)]  # the queue takes namesakes in as they come to be
         older = (self._placements[uid] for uid in assumed)
         return [placement for placement in older if placement.pod.created <= pod.created]
-
-    def uids(self) -> AbstractSet[str]:
-        """All pods on nodes by uid, assumed ones included; a view."""
-        return self._placements.keys()
 
     def uids(self) -> AbstractSet[str]:
         """All pods on nodes by uid, assumed ones included; a view."""
