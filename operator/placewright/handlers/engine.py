@@ -54,6 +54,7 @@ from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.insight import Insight
 from placewright.scheduler.intake import Intake, Stopwatch, Untimed
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.reconcile import Reconciler
@@ -95,6 +96,7 @@ class Engine:
 
     Attributes:
         observers: hear what happens to pods; to be added before `start`.
+        insight: what decisions tell about themselves.
         stopwatch: takes the time of what watches bring; to be set before `start`.
     """
 
@@ -106,6 +108,7 @@ class Engine:
         self.namespace = operator_namespace(os.environ)
         self.leadership = self._make_leadership(options)
         self.observers = Observers([])
+        self.insight = Insight(time.perf_counter)
         self.stopwatch: Stopwatch = Untimed()
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered)
         self.options = options
@@ -227,7 +230,7 @@ class Engine:
     def _assemble(self, found: Shortfall) -> None:
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(found.served))
         self._status = HttpStatusWriter(self.client)
-        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed))
+        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed), self.insight)
         evictor = HttpEvictor(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
         ports = Ports(self._events, self._status, evictor, self.observers)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)

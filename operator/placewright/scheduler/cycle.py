@@ -6,6 +6,7 @@ PreFilter · Filter · (nothing fits: PostFilter) · PreScore · Score · choose
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,12 +17,13 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.evaluation import Evaluation, Evaluator
+from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import CycleState, Diagnosis, IntColumn, PostFilterResult, Rows
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Code
 from placewright.framework.steps import POST_FILTER, Steps
 from placewright.queue.nominator import Nominator
+from placewright.scheduler.insight import NO_NODE_REFUSED, Insight, Refused
 from placewright.scheduler.messages import NO_NODES, fit_error
 from placewright.scheduler.selection import Sampler, choose
 
@@ -37,9 +39,12 @@ class Placement:
     Attributes:
         runtime: the profile generation that decided.
         feasible: how many nodes could have held the pod.
+        nodes: how many there were.
         score, runner_up: totals of the chosen and of the best other node (None: there was no other, or nothing was scored).
         plugins: each plugin's weighted part of `score`.
         ties: how many nodes shared the highest score.
+        best: the chosen node, and after it the next best ones where the decision tells them.
+        parts: by plugin, its part in the total of each node in `best`; empty where nothing was scored.
     """
 
     pod: PodInfo
@@ -51,6 +56,9 @@ class Placement:
     runner_up: int | None = None
     plugins: dict[str, int] = field(default_factory=dict)
     ties: int = 1
+    best: tuple[NodeName, ...] = ()
+    parts: dict[str, list[PluginScore]] = field(default_factory=dict)
+    nodes: int = 0
 
 
 class NoPlacement(Exception):
@@ -62,6 +70,7 @@ class NoPlacement(Exception):
         unschedulable_plugins, pending_plugins: who rejected it; empty when something broke.
         nominated_node: node that preemption made room on; "" clears an earlier nomination, None leaves it.
         victims: pods to evict from the nominated node.
+        refused: who rejected how many nodes.
     """
 
     def __init__(
@@ -73,6 +82,7 @@ class NoPlacement(Exception):
         pending_plugins: frozenset[str] = frozenset(),
         nominated_node: NodeName | None = None,
         victims: tuple[PodInfo, ...] = (),
+        refused: Refused = NO_NODE_REFUSED,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -81,6 +91,7 @@ class NoPlacement(Exception):
         self.pending_plugins = pending_plugins
         self.nominated_node = nominated_node
         self.victims = victims
+        self.refused = refused
 
 
 def broken(message: str) -> NoPlacement:
@@ -89,9 +100,14 @@ def broken(message: str) -> NoPlacement:
 
 
 class SchedulingCycle:
-    """Decides pods on one cluster. One object serves all profiles; each profile's evaluator comes with the call."""
+    """Decides pods on one cluster. One object serves all profiles; each profile's evaluator comes with the call.
 
-    def __init__(self, cluster: Cluster, nominator: Nominator, rng: random.Random) -> None:
+    Attributes:
+        insight: what decisions tell about themselves.
+    """
+
+    def __init__(self, cluster: Cluster, nominator: Nominator, rng: random.Random, insight: Insight | None = None) -> None:
+        self.insight = insight or Insight(time.perf_counter)
         self._cluster = cluster
         self._nominator = nominator
         self._rng = rng
@@ -102,7 +118,8 @@ class SchedulingCycle:
         evaluation = self.evaluate(evaluator, pod, steps)
         if evaluation.count == 0:
             diagnosis = evaluator.diagnose(evaluation)
-            raise no_placement(diagnosis, make_room(evaluator.runtime, evaluation, diagnosis))
+            refused = self.insight.refused(self._cluster, diagnosis)
+            raise no_placement(diagnosis, make_room(evaluator.runtime, evaluation, diagnosis), refused)
         row = self.nominated_row(evaluation)
         if row is not None:
             return self.settled(evaluator, evaluation, row)
@@ -148,28 +165,36 @@ class SchedulingCycle:
             totals = evaluator.score(evaluation)
             lowest = _add(extra, totals, evaluation.rows)
             choice = choose(totals, self._rng)
-            parts = evaluator.breakdown(evaluation, np.array([choice.row], np.intp))
+            rows = self.insight.rows(totals, choice)
+            parts = evaluator.breakdown(evaluation, rows)
+            self.insight.taken()
             if evaluator.influence.due():
                 evaluator.influence.note(totals[evaluation.rows], evaluator.parts(evaluation))
         except (CycleError, InvalidScoreError) as problem:
             raise broken(str(problem)) from problem
-        products = {plugin: scores[0].product for plugin, scores in parts.items()}
+        for name, added in extra.items():
+            parts[name] = [PluginScore(score, score, 1) for score in added[rows].tolist()]
+        best = tuple([self._name(row, evaluation) for row in rows.tolist()])
         return Placement(
             evaluation.pod,
-            self._name(choice.row, evaluation),
+            best[0],
             evaluator.runtime,
             evaluation.state,
             evaluation.count,
             score=choice.total + lowest,
             runner_up=None if choice.runner_up is None else int(totals[choice.runner_up]) + lowest,
-            plugins=products | {name: int(scores[choice.row]) for name, scores in extra.items()},
+            plugins={plugin: scores[0].product for plugin, scores in parts.items()},
             ties=choice.ties,
+            best=best,
+            parts=parts,
+            nodes=self._cluster.node_count,
         )
 
     def settled(self, evaluator: Evaluator, evaluation: Evaluation, row: int) -> Placement:
         """The decision for a row that need not be compared with others."""
+        node = self._name(row, evaluation)
         return Placement(
-            evaluation.pod, self._name(row, evaluation), evaluator.runtime, evaluation.state, evaluation.count
+            evaluation.pod, node, evaluator.runtime, evaluation.state, evaluation.count, best=(node,), nodes=self._cluster.node_count
         )
 
     def _name(self, row: int, evaluation: Evaluation) -> NodeName:
@@ -199,7 +224,7 @@ def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagno
     return result
 
 
-def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult) -> NoPlacement:
+def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Refused = NO_NODE_REFUSED) -> NoPlacement:
     """No node fits, and this came of trying to make room."""
     if made_room.status.code is not Code.SUCCESS:
         diagnosis.postfilter_message = made_room.status.message
@@ -209,4 +234,5 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult) -> NoPlaceme
         pending_plugins=frozenset(diagnosis.pending_plugins),
         nominated_node=made_room.nominated_node,
         victims=made_room.victims,
+        refused=refused,
     )

@@ -193,11 +193,12 @@ class _Asking:
         """Say why, after trying to make room; raises `NoPlacement`."""
         diagnosis = self._evaluator.diagnose(evaluation)
         self._blame_extenders(diagnosis, evaluation, verdict)
+        refused = self._cycle.insight.refused(self._cluster, diagnosis)
         made_room = make_room(self._evaluator.runtime, evaluation, diagnosis)
         if made_room.alternatives is not None:
             with self._steps.step(EXTENDER_PREEMPT):
                 made_room = await self._agreed(made_room, made_room.alternatives)
-        raise no_placement(diagnosis, made_room)
+        raise no_placement(diagnosis, made_room, refused)
 
     def _blame_extenders(self, diagnosis: Diagnosis, evaluation: Evaluation, verdict: _Verdict) -> None:
         """Nodes that plugins leave and extenders do not; those that were dropped without a word have no reason."""

@@ -1,0 +1,171 @@
+"""Decision records: what became of the last attempts of each pod, and of the last of all, so that people can ask why.
+
+In memory and bounded three ways: attempts of a pod, pods, and characters. Pods that have a node and pods that have none are kept apart, so
+that a burst of placements does not push out why others still wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.objects import NodeName
+from placewright.framework.evaluation import PluginScore
+from placewright.scheduler.attempts import Attempt, Observers
+from placewright.scheduler.insight import Insight, Refusal, cut
+
+#: Attempts kept of one pod.
+PER_POD: Final = 5
+#: Attempts kept of all pods, and pods of either kind whose own attempts are kept.
+OVERALL: Final = 2_000
+#: Characters of messages and reasons that may be kept; the oldest attempts go when there are more.
+MOST_CHARACTERS: Final = 4_000_000
+_MESSAGE: Final = 1_024
+#: What the name of a node is counted as.
+_EXAMPLE: Final = 64
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One attempt that is over. Durations are seconds.
+
+    Attributes:
+        attempt: 1 for the pod's first.
+        at: when it ended, seconds since 1970.
+        result: `scheduled`, `unschedulable` or `error`.
+        node: where the pod went, or was on its way to.
+        nominated_node: where room is made for it.
+        feasible, nodes: how many nodes could have held it, of how many; 0 of 0 where none were looked at.
+        score, ties: total of the chosen node, and how many nodes shared it.
+        best: the chosen node, and after it the next best ones where the record has them.
+        parts: by plugin, its part in the total of each node in `best`.
+        refusals: who rejected how many nodes; they sum to `nodes` where no node could hold the pod.
+        seconds: from the queue's hand to the end.
+        steps: how long each step took, in order.
+        message: why it has no node.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    profile: str
+    generation: int
+    attempt: int
+    at: float
+    result: str
+    seconds: float
+    steps: tuple[tuple[str, float], ...]
+    node: NodeName | None = None
+    feasible: int = 0
+    nodes: int = 0
+    score: int = 0
+    runner_up: int | None = None
+    ties: int = 0
+    best: tuple[NodeName, ...] = ()
+    parts: dict[str, list[PluginScore]] = {}
+    nominated_node: NodeName | None = None
+    refusals: tuple[Refusal, ...] = ()
+    message: str = ""
+
+    @property
+    def characters(self) -> int:
+        """A measure of its size, beside what every record has."""
+        if not self.message:
+            return 0
+        return len(self.message) + sum(len(each.reason) + _EXAMPLE * len(each.examples) for each in self.refusals)
+
+
+#: By uid, the last attempts of a pod; the pod that was tried last is the last.
+_Shelf = OrderedDict[str, tuple[Record, ...]]
+
+
+class Records:
+    """Hears of attempts and keeps the last ones. To be joined to the observers before the scheduler starts."""
+
+    def __init__(self, clock: Callable[[], float] = time.time, *, per_pod: int = PER_POD, overall: int = OVERALL) -> None:
+        """`clock`: seconds since 1970."""
+        self._clock = clock
+        self._per_pod = per_pod
+        self._overall = overall
+        self._last: deque[Record] = deque(maxlen=overall)
+        self._pending: _Shelf = OrderedDict()
+        self._placed: _Shelf = OrderedDict()
+        self._characters = 0
+
+    def join(self, observers: Observers, insight: Insight) -> None:
+        """From now on hear what happens, with all that decisions can tell."""
+        insight.on = True
+        observers.members.append(self)
+
+    # --- observing -----------------------------------------------------------------------------------------------------------
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        """Keep it."""
+        record = recorded(attempt, self._clock())
+        uid = record.uid
+        before = self._pending.pop(uid, None) or self._placed.pop(uid, ())
+        if len(before) == self._per_pod:
+            self._characters -= before[0].characters
+            before = before[1:]
+        self._characters += record.characters
+        shelf = self._placed if attempt.failure is None else self._pending
+        shelf[uid] = (*before, record)
+        self._last.append(record)
+        if len(shelf) > self._overall:
+            self._drop_oldest(shelf)
+        while self._characters > MOST_CHARACTERS:
+            self._drop_oldest(self._pending or self._placed)
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Nothing to keep: the queue itself tells where a pod is."""
+
+    def _drop_oldest(self, shelf: _Shelf) -> None:
+        _uid, gone = shelf.popitem(last=False)
+        self._characters -= sum([record.characters for record in gone])
+
+    # --- asking --------------------------------------------------------------------------------------------------------------
+
+    def last(self, most: int) -> list[Record]:
+        """The last attempts of all pods, the latest first."""
+        return list(islice(reversed(self._last), most))
+
+    def of(self, uid: str) -> tuple[Record, ...]:
+        """The last attempts of a pod, the latest last; none when nothing is known."""
+        return self._pending.get(uid) or self._placed.get(uid, ())
+
+    def named(self, namespace: str, name: str) -> tuple[Record, ...]:
+        """The last attempts of the pod that had this name last. O(pods)."""
+        found = [kept for kept in self._all() if (kept[-1].namespace, kept[-1].name) == (namespace, name)]
+        return max(found, key=lambda kept: kept[-1].at, default=())
+
+    def _all(self) -> Iterator[tuple[Record, ...]]:
+        yield from self._pending.values()
+        yield from self._placed.values()
+
+
+def recorded(attempt: Attempt, now: float) -> Record:
+    """What is kept of an attempt that is over; `now`: seconds since 1970."""
+    pod, profile, placement, failure = attempt.pod, attempt.profile, attempt.placement, attempt.failure
+    steps = tuple([(step.name, step.seconds) for step in attempt.steps.taken])
+    seconds = (attempt.ended or attempt.started) - attempt.started
+    what: tuple[Any, ...] = ()
+    if placement is not None:
+        what = (
+            placement.node, placement.feasible, placement.nodes, placement.score, placement.runner_up, placement.ties,
+            placement.best, placement.parts,
+        )  # fmt: skip
+    elif failure is not None:
+        what = (None, 0, failure.refused.nodes)
+    record = Record(
+        pod.namespace, pod.name, pod.uid, profile.name, profile.generation, attempt.number, now, attempt.result or "", seconds, steps, *what
+    )  # fmt: skip
+    return record if failure is None else msgspec.structs.replace(
+        record,
+        nominated_node=failure.nominated_node or None,
+        refusals=failure.refused.by,
+        message=cut(failure.message, _MESSAGE),
+    )  # fmt: skip
