@@ -8,7 +8,7 @@ What has no native form is mapped, and the mapping loses something:
 - `model` becomes the node label `openb/gpu-model`; `gpu_spec` (`A|B`) becomes required node affinity on that label.
 - `qos` becomes the pod label `openb/qos`.
 - The trace does not say how many pods a node takes: every node takes `PODS_PER_NODE`.
-- Times and phases are not used: all pods are there at once.
+- Times are apart from the pods, for those who want them: `read_times`. Phases are not used.
 """
 
 from __future__ import annotations
@@ -32,11 +32,26 @@ NAMESPACE: Final = "default"
 
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
+TIME_COLUMNS: Final = ("creation_time", "deletion_time", "scheduled_time")
 
 _LARGEST: Final = 10**12
 _MOST_GPUS: Final = 1024
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 _IMAGE: Final = "registry.k8s.io/pause:3.10"
+
+
+class Times(NamedTuple):
+    """When a pod of the trace came and went, in seconds of the trace.
+
+    Attributes:
+        created: when it came.
+        deleted: when it went, or None.
+        runs: for how long it ran; None for one that was never scheduled, or never went.
+    """
+
+    created: int
+    deleted: int | None
+    runs: int | None
 
 
 class Row(NamedTuple):
@@ -68,7 +83,7 @@ class Row(NamedTuple):
 def is_openb(text: str) -> bool:
     """True when the first line looks like the header of an openb file rather than like YAML."""
     first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
-    return "," in first and ":" not in first and {"cpu_milli", "memory_mib", "sn"} & {c.strip() for c in first.split(",")} != set()
+    return "," in first and ":" not in first and {"cpu_milli", "memory_mib", "sn"} & set(_header(text)) != set()
 
 
 def read_nodes(text: str, file: str) -> list[Manifest]:
@@ -81,6 +96,19 @@ def read_pods(text: str, file: str) -> list[Manifest]:
     """Pods of `openb_pod_list_*.csv`, as one would POST them; raise `InputError` with file, line and column."""
     names = _Names("name")
     return [_pod(row, names) for row in _rows(text, file, POD_COLUMNS)]
+
+
+def is_node_list(text: str) -> bool:
+    """Of the two files of a trace, whether this is the one with the nodes."""
+    return "sn" in _header(text)
+
+
+def read_times(text: str, file: str) -> dict[str, Times]:
+    """By name of a pod, when it came and went; empty where the file has no times. Raises `InputError` with file, line and column."""
+    if not set(TIME_COLUMNS) <= set(_header(text)):
+        return {}
+    names = _Names("name")
+    return {names.take(row): _times(row) for row in _rows(text, file, (*POD_COLUMNS, *TIME_COLUMNS))}
 
 
 def node_manifest(name: str, *, cpu_milli: int, memory_mib: int, gpus: int = 0, model: str = "") -> Manifest:
@@ -114,6 +142,21 @@ def _require_model(models: Sequence[str]) -> Manifest:
     expression = {"key": GPU_MODEL_LABEL, "operator": "In", "values": list(models)}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+
+
+def _header(text: str) -> list[str]:
+    first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
+    return [cell.strip() for cell in first.split(",")]
+
+
+def _times(row: Row) -> Times:
+    created = row.number("creation_time")
+    deleted, scheduled = (
+        row.number(column, least=created) if row.cells[column].strip() else None for column in ("deletion_time", "scheduled_time")
+    )
+    if deleted is None or scheduled is None:
+        return Times(created, deleted, None)
+    return Times(created, deleted, row.number("deletion_time", least=scheduled) - scheduled)
 
 
 def _node(row: Row, names: _Names) -> Manifest:

@@ -14,6 +14,7 @@ from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
+from placewright.api.requests import canonical
 from placewright.api.storage import PersistentVolume, StorageClass, VolumePhase
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import KINDS, ClusterObject
@@ -38,18 +39,13 @@ class World:
 
     def add(self, manifest: Mapping[str, Any], where: str) -> None:
         """Add one object; kinds that placement does not look at are passed over. Raises `InputError` naming the object and the field."""
-        if not isinstance(manifest, Mapping):
-            raise bad_field(where, manifest, "objects, each a mapping with kind and metadata")
-        kind = manifest.get("kind")
-        try:
-            if kind == "Node":
-                self.cluster.set_node(convert(manifest, Node))
-            elif kind == "Pod":
-                self._add_pod(PodInfo(_identified(convert(manifest, Pod))))
-            elif isinstance(kind, str) and kind in _OTHER_KINDS:
-                self.cluster.objects.put(_admitted(convert(manifest, _OTHER_KINDS[kind])))
-        except (DecodeError, QuantityError) as problem:
-            raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
+        item = read_object(manifest, where)
+        if isinstance(item, Node):
+            self.cluster.set_node(item)
+        elif isinstance(item, PodInfo):
+            self._add_pod(item)
+        elif item is not None:
+            self.cluster.objects.put(item)
 
     def _add_pod(self, pod: PodInfo) -> None:
         if pod.finished:
@@ -58,6 +54,25 @@ class World:
             self.cluster.set_pod(pod)
         else:
             self.pending[pod.key] = pod
+
+
+def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | ClusterObject | None:
+    """One object as an API server would serve it; None for kinds that placement does not look at. Raises `InputError`, as `World.add`."""
+    if not isinstance(manifest, Mapping):
+        raise bad_field(where, manifest, "objects, each a mapping with kind and metadata")
+    kind = manifest.get("kind")
+    try:
+        if kind == "Node":
+            node = convert(manifest, Node)
+            canonical(node.status.allocatable or {})
+            return node
+        if kind == "Pod":
+            return PodInfo(_identified(convert(manifest, Pod)))
+        if isinstance(kind, str) and kind in _OTHER_KINDS:
+            return _admitted(convert(manifest, _OTHER_KINDS[kind]))
+    except (DecodeError, QuantityError) as problem:
+        raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
+    return None
 
 
 def _identified(pod: Pod) -> Pod:
