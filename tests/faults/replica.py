@@ -19,8 +19,7 @@ _END_SECONDS: Final = 10.0
 #: A line that begins a record: time, level.
 _RECORD: Final = re.compile(r"^\d{4}-\d\d-\d\d\S* ?\S* (?P<level>[A-Z]+) ")
 _COMPARED: Final = re.compile(r"debug: (not )?compared with the API server: | could not be compared with the API server: ")
-#: The last one is what Kopf left to asyncio to call.
-_KOPFS: Final = re.compile(r" kopf[. ]|request_cancel_callback")
+_OUR_FRAME: Final = re.compile(r'File ".*/operator/placewright/')
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -102,11 +101,21 @@ class Replica:
             return 0
 
     def breakdowns(self) -> list[str]:
-        """Records of the log that are critical, or end in a traceback; Kopf's do not count: what breaks it only has it started again."""
-        found, record = [], ""
+        """Records of the log that are critical, or have a traceback through our code.
+
+        Kopf's own do not count: what breaks it only has it started again, and it leaves tasks to asyncio that failed.
+        """
+        records: list[list[str]] = [[""]]
         for line in self.log.read_text(errors="replace").splitlines():
-            begins = _RECORD.match(line)
-            record = line if begins else record
-            if (begins and begins["level"] == "CRITICAL") or (line.lstrip().startswith("Traceback ") and not _KOPFS.search(record)):
-                found.append(f"{self.name}: {record or line}")
-        return found
+            if _RECORD.match(line):
+                records.append([line])
+            else:
+                records[-1].append(line)
+        return [f"{self.name}: {first}" for first, *rest in records if _broke(first, "\n".join(rest))]
+
+
+def _broke(first: str, rest: str) -> bool:
+    begins = _RECORD.match(first)
+    if begins and begins["level"] == "CRITICAL":
+        return True
+    return "Traceback (" in rest and _OUR_FRAME.search(rest) is not None and " kopf." not in first
