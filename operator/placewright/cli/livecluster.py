@@ -1,0 +1,99 @@
+"""What of a live cluster can be read for a snapshot or a recording, and what a person should know about the rest."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from placewright.api.bad_input import InputError
+from placewright.api.objects import Node, Pod
+from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
+from placewright.handlers.sources import GROUPS, REFLECTED, Reflected
+from placewright.kube.client import ApiClient
+from placewright.kube.discovery import ServedResources, Wanted, discover
+from placewright.kube.errors import FORBIDDEN, ApiError
+from placewright.kube.reflector import Source
+from placewright.kube.serverversion import server_version
+
+PODS: Final = "/api/v1/pods"
+NODES: Final = "/api/v1/nodes"
+UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+_PROFILES: Final = Reflected(Wanted(GROUP, PLURAL, (VERSION,), "SchedulingProfile"), SchedulingProfile)  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class Readable:
+    """What there is to read.
+
+    Attributes:
+        server: what the API server is, for people.
+        sources: the collections; pods are the first.
+        left_out: collections that exist and may not be read.
+        notes: what that means, and what the server does not serve.
+    """
+
+    server: str
+    sources: list[Source[Any]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """`--kubeconfig` and `--context`, as kubectl has them."""
+    group = parser.add_argument_group("cluster")
+    found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
+    group.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
+    group.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
+
+
+def now_in_words() -> str:
+    """This second in RFC 3339."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def readable(client: ApiClient, pod_selector: str = "") -> Readable:
+    """Ask the server what it serves, and of each collection whether we may list it.
+
+    Raises `InputError` where nodes or pods may not be listed, and `RequestError` where nobody answers.
+    """
+    version = await server_version(client)
+    served = await discover(client, GROUPS | {GROUP})
+    found = Readable(str(version or "API server of unknown version"))
+    for source in (Source(PODS, Pod, field_selector=pod_selector), Source(NODES, Node)):
+        if not await _may_list(client, source.path):
+            what = source.path.rpartition("/")[2]
+            raise InputError(f"{client.access.server}: {what} may not be listed (403); without them there is nothing to keep")
+        found.sources.append(source)
+    for row, source in _other_sources(served, found):
+        if await _may_list(client, source.path):
+            found.sources.append(source)
+        else:
+            found.left_out.append(str(row.wanted))
+            found.notes.append(f"{row.wanted} may not be listed (403): left out, {_means(row)}")
+    return found
+
+
+def _other_sources(served: ServedResources, found: Readable) -> Iterator[tuple[Reflected, Source[Any]]]:
+    for row in (*REFLECTED, _PROFILES):
+        place = served.find(row.wanted)
+        if place is not None:
+            yield row, row.source(place)
+        else:
+            found.notes.append(f"{row.wanted} is not served in {' or '.join(row.wanted.versions)}: left out, {_means(row)}")
+
+
+def _means(row: Reflected) -> str:
+    return "no profile comes with the file" if row is _PROFILES else f"{row.wanted.reader} will see none"
+
+
+async def _may_list(client: ApiClient, path: str) -> bool:
+    try:
+        await client.get(path, {"limit": "1"})
+    except ApiError as error:
+        if error.status == FORBIDDEN:
+            return False
+        raise
+    return True

@@ -1,0 +1,111 @@
+"""Files of JSON lines, gzipped or plain, read with bounds: no file, however made, takes more memory than its longest line may.
+
+Every error names the file and the line. A file that was cut off in its middle is an error, unless the reader has a use for what is there.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, TypeAlias
+
+from placewright.api.bad_input import InputError, bad_field
+
+#: Bytes of text that a file may hold once it is unpacked; about a million pods.
+LARGEST_TEXT: Final = 2 * 2**30
+#: Bytes. An API server takes no object above 1.5 MiB, and the lines are cut down from those.
+LONGEST_LINE: Final = 16 * 2**20
+_MAGIC: Final = b"\x1f\x8b"
+_PIECE: Final = 2**18
+_GZIP: Final = 31
+"""Window bits for zlib: the largest window, with a gzip header."""
+
+#: Told, in words, that the file ends too early.
+OnCut: TypeAlias = Callable[[str], None]
+
+
+class _Cut(Exception):
+    """The file ends before it is at its end."""
+
+
+def numbered_lines(path: Path, largest: int = LARGEST_TEXT, on_cut: OnCut | None = None) -> Iterator[tuple[int, bytes]]:
+    """Each line and its number, from 1; blank lines are passed over.
+
+    Raises `InputError` for what cannot be read, for a damaged or cut file, and above `largest` bytes of text. With `on_cut`, what follows
+    the last whole line of a cut file is left out and told instead.
+    """
+    try:
+        with path.open("rb") as file:
+            yield from _lines(_Text(path, file, largest), path, on_cut)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _lines(text: _Text, path: Path, on_cut: OnCut | None) -> Iterator[tuple[int, bytes]]:
+    number, begun = 1, [b""]
+    try:
+        for piece in text:
+            *whole, rest = piece.split(b"\n")
+            for line in whole:
+                begun.append(line)
+                yield from _unless_blank(number, b"".join(begun))
+                number, begun = number + 1, []
+            begun.append(rest)
+            if sum(map(len, begun)) > LONGEST_LINE:
+                raise bad_field(f"{path}: line {number}", "a longer line", f"at most {LONGEST_LINE >> 20} MiB")
+    except _Cut:
+        if on_cut is None:
+            raise InputError(f"{path}: line {number}: the file ends in the middle: it was cut off while it was written or copied") from None
+        on_cut(f"{path}: the file ends in the middle of line {number}; what comes before it is used")
+        return
+    last = b"".join(begun)
+    if last.strip() and on_cut is not None:
+        on_cut(f"{path}: the file ends in the middle of line {number}; what comes before it is used")
+        return
+    yield from _unless_blank(number, last)
+
+
+def _unless_blank(number: int, line: bytes) -> Iterator[tuple[int, bytes]]:
+    if line.strip():
+        yield number, line
+
+
+class _Text:
+    """The text of a file, in pieces of bounded size; raises `_Cut` where a gzip file ends too early."""
+
+    def __init__(self, path: Path, file: BinaryIO, largest: int) -> None:
+        self._path = path
+        self._file = file
+        self._largest = largest
+        self._size = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        packed = self._file.read(_PIECE)
+        pieces = self._unpacked(packed) if packed.startswith(_MAGIC) else self._plain(packed)
+        for piece in pieces:
+            self._size += len(piece)
+            if self._size > self._largest:
+                raise bad_field(str(self._path), "more text in it", f"at most {self._largest >> 20} MiB, which an option can raise")
+            yield piece
+
+    def _plain(self, piece: bytes) -> Iterator[bytes]:
+        while piece:
+            yield piece
+            piece = self._file.read(_PIECE)
+
+    def _unpacked(self, packed: bytes) -> Iterator[bytes]:
+        """Members one after the other, as gzip files may have."""
+        while packed:
+            member = zlib.decompressobj(_GZIP)
+            while not member.eof:
+                if not packed:
+                    packed = self._file.read(_PIECE)
+                    if not packed:
+                        raise _Cut
+                try:
+                    yield member.decompress(packed, _PIECE)
+                except zlib.error as error:
+                    raise InputError(f"{self._path}: damaged: not gzip data ({error})") from None
+                packed = member.unconsumed_tail
+            packed = member.unused_data or self._file.read(_PIECE)

@@ -1,0 +1,137 @@
+"""What of an object placement reads: the rest does not leave the cluster.
+
+Decoding into the structs of `api` already drops environments, commands, probes, and all other fields that they do not declare. What is
+cut here besides is declared for others: annotations but for the few that plugins look at, messages, what a watch needs, and the volumes,
+ports and reports of a pod that nothing follows from. A snapshot or recording keeps just this, and only a change in it is a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+from msgspec.structs import replace
+
+from placewright.api.extenders import ExtenderSpec
+from placewright.api.objects import (
+    AzureFileSource,
+    Condition,
+    Container,
+    ContainerStatus,
+    Node,
+    ObjectMeta,
+    Pod,
+    Volume,
+    VsphereSource,
+)
+from placewright.api.pods import FINISHED_PHASES
+from placewright.api.profile import KIND, ProfileStatus, SchedulingProfile
+from placewright.api.storage import BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE
+from placewright.cluster.objects import KINDS as OTHER_KINDS
+from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
+from placewright.simulate import kinds
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+#: Every kind that placement reads, and the profiles, by their name.
+STRUCTS: Final[Mapping[str, type[Any]]] = {kind.__name__: kind for kind in (Node, Pod, *OTHER_KINDS)} | {KIND: SchedulingProfile}
+API_VERSIONS: Final[Mapping[str, str]] = {kind.kind: kind.api_version for kind in kinds.KINDS if kind.kind in STRUCTS}
+#: The only annotations that a plugin of ours looks at.
+READ_ANNOTATIONS: Final = frozenset({BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE, AVOIDED_PODS})
+#: The conditions of pods that are looked at: who has to leave for another, and whether a resize can ever be.
+READ_CONDITIONS: Final = frozenset({"DisruptionTarget", "PodResizePending"})
+
+
+def pruned(item: S) -> S:
+    """The object with what placement reads of it; pruning twice changes nothing."""
+    meta = _metadata(item.metadata)  # type: ignore[attr-defined]
+    cut = _CUTTERS.get(type(item))
+    return replace(cut(item) if cut is not None else item, metadata=meta)
+
+
+def kind_of(item: msgspec.Struct) -> str:
+    """The kind of a struct, which is called as its kind is."""
+    return type(item).__name__
+
+
+def manifest_line(item: msgspec.Struct) -> bytes:
+    """The object as JSON on one line, with its kind and the API version whose shape it has."""
+    name = kind_of(item)
+    head = msgspec.json.encode({"apiVersion": API_VERSIONS[name], "kind": name})
+    body = msgspec.json.encode(item)
+    return head[:-1] + b"," + body[1:] if body != b"{}" else head
+
+
+def _metadata(meta: ObjectMeta) -> ObjectMeta:
+    annotations = {key: value for key, value in (meta.annotations or {}).items() if key in READ_ANNOTATIONS}
+    return replace(meta, resource_version="", generation=0, annotations=annotations or None)
+
+
+def _pod(pod: Pod) -> Pod:
+    spec, status = pod.spec, pod.status
+    spec = replace(
+        spec,
+        containers=_all(_container, spec.containers),
+        init_containers=_all(_container, spec.init_containers),
+        volumes=_none_if_empty(_volume(volume) for volume in spec.volumes or () if volume != Volume(name=volume.name)),
+    )
+    status = replace(
+        status,
+        phase=status.phase if status.phase in FINISHED_PHASES else "",
+        conditions=_none_if_empty(_condition(each) for each in status.conditions or () if each.type in READ_CONDITIONS),
+        container_statuses=_reports(status.container_statuses),
+        init_container_statuses=_reports(status.init_container_statuses),
+    )
+    return replace(pod, spec=spec, status=status)
+
+
+def _container(container: Container) -> Container:
+    return replace(container, ports=_none_if_empty(port for port in container.ports or () if port.host_port))
+
+
+def _volume(volume: Volume) -> Volume:
+    """Of shares of Azure and disks of vSphere it only counts that they are some; the former name a Secret."""
+    if volume.azure_file is not None:
+        volume = replace(volume, azure_file=AzureFileSource())
+    return replace(volume, vsphere_volume=VsphereSource()) if volume.vsphere_volume is not None else volume
+
+
+def _condition(condition: Condition) -> Condition:
+    return Condition(type=condition.type, status=condition.status, reason=condition.reason)
+
+
+def _reports(reports: Iterable[ContainerStatus] | None) -> tuple[ContainerStatus, ...] | None:
+    return _none_if_empty(report for report in reports or () if report.resources is not None or report.allocated_resources is not None)
+
+
+def _node(node: Node) -> Node:
+    return replace(node, status=replace(node.status, conditions=None))
+
+
+def _profile(profile: SchedulingProfile) -> SchedulingProfile:
+    extenders = profile.spec.extenders
+    spec = replace(profile.spec, extenders=[_extender(each) for each in extenders]) if extenders else profile.spec
+    return replace(profile, spec=spec, status=ProfileStatus())
+
+
+def _extender(extender: ExtenderSpec) -> ExtenderSpec:
+    """Without keys, and without a password in the URL; simulations call no extender, so neither is missed."""
+    try:
+        parts = urlsplit(extender.url_prefix)
+        prefix = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    except ValueError:
+        prefix = ""
+    return replace(extender, url_prefix=prefix, tls_config=None)
+
+
+_CUTTERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {Pod: _pod, Node: _node, SchedulingProfile: _profile}
+
+
+def _all(cut: Callable[[S], S], items: Iterable[S] | None) -> tuple[S, ...] | None:
+    return None if items is None else tuple([cut(item) for item in items])
+
+
+def _none_if_empty(items: Iterable[S]) -> tuple[S, ...] | None:
+    return tuple(items) or None
