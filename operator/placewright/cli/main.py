@@ -18,7 +18,20 @@ from placewright.api.bad_input import InputError, printable
 from placewright.api.decode import DecodeError
 from placewright.kube.errors import ConfigError
 
-COMMANDS: Final = ("run", "sandbox", "demo", "evaluate", "bench", "convert", "schema", "validate", "profiles", "snapshot", "version")
+COMMANDS: Final = (
+    "run",
+    "sandbox",
+    "demo",
+    "evaluate",
+    "simulate",
+    "bench",
+    "convert",
+    "schema",
+    "validate",
+    "profiles",
+    "snapshot",
+    "version",
+)
 #: What people wrote and we cannot use; everything else that is raised is a defect and keeps its traceback.
 _INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError)
 

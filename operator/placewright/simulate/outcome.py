@@ -60,6 +60,7 @@ class Outcome:
         ended: virtual seconds at the end.
         wall_seconds: what it took in fact.
         evicted: uids of pods that were there at the beginning and had to leave for others.
+        passed_over: keys of pods that wait at the end for a scheduler that none of the profiles is.
     """
 
     profile: str
@@ -69,6 +70,7 @@ class Outcome:
     ended: float = 0.0
     wall_seconds: float = 0.0
     evicted: list[str] = field(default_factory=list)
+    passed_over: list[PodKey] = field(default_factory=list)
 
     def placed(self) -> Iterator[Fate]:
         """Pods that got a node, whether or not they have left it since."""

@@ -127,7 +127,16 @@ class Simulation:
     def outcome(self, profile: str, seed: int) -> Outcome:
         """What came of it, once `run` has ended."""
         self._fates.explain(self._why)
-        return Outcome(profile, seed, self._fates.by_uid, self._cluster, ended=self._loop.time(), evicted=self._fates.evicted)
+        passed_over = [queued.key for _, queued in self._queue.pods() if queued.uid not in self._fates.by_uid]
+        return Outcome(
+            profile,
+            seed,
+            self._fates.by_uid,
+            self._cluster,
+            ended=self._loop.time(),
+            evicted=self._fates.evicted,
+            passed_over=passed_over,
+        )
 
     async def run(self) -> None:
         """Everything, from the beginning until nothing can change any more."""
@@ -170,14 +179,14 @@ class Simulation:
     # --- what happens -------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """The cluster as it stands: nodes as an API server lists them, then pods on nodes, then those that wait, oldest first."""
+        """The cluster as it stands: nodes in the order given, then pods on nodes, then those that wait, oldest first."""
         found = [read_object(manifest, self._scenario.source) for manifest in self._scenario.objects]
         pods = [item for item in found if isinstance(item, PodInfo) and not item.finished]
         nodes = [item for item in found if isinstance(item, Node)]
         for item in found:
             if not isinstance(item, Node | PodInfo | None):
                 self._server.put(item)
-        for node in sorted(nodes, key=lambda node: node.metadata.name):
+        for node in nodes:  # their rows are drawn from where nodes are equally good
             self._server.put(node)
         to_place = {pod.uid for pod in pods if self._to_place(pod)}
         for pod in pods:

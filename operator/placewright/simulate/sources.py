@@ -22,7 +22,8 @@ def read_scenario(paths: Sequence[Path], *, at_once: bool = False) -> Scenario:
     node_lists = [Path(source.name) for source in traces if openb.is_node_list(source.text)]
     others = [Path(source.name) for source in sources if Path(source.name) not in node_lists]
     inputs = load_inputs(node_lists, others)
-    scenario = Scenario(", ".join(str(path) for path in paths), [*inputs.others, *inputs.nodes, *inputs.pods])
+    nodes = sorted(inputs.nodes, key=lambda node: str(node["metadata"]["name"]))  # as an API server lists them
+    scenario = Scenario(", ".join(str(path) for path in paths), [*inputs.others, *nodes, *inputs.pods])
     return scenario if at_once else _with_times(scenario, [source for source in traces if not openb.is_node_list(source.text)])
 
 

@@ -1,0 +1,96 @@
+"""What the commands share that simulate: their options, the scenario that these name, and the profiles that are tried on it."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+
+from placewright.api.bad_input import InputError, bad_field
+from placewright.api.profile import SchedulingProfile
+from placewright.cli.options import whole_number
+from placewright.framework.registry import Registry
+from placewright.framework.resolved import ResolvedProfile
+from placewright.profiles.config import read_profiles
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
+from placewright.simulate.inputs import read_sources
+from placewright.simulate.scenario import Scenario
+from placewright.simulate.simulation import Which
+from placewright.simulate.snapshot import profiles_in, read_snapshot
+from placewright.simulate.sources import join, read_scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What one `--profile` names: the profiles of a file, which serve side by side, each its scheduler name."""
+
+    name: str
+    profiles: tuple[ResolvedProfile, ...]
+
+
+def add_scenario_options(parser: argparse.ArgumentParser) -> None:
+    """The cluster, its pods, which of them are placed, and the seed."""
+    files = "manifests (a file or a folder), or a trace in the openb CSV format; repeatable"
+    parser.add_argument("--snapshot", type=Path, metavar="FILE", help="a cluster as `placewright snapshot` saved it")
+    parser.add_argument("-f", "--file", action="append", type=Path, default=[], metavar="FILE", help=files)
+    parser.add_argument("--pods", action="append", type=Path, default=[], metavar="FILE", help="more pods, as -f")
+    parser.add_argument("--at-once", action="store_true", help="all pods of a trace are there at the beginning, and stay")
+    which = parser.add_mutually_exclusive_group()
+    pending, everything = "place the pods that have no node (default)", "place those that have one anew, too"
+    which.add_argument("--pending", dest="which", action="store_const", const=Which.PENDING, default=Which.PENDING, help=pending)
+    which.add_argument("--all-pods", dest="which", action="store_const", const=Which.ALL, help=everything)
+    seed = "of the choice among equally good nodes (default: 0)"
+    parser.add_argument("--seed", type=whole_number(0, 2**32), default=0, metavar="N", help=seed)
+
+
+def scenario_of(args: argparse.Namespace) -> Scenario:
+    """The scenario that the options name; raise `InputError` for one without nodes or without files."""
+    paths = [*args.file, *args.pods]
+    parts = [] if args.snapshot is None else [read_snapshot(args.snapshot)]
+    if paths:
+        parts.append(read_scenario(paths, at_once=args.at_once))
+    if not parts:
+        raise InputError("nothing to simulate: name a snapshot with --snapshot, or manifests or a trace with -f")
+    scenario = reduce(join, parts)
+    kinds = {manifest.get("kind") for manifest in (*scenario.objects, *(happening.manifest for happening in scenario.happenings))}
+    for kind in ("Node", "Pod"):
+        if kind not in kinds:
+            raise bad_field(f"{scenario.source}: {kind}s", "none", "at least one")
+    return scenario
+
+
+def candidates(paths: Sequence[Path], registry: Registry, snapshot: Path | None = None) -> list[Candidate]:
+    """The profiles of each file; without files those of the snapshot, or else kube-scheduler's default profile.
+
+    Raises `InputError` for a file without profiles, `ProfileError` for profiles that could not come into effect.
+    """
+    if not paths:
+        found = list(profiles_in(snapshot)) if snapshot is not None else []
+        return [_candidate(found or [SchedulingProfile()], str(snapshot) if found else "the default profile", registry)]
+    several = [_from_file(path, registry) for path in paths]
+    names = Counter(candidate.name for candidate in several)
+    return [replace(one, name=f"{one.name} ({path})") if names[one.name] > 1 else one for one, path in zip(several, paths, strict=True)]
+
+
+def _from_file(path: Path, registry: Registry) -> Candidate:
+    profiles = [profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)]
+    if not profiles:
+        raise bad_field(str(path), "no profile", "a SchedulingProfile or a KubeSchedulerConfiguration")
+    return _candidate(profiles, str(path), registry)
+
+
+def _candidate(profiles: Sequence[SchedulingProfile], source: str, registry: Registry) -> Candidate:
+    claimed: set[str] = set()
+    for profile in profiles:
+        if profile.spec.scheduler_name in claimed:
+            raise bad_field(f"{source}: schedulerName", profile.spec.scheduler_name, "a name that no other profile of the file has")
+        claimed.add(profile.spec.scheduler_name)
+    try:
+        resolved = tuple(resolve(profile, registry) for profile in profiles)
+    except ProfileError as error:
+        raise ProfileError(error.problems, source) from None
+    return Candidate("+".join(profile.name or profile.scheduler_name for profile in resolved), resolved)
