@@ -6,7 +6,6 @@ that a burst of placements does not push out why others still wait.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -42,10 +41,11 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         feasible, nodes: how many nodes could have held it, of how many; 0 of 0 where none were looked at.
         score, ties: total of the chosen node, and how many nodes shared it.
         best: the chosen node, and after it the next best ones where the record has them.
-        parts: by plugin, its part in the total of each node in `best`.
+        plugins: by plugin, its weighted part in `score`.
+        parts: by plugin, its part in the total of each node in `best`; empty where the record has the chosen node alone.
         refusals: who rejected how many nodes; they sum to `nodes` where no node could hold the pod.
         seconds: from the queue's hand to the end.
-        steps: how long each step took, in order.
+        steps: how long each step took, in order; a step that was repeated is added up.
         message: why it has no node.
     """
 
@@ -58,7 +58,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     at: float
     result: str
     seconds: float
-    steps: tuple[tuple[str, float], ...]
+    steps: dict[str, float]
     node: NodeName | None = None
     feasible: int = 0
     nodes: int = 0
@@ -66,6 +66,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     runner_up: int | None = None
     ties: int = 0
     best: tuple[NodeName, ...] = ()
+    plugins: dict[str, int] = {}
     parts: dict[str, list[PluginScore]] = {}
     nominated_node: NodeName | None = None
     refusals: tuple[Refusal, ...] = ()
@@ -86,7 +87,7 @@ _Shelf = OrderedDict[str, tuple[Record, ...]]
 class Records:
     """Hears of attempts and keeps the last ones. To be joined to the observers before the scheduler starts."""
 
-    def __init__(self, clock: Callable[[], float] = time.time, *, per_pod: int = PER_POD, overall: int = OVERALL) -> None:
+    def __init__(self, clock: Callable[[], float], *, per_pod: int = PER_POD, overall: int = OVERALL) -> None:
         """`clock`: seconds since 1970."""
         self._clock = clock
         self._per_pod = per_pod
@@ -150,13 +151,16 @@ class Records:
 def recorded(attempt: Attempt, now: float) -> Record:
     """What is kept of an attempt that is over; `now`: seconds since 1970."""
     pod, profile, placement, failure = attempt.pod, attempt.profile, attempt.placement, attempt.failure
-    steps = tuple([(step.name, step.seconds) for step in attempt.steps.taken])
+    # Dictionaries of plain values, which the garbage collector need not look into.
+    steps: dict[str, float] = {}
+    for name, _began, took, _outcome in attempt.steps.taken:
+        steps[name] = steps.get(name, 0.0) + took
     seconds = (attempt.ended or attempt.started) - attempt.started
     what: tuple[Any, ...] = ()
     if placement is not None:
         what = (
             placement.node, placement.feasible, placement.nodes, placement.score, placement.runner_up, placement.ties,
-            placement.best, placement.parts,
+            placement.best, placement.plugins, placement.parts if len(placement.best) > 1 else {},
         )  # fmt: skip
     elif failure is not None:
         what = (None, 0, failure.refused.nodes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from typing import Any, Final
 from placewright.handlers.engine import Engine
 from placewright.kube.client import ApiClient
 from placewright.kube.ratelimit import TokenBucket
+from placewright.scheduler.records import Records
 from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.certificates import CertificateFiles, self_made
 from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
 from placewright.serving.debug import cache_endpoint, queue_endpoint
+from placewright.serving.explaining import explain_endpoint, records_endpoint
 from placewright.serving.listener import Listener, bind
 from placewright.serving.metrics import EngineMetrics
 from placewright.serving.routes import Metrics, Routes, metrics_endpoint
@@ -86,6 +89,11 @@ def _routes(engine: Engine, options: ServingOptions, watchdog: LoopWatchdog) -> 
     routes.add(configz_endpoint(engine, lambda: _shown(options)))
     routes.add(queue_endpoint(engine))
     routes.add(cache_endpoint(engine))
+    if options.port is not None:
+        records = Records(time.time)
+        records.join(engine.observers, engine.insight)
+        routes.add(explain_endpoint(engine, records))
+        routes.add(records_endpoint(records))
     if options.metrics is not None:
         routes.add(metrics_endpoint(options.metrics(engine)))
     return routes

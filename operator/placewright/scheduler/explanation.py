@@ -1,0 +1,214 @@
+"""Everything there is to say of one pod, as one document: attempts, its place in the queue, and what the profile says of it now.
+
+A running operator serves it as JSON, `placewright explain` shows it, or makes it itself from the API server's objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.errors import CycleError, InvalidScoreError
+from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.interface import Rows
+from placewright.scheduler.insight import TOP, Refusal, best_rows, cut, refusals
+from placewright.scheduler.messages import NO_NODES, fit_error
+from placewright.scheduler.records import Record
+from placewright.scheduler.selection import Choice
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One plugin's part in a node's total."""
+
+    raw: int
+    normalised: int
+    weight: int
+    product: int
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A node that could hold the pod, with its total and, by plugin, what it is made of."""
+
+    node: str
+    total: int
+    parts: dict[str, Part] = {}
+
+
+class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One attempt that is over: a `Record` for people. Durations are seconds.
+
+    Attributes:
+        at: when it ended, seconds since 1970.
+        best: the chosen node and the next best ones, with all their scores; empty where the record has only the chosen one's products.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    profile: str
+    generation: int
+    attempt: int
+    at: float
+    result: str
+    seconds: float
+    steps: dict[str, float]
+    node: str = ""
+    nominated_node: str = ""
+    feasible: int = 0
+    nodes: int = 0
+    score: int = 0
+    runner_up: int | None = None
+    ties: int = 0
+    plugins: dict[str, int] = {}
+    best: tuple[Ranked, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    message: str = ""
+
+
+class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Where a pod is in the queue.
+
+    Attributes:
+        place: active, backoff, unschedulable, gated or in-flight.
+        waiting_seconds: since it entered the queue or came back after its last attempt.
+        backoff_seconds: until it may be tried again.
+        profile: whether a profile claims it, and takes pods: `active`, `paused` or `missing`.
+    """
+
+    place: str
+    waiting_seconds: float
+    attempts: int = 0
+    backoff_seconds: float = 0.0
+    rejected_by: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    gated_by: str = ""
+    nominated_node: str = ""
+    profile: str = "active"
+
+
+class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the profile says of the pod on the cluster as it stands; nothing is changed by it, and extenders are not asked.
+
+    Attributes:
+        feasible, nodes: how many nodes could hold it, of how many.
+        best: the best few of them.
+        refusals: who rejects how many of the others; together with `feasible` they are all nodes.
+        gated: why it would not even be tried.
+        message: what its event would say.
+        error: what broke.
+        unasked: extenders that would have a say.
+    """
+
+    feasible: int = 0
+    nodes: int = 0
+    best: tuple[Ranked, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    gated: str = ""
+    message: str = ""
+    error: str = ""
+    unasked: tuple[str, ...] = ()
+
+
+class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """All of it.
+
+    Attributes:
+        node: where the pod is.
+        assumed: True where only the scheduler has put it there so far.
+        tried: its last attempts, the latest first.
+        source: who says so.
+    """
+
+    namespace: str
+    name: str
+    uid: str = ""
+    scheduler_name: str = ""
+    profile: str = ""
+    generation: int = 0
+    node: str = ""
+    assumed: bool = False
+    queue: Queued | None = None
+    now: Now | None = None
+    tried: tuple[Tried, ...] = ()
+    source: str = ""
+
+
+def tried(record: Record) -> Tried:
+    """A record with its scores beside the nodes they belong to."""
+    return Tried(
+        namespace=record.namespace,
+        name=record.name,
+        uid=record.uid,
+        profile=record.profile,
+        generation=record.generation,
+        attempt=record.attempt,
+        at=record.at,
+        result=record.result,
+        seconds=record.seconds,
+        steps=record.steps,
+        node=record.node or "",
+        nominated_node=record.nominated_node or "",
+        feasible=record.feasible,
+        nodes=record.nodes,
+        score=record.score,
+        runner_up=record.runner_up,
+        ties=record.ties,
+        plugins=record.plugins,
+        best=_ranked(record.best, record.parts) if record.parts else (),
+        refusals=record.refusals,
+        message=record.message,
+    )
+
+
+def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Now:
+    """Evaluate one pending pod on every node, changing nothing; preemption is not tried."""
+    try:
+        gate = evaluator.runtime.run_pre_enqueue(pod)
+        if not gate.ok:
+            return Now(gated=cut(gate.message), nodes=cluster.node_count)
+        if cluster.node_count == 0:
+            return Now(message=NO_NODES)
+        return _evaluated(evaluator, cluster, evaluator.evaluate(pod))
+    except (CycleError, InvalidScoreError) as problem:
+        return Now(error=cut(str(problem)), nodes=cluster.node_count)
+    except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        return Now(error=cut(f"{type(problem).__name__}: {problem}"), nodes=cluster.node_count)
+
+
+def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> Now:
+    diagnosis = evaluator.diagnose(evaluation)
+    diagnosis.node_count -= evaluation.count
+    rejected = refusals(cluster, diagnosis)
+    diagnosis.node_count += evaluation.count
+    return Now(
+        feasible=evaluation.count,
+        nodes=diagnosis.node_count,
+        best=_best(evaluator, cluster, evaluation) if evaluation.count else (),
+        refusals=rejected,
+        message="" if evaluation.count else cut(fit_error(diagnosis), 1024),
+        unasked=tuple(extender.settings.name for extender in evaluator.runtime.extenders_for(evaluation.pod)),
+    )
+
+
+def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Ranked, ...]:
+    totals = evaluator.score(evaluation)
+    order = np.argsort(-totals, kind="stable")[:2]
+    runner_up = int(order[1]) if evaluation.count > 1 else None
+    rows = best_rows(totals, Choice(int(order[0]), int(totals[order[0]]), 1, runner_up), TOP)
+    return _ranked(_names(cluster, rows), evaluator.breakdown(evaluation, rows))
+
+
+def _names(cluster: Cluster, rows: Rows) -> list[str]:
+    return [str(cluster.names[row]) for row in rows.tolist()]
+
+
+def _ranked(nodes: Iterable[str], parts: dict[str, list[PluginScore]]) -> tuple[Ranked, ...]:
+    ranked = []
+    for at, node in enumerate(nodes):
+        scores = {plugin: Part(*scores[at], scores[at].product) for plugin, scores in parts.items()}
+        ranked.append(Ranked(node, sum(part.product for part in scores.values()), scores))
+    return tuple(ranked)

@@ -1,0 +1,150 @@
+"""`/debug/explain?pod=NS/NAME` and `/debug/records`: why a pod is where it is, or nowhere. JSON.
+
+Names, numbers and plugins' reasons alone: no labels that nobody asked about, no annotations, nothing that a pod keeps to itself.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import msgspec
+
+from placewright.api.objects import PodKey
+from placewright.api.pods import PodInfo
+from placewright.framework.evaluation import Evaluator
+from placewright.handlers.engine import Engine
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.explanation import Explanation, Queued, Tried, evaluated, tried
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.records import OVERALL, Record, Records
+from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, Refused
+
+_BAD_REQUEST: Final = 400
+_NOT_FOUND: Final = 404
+_DEFAULT_LIMIT: Final = 100
+#: A namespace, a slash and a name cannot be longer.
+_LONGEST_POD: Final = 63 + 1 + 253
+_LONGEST_UID: Final = 128
+
+
+def explain_endpoint(engine: Engine, records: Records) -> Endpoint:
+    """One pod: `?pod=NS/NAME`, and `&uid=` for one of several that had the name."""
+
+    async def answer(question: Question) -> Answer:
+        namespace, name = _pod(question)
+        found = explanation(engine, records, namespace, name, _uid(question))
+        if found is None:
+            raise Refused(_NOT_FOUND, f"pod: nothing is known of {namespace}/{name}")
+        return Answer(msgspec.json.encode(found) + b"\n", JSON)
+
+    return Endpoint("/debug/explain", answer, Audience.LOOPBACK)
+
+
+def records_endpoint(records: Records) -> Endpoint:
+    """The last attempts of all pods, the latest first."""
+
+    async def answer(question: Question) -> Answer:
+        shown = [tried(record) for record in records.last(_limit(question))]
+        return Answer(msgspec.json.encode({"shown": len(shown), "records": shown}) + b"\n", JSON)
+
+    return Endpoint("/debug/records", answer, Audience.LOOPBACK)
+
+
+def explanation(engine: Engine, records: Records, namespace: str, name: str, uid: str = "") -> Explanation | None:
+    """All that this replica has to say of a pod; None when it knows of none. Without a uid the pod that has the name now is meant."""
+    uid = uid or engine.queue.uid_of(PodKey(f"{namespace}/{name}")) or ""
+    kept = records.of(uid) if uid else records.named(namespace, name)
+    if kept and (kept[-1].namespace, kept[-1].name) != (namespace, name):
+        kept = ()
+    queued = engine.queue.get(uid) if uid else None
+    if queued is not None:
+        return _waiting(engine, queued, kept)
+    return _placed(engine, kept) if kept else None
+
+
+def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[Record, ...]) -> Explanation:
+    pod = engine.queue.latest(queued.uid) or queued.pod
+    active = engine.live.by_scheduler_name(pod.scheduler_name)
+    placement = engine.cluster.placement(pod.uid)
+    return Explanation(
+        pod.namespace,
+        pod.name,
+        pod.uid,
+        pod.scheduler_name,
+        profile=active.profile.name if active is not None else "",
+        generation=active.profile.generation if active is not None else 0,
+        node=placement.node if placement is not None else "",
+        assumed=placement is not None,
+        queue=_queued(engine, queued, pod, active.runtime if active is not None else None),
+        now=evaluated(active.runtime, engine.cluster, pod) if active is not None and placement is None else None,
+        tried=_latest_first(kept),
+        source=engine.replica.identity,
+    )
+
+
+def _placed(engine: Engine, kept: tuple[Record, ...]) -> Explanation:
+    """A pod that has left the queue: it is on its node, or gone."""
+    last = kept[-1]
+    placement = engine.cluster.placement(last.uid)
+    return Explanation(
+        last.namespace,
+        last.name,
+        last.uid,
+        scheduler_name=placement.pod.scheduler_name if placement is not None else "",
+        profile=last.profile,
+        generation=last.generation,
+        node=placement.node if placement is not None else "",
+        assumed=placement is not None and placement.assumed,
+        tried=_latest_first(kept),
+        source=engine.replica.identity,
+    )
+
+
+def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator | None) -> Queued:
+    now = time.monotonic()
+    ends = None if evaluator is None else queued.backing_off_until(ProfilePolicy(evaluator.runtime).backoff, now)
+    place = engine.queue.locate(queued.uid)
+    return Queued(
+        place=place.value if place is not None else "",
+        waiting_seconds=round(now - queued.timestamp, 3),
+        attempts=queued.attempts,
+        backoff_seconds=0.0 if ends is None or queued.gated else round(max(ends + 1 - now, 0.0), 3),
+        rejected_by=tuple(sorted(queued.unschedulable_plugins)),
+        waits_for=tuple(sorted(queued.pending_plugins)),
+        gated_by=queued.gating_plugin if queued.gated else "",
+        nominated_node=engine.queue.nominator.node_of(pod.uid) or "",
+        profile=_profile_state(evaluator),
+    )
+
+
+def _profile_state(evaluator: Evaluator | None) -> str:
+    if evaluator is None:
+        return "missing"
+    return "paused" if evaluator.runtime.profile.paused else "active"
+
+
+def _latest_first(kept: tuple[Record, ...]) -> tuple[Tried, ...]:
+    return tuple(tried(record) for record in reversed(kept))
+
+
+def _pod(question: Question) -> tuple[str, str]:
+    text = question.query.get("pod", ("",))[-1]
+    namespace, slash, name = text.partition("/")
+    if not (namespace and slash and name) or "/" in name or len(text) > _LONGEST_POD:
+        raise Refused(_BAD_REQUEST, f"pod: found {text[:80]!r}; allowed NAMESPACE/NAME")
+    return namespace, name
+
+
+def _uid(question: Question) -> str:
+    text = question.query.get("uid", ("",))[-1]
+    if len(text) > _LONGEST_UID:
+        raise Refused(_BAD_REQUEST, f"uid: found {text[:40]!r}…; allowed at most {_LONGEST_UID} characters")
+    return text
+
+
+def _limit(question: Question) -> int:
+    text = question.query.get("limit", (str(_DEFAULT_LIMIT),))[-1]
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= OVERALL):
+        raise Refused(_BAD_REQUEST, f"limit: found {text[:40]!r}; allowed a whole number from 1 to {OVERALL}")
+    return int(text)
