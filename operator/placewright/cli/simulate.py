@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from placewright.api.bad_input import printable
 from placewright.cli.options import Subparsers
-from placewright.cli.simulating import Candidate, add_scenario_options, candidates, scenario_of
+from placewright.cli.simulating import add_scenario_options, candidates, say_not_asked, scenario_of
 from placewright.cli.terminal import plain, printable_json
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
@@ -44,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
     registry = in_tree().extended(installed_plugins())
     tried = candidates(args.profile, registry, args.snapshot)
     scenario = scenario_of(args)
-    _say_not_asked(tried)
+    say_not_asked(tried, "simulate")
     outcomes = [
         simulate(scenario, candidate.profiles, registry, seed=args.seed, which=args.which, name=candidate.name) for candidate in tried
     ]
@@ -56,15 +55,9 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _say_not_asked(tried: list[Candidate]) -> None:
-    for candidate in tried:
-        for extender in (extender for profile in candidate.profiles for extender in profile.extenders):
-            sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: simulate calls no extenders\n")
-
-
 def show(console: Console, outcomes: list[Outcome]) -> None:
     """A line for each profile, then why pods are pending."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("PROFILE", overflow="fold")
     for column in _NUMBERS:
         table.add_column(column, justify="right", no_wrap=True)
@@ -79,8 +72,8 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
         _show_reasons(console, profile, found)
     for outcome in outcomes:
         if outcome.passed_over:
-            others = f"{len(outcome.passed_over)} pods wait for other schedulers than {outcome.profile}: {outcome.passed_over[0]}, for example"
-            console.print(plain(others), soft_wrap=True)
+            count, first = len(outcome.passed_over), outcome.passed_over[0]
+            console.print(plain(f"{count} pods wait for other schedulers than {outcome.profile}: {first}, for example"), soft_wrap=True)
 
 
 def _show_reasons(console: Console, profile: str, reasons: tuple[Reason, ...]) -> None:

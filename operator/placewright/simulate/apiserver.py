@@ -16,10 +16,10 @@ from placewright.api.extenders import ExtenderError
 from placewright.api.objects import Node, NodeName, Pod, PodStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
-from placewright.framework.handle import NoVolumeWriter
 from placewright.scheduler.intake import Intake
 from placewright.scheduler.ports import Clock
 from placewright.simulate.fates import Fates
+from placewright.simulate.volumecontroller import identified
 
 Later = Callable[[float, Callable[[], None]], None]
 #: Pods that a kubelet read from a file of its own; nobody can place them elsewhere.
@@ -54,7 +54,6 @@ class ApiServer:
         self._changed = changed
         self._pods: dict[str, PodInfo] = {}
         self._writes = 0
-        self.volumes = NoVolumeWriter()
 
     def knows(self, uid: str) -> bool:
         """Whether there is such a pod."""
@@ -68,7 +67,7 @@ class ApiServer:
         if isinstance(item, Node):
             self.intake.node(item)
         else:
-            self.intake.cluster_object(item)
+            self.intake.cluster_object(identified(item))
 
     def remove(self, item: Node | ClusterObject) -> None:
         """It is gone."""

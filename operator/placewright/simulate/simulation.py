@@ -38,6 +38,7 @@ from placewright.simulate.fates import Fates
 from placewright.simulate.outcome import Outcome
 from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
 from placewright.simulate.virtualtime import VirtualTimeLoop
+from placewright.simulate.volumecontroller import VolumeController
 from placewright.simulate.world import read_object
 
 #: How often pods are looked for that have waited too long for an event, in seconds.
@@ -155,8 +156,9 @@ class Simulation:
 
     def _build(self, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
         nominator, permits = self._queue.nominator, self._scheduler.waiting
+        volumes = VolumeController(self._cluster, self._loop.time, self._server.put)
         for profile in profiles:
-            handle = ProfileHandle(self._cluster, self._server, nominator, permits, self._server.volumes)
+            handle = ProfileHandle(self._cluster, self._server, nominator, permits, volumes)
             self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)
         if len(profiles) == 1 and profiles[0].scheduler_name not in _asked_for(self._scenario):
             self._for_all = self._evaluators[profiles[0].scheduler_name]
