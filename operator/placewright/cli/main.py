@@ -23,13 +23,16 @@ COMMANDS: Final = (
     "sandbox",
     "demo",
     "evaluate",
+    "explain",
     "simulate",
+    "compare",
     "bench",
     "convert",
     "schema",
     "validate",
     "profiles",
     "snapshot",
+    "record",
     "version",
 )
 #: What people wrote and we cannot use; everything else that is raised is a defect and keeps its traceback.

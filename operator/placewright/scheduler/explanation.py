@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from placewright.api.annotations import Decision
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
@@ -120,7 +121,9 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
         node: where the pod is.
         assumed: True where only the scheduler has put it there so far.
         tried: its last attempts, the latest first.
+        decision: what the pod's annotation tells, where there are no attempts to tell.
         source: who says so.
+        notes: what a reader should know besides.
     """
 
     namespace: str
@@ -134,7 +137,9 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     queue: Queued | None = None
     now: Now | None = None
     tried: tuple[Tried, ...] = ()
+    decision: Decision | None = None
     source: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def tried(record: Record) -> Tried:

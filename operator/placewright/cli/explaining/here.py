@@ -1,0 +1,91 @@
+"""Explains a pod from the API server's objects alone: what a scheduler with the same profile would say now. It remembers no attempts."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from placewright.api.annotations import read_decision
+from placewright.api.bad_input import InputError
+from placewright.api.objects import Node, Pod
+from placewright.api.pods import PodInfo
+from placewright.api.profile import SchedulingProfile
+from placewright.cli.explaining.place import Subject
+from placewright.cli.livecluster import UNFINISHED, readable
+from placewright.cluster.cluster import Cluster
+from placewright.framework.registry import installed_plugins
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.listing import list_once
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
+from placewright.scheduler.explanation import Explanation, evaluated
+from placewright.simulate.world import offline_evaluator
+
+
+async def explained_here(client: ApiClient, subject: Subject, why: str) -> Explanation:
+    """What can be said without an operator; `why` there is none goes into the notes.
+
+    Raises `InputError` for a pod that does not exist and a profile that cannot be used, `RequestError` where nobody answers.
+    """
+    pod = await _pod(client, subject)
+    about = Explanation(
+        pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "", source=client.access.server, notes=(why,)
+    )
+    if pod.node_name:
+        return _with_decision(about, pod)
+    return await _evaluated(client, about, pod)
+
+
+async def _pod(client: ApiClient, subject: Subject) -> PodInfo:
+    path = f"/api/v1/namespaces/{subject.namespace}/pods/{subject.name}"
+    try:
+        pod = PodInfo(await client.get_as(path, Pod))
+    except ApiError as problem:
+        if problem.status != NOT_FOUND:
+            raise
+        raise InputError(f"there is no pod {subject.key}") from None
+    if subject.uid and subject.uid != pod.uid:
+        raise InputError(f"there is no pod {subject.key} with uid {subject.uid}; the one that there is has {pod.uid}")
+    return pod
+
+
+def _with_decision(about: Explanation, pod: PodInfo) -> Explanation:
+    decision = read_decision(pod.pod.metadata.annotations)
+    if decision is None:
+        return replace(about, notes=(*about.notes, "the pod bears no decision of Placewright's: something else bound it"))
+    return replace(about, profile=decision.profile, generation=decision.generation, decision=decision)
+
+
+async def _evaluated(client: ApiClient, about: Explanation, pod: PodInfo) -> Explanation:
+    cluster, profiles = Cluster(), []
+    found = await readable(client, UNFINISHED)
+    at = ""
+    for source in found.sources:
+        listed = await list_once(client, source, at)
+        at = at or listed.version
+        for item in listed.items:
+            if isinstance(item, SchedulingProfile):
+                profiles.append(item)
+            elif isinstance(item, Node):
+                cluster.set_node(item)
+            elif not isinstance(item, Pod):
+                cluster.objects.put(item)
+            elif item.spec.node_name:
+                cluster.set_pod(PodInfo(item))
+    profile = _oldest([each for each in profiles if each.spec.scheduler_name == pod.scheduler_name])
+    notes = (*about.notes, *found.notes)
+    if profile is None:
+        return replace(about, notes=(*notes, f"no SchedulingProfile has schedulerName {pod.scheduler_name}: nobody here places the pod"))
+    registry = in_tree().extended(installed_plugins())
+    try:
+        resolved = resolve(profile, registry)
+    except ProfileError as problem:
+        raise ProfileError(problem.problems, f"SchedulingProfile {profile.metadata.name}") from None
+    now = evaluated(offline_evaluator(resolved, registry, cluster), cluster, pod)
+    return replace(about, profile=resolved.name, generation=resolved.generation, now=now, notes=notes)
+
+
+def _oldest(profiles: list[SchedulingProfile]) -> SchedulingProfile | None:
+    """Of several with one schedulerName the older one counts."""
+    return min(profiles, key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name), default=None)
