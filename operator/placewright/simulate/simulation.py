@@ -81,6 +81,7 @@ def simulate(
     Raises `InputError` for an object that cannot be read, `RuntimeError` when called from a coroutine.
     """
     began = time.perf_counter()
+    _require_no_loop()
     several = [profiles] if isinstance(profiles, ResolvedProfile) else list(profiles)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         loop = cast("VirtualTimeLoop", runner.get_loop())
@@ -89,6 +90,14 @@ def simulate(
     outcome = simulation.outcome(name or several[0].name or several[0].scheduler_name, seed)
     outcome.wall_seconds = time.perf_counter() - began
     return outcome
+
+
+def _require_no_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("simulate runs an event loop of its own: a coroutine calls it in a thread")
 
 
 class Simulation:

@@ -1,0 +1,105 @@
+"""Makers of scenarios: manifests in a few words, random clusters, and what a simulation made of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from placewright.api.decode import convert
+from placewright.api.profile import SchedulingProfile
+from placewright.framework.interface import Plugin
+from placewright.framework.resolved import ResolvedProfile
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright.simulate.outcome import Outcome
+from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
+from placewright.simulate.simulation import Which, simulate
+
+
+def node(name: str, cpu: str = "4", memory: str = "16Gi", taint: str = "", **labels: str) -> Manifest:
+    amounts = {"cpu": cpu, "memory": memory, "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]} if taint else {},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def pod(name: str, cpu: str = "1", *, on: str = "", priority: int = 0, meta: Mapping[str, Any] | None = None, **spec: Any) -> Manifest:
+    container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu}}}
+    placed = {"nodeName": on} if on else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", **(meta or {})},
+        "spec": {"containers": [container], "priority": priority, **placed, **spec},
+        "status": {"phase": "Running" if on else "Pending"},
+    }
+
+
+def comes(at: float, manifest: Manifest) -> Happening:
+    return Happening(at, Act.ADDED, manifest)
+
+
+def changes(at: float, manifest: Manifest) -> Happening:
+    return Happening(at, Act.MODIFIED, manifest)
+
+
+def goes(at: float, manifest: Manifest) -> Happening:
+    return Happening(at, Act.DELETED, manifest)
+
+
+def profile(*plugins: type[Plugin], name: str = "", **spec: Any) -> ResolvedProfile:
+    """With these out-of-tree plugins, all enabled."""
+    enabled = {"plugins": {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}} if plugins else {}
+    return resolve(convert({"metadata": {"name": name}, "spec": {**enabled, **spec}}, SchedulingProfile), in_tree().extended(plugins))
+
+
+def run(
+    objects: Sequence[Manifest],
+    happenings: Sequence[Happening] = (),
+    *plugins: type[Plugin],
+    durations: Mapping[str, float] | None = None,
+    seed: int = 0,
+    which: Which = Which.PENDING,
+    **spec: Any,
+) -> Outcome:
+    scenario = Scenario("test", objects, happenings, durations or {})
+    return simulate(scenario, profile(*plugins, **spec), in_tree().extended(plugins), seed=seed, which=which)
+
+
+def nodes_of(outcome: Outcome) -> dict[str, str | None]:
+    """By name of a pod."""
+    return {fate.pod.name: fate.node for fate in outcome.fates.values()}
+
+
+def random_nodes(rng: random.Random, count: int) -> list[Manifest]:
+    return [
+        node(
+            f"node-{index:02d}",
+            cpu=str(rng.choice((2, 4, 8))),
+            memory=f"{rng.choice((4, 8, 32))}Gi",
+            taint="dedicated" if rng.random() < 0.15 else "",
+            **{"topology.kubernetes.io/zone": rng.choice("abc"), "disk": rng.choice(("ssd", "hdd"))},
+        )
+        for index in range(count)
+    ]
+
+
+def random_pod(rng: random.Random, name: str, priority: int, *, on: str = "", **spec: Any) -> Manifest:
+    """One that may spread, choose its nodes, bear a taint, or just ask for room."""
+    app = rng.choice(("web", "db", "batch"))
+    made = pod(name, f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=priority, meta={"labels": {"app": app}}, **spec)
+    made["spec"]["containers"][0]["resources"]["requests"]["memory"] = f"{rng.choice((64, 512, 2048))}Mi"
+    if rng.random() < 0.2:
+        made["spec"]["nodeSelector"] = {"disk": rng.choice(("ssd", "hdd"))}
+    if rng.random() < 0.3:
+        made["spec"]["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    if rng.random() < 0.4:
+        key, strict = rng.choice(("topology.kubernetes.io/zone", "kubernetes.io/hostname")), rng.random() < 0.3
+        constraint = {"maxSkew": 2, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule" if strict else "ScheduleAnyway"}
+        made["spec"]["topologySpreadConstraints"] = [{**constraint, "labelSelector": {"matchLabels": {"app": app}}}]
+    return made
