@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
-from placewright.api.bad_input import InputError, bad_field
+from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.options import whole_number
 from placewright.framework.registry import Registry
@@ -74,6 +75,13 @@ def candidates(paths: Sequence[Path], registry: Registry, snapshot: Path | None 
     several = [_from_file(path, registry) for path in paths]
     names = Counter(candidate.name for candidate in several)
     return [replace(one, name=f"{one.name} ({path})") if names[one.name] > 1 else one for one, path in zip(several, paths, strict=True)]
+
+
+def say_not_asked(tried: Sequence[Candidate], command: str) -> None:
+    """Extenders are other people's servers: a simulation calls none, and says so."""
+    for candidate in tried:
+        for extender in (extender for profile in candidate.profiles for extender in profile.extenders):
+            sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: {command} calls no extenders\n")
 
 
 def _from_file(path: Path, registry: Registry) -> Candidate:

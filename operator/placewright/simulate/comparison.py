@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from placewright.api.objects import NodeName, PodKey
-from placewright.simulate.figures import Figures, figures_of, without_counts, workload
+from placewright.simulate.figures import Figures, figures_of, fullest_moment, without_counts, workload
 from placewright.simulate.outcome import Fate, Outcome
 
 
@@ -58,10 +58,14 @@ class Comparison:
 
 
 def compare(source: str, outcomes: Sequence[Outcome]) -> Comparison:
-    """Compare what came of one scenario under several profiles; at least one outcome."""
+    """Compare what came of one scenario under several profiles; at least one outcome.
+
+    Nodes are looked at in the first one's fullest moment, whichever profile placed the pods.
+    """
     mix = workload(outcomes)
     first, *others = outcomes
-    figures = [replace(figures_of(outcome, mix), profile=name) for outcome, name in zip(outcomes, _told_apart(outcomes), strict=True)]
+    at = fullest_moment(first)
+    figures = [replace(figures_of(outcome, mix, at), profile=name) for outcome, name in zip(outcomes, _told_apart(outcomes), strict=True)]
     return Comparison(source, tuple(figures), tuple(_change(first, other) for other in others))
 
 

@@ -1,7 +1,8 @@
 """What an outcome comes to in numbers: the figures that profiles are compared by. Pure.
 
 Shares are from 0 to 1, times are virtual seconds, amounts are in column units (milli-CPU, bytes, whole devices). The use of nodes, empty
-nodes, zones and fragmentation are those of the cluster as it stands at the end, with the pods that were there before.
+nodes, zones and fragmentation are those of the cluster at one moment, with the pods that were there before: at the end, or, where pods
+leave again and the end says little, when most pods of the workload stood (`fullest_moment`).
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ class Figures:
     """One profile's numbers.
 
     Attributes:
+        at: the moment at which nodes are looked at; None for the end.
         pods: that the profile had to place; each is `placed`, `pending` or `gone`.
         placed: got a node, whether or not they have left it since.
         gone: left before they had a node.
@@ -96,13 +98,14 @@ class Figures:
         uses: CPU, memory, then every extended resource that nodes offer.
         fragmentations: one for each of these extended resources.
         empty_nodes: nodes without a pod other than those of DaemonSets.
-        zones: pods of this workload by zone, as they stand at the end; empty where nodes have no zone.
+        zones: pods of this workload by zone, as they stand then; empty where nodes have no zone.
         score_shares: each plugin's part of the scores of the nodes that were chosen.
         times: None when nothing was placed.
     """
 
     profile: str
     seed: int
+    at: float | None
     pods: int
     placed: int
     pending: int
@@ -134,14 +137,32 @@ def workload(outcomes: Iterable[Outcome]) -> tuple[Shape, ...]:
     return shapes_of(pods.values())
 
 
-def figures_of(outcome: Outcome, mix: Iterable[Shape] | None = None) -> Figures:
-    """Count; `mix` is the workload that fragmentation is judged by, this outcome's own when it is left out."""
+def fullest_moment(outcome: Outcome) -> float | None:
+    """When most pods of the workload stood, the first such moment; None when that is still so at the end."""
+    steps = sorted(
+        [(fate.bound, 1) for fate in outcome.placed() if fate.bound is not None]
+        + [(fate.left, -1) for fate in outcome.placed() if fate.left is not None]
+    )
+    standing = np.cumsum([step for _, step in steps])
+    return None if not len(standing) or standing[-1] == standing.max() else steps[int(standing.argmax())][0]
+
+
+def figures_of(outcome: Outcome, mix: Iterable[Shape] | None = None, at: float | None = None) -> Figures:
+    """Count.
+
+    Args:
+        outcome: what came of a simulation.
+        mix: the workload that fragmentation is judged by; this outcome's own when it is left out.
+        at: the moment to look at nodes.
+    """
     fates = outcome.fates.values()
     placed, pending = list(outcome.placed()), list(outcome.pending())
-    cluster = outcome.cluster
+    standing = [fate for fate in placed if _stands(fate, at)]
+    cluster = outcome.cluster if at is None else _cluster_at(outcome, standing)
     return Figures(
         profile=outcome.profile,
         seed=outcome.seed,
+        at=at,
         pods=len(fates),
         placed=len(placed),
         pending=len(pending),
@@ -152,11 +173,31 @@ def figures_of(outcome: Outcome, mix: Iterable[Shape] | None = None) -> Figures:
         empty_nodes=_empty_nodes(cluster),
         uses=tuple(_uses(cluster)),
         fragmentations=fragmentation(cluster, workload([outcome]) if mix is None else mix),
-        zones=_zones(cluster, fates),
+        zones=_zones(cluster, standing),
         score_shares=_score_shares(placed),
         times=_times(placed),
         timeline=_timeline(fates),
     )
+
+
+def _stands(fate: Fate, at: float | None) -> bool:
+    if at is None:
+        return fate.left is None
+    return fate.bound is not None and fate.bound <= at and (fate.left is None or fate.left > at)
+
+
+def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
+    """The nodes of the end, for an outcome remembers no others; pods that are not of the workload as they stand at the end."""
+    cluster = Cluster()
+    for node in outcome.cluster.nodes():
+        cluster.set_node(node)
+    for placement in outcome.cluster.placements():
+        if placement.pod.uid not in outcome.fates:
+            cluster.set_pod(placement.pod)
+    for fate in standing:
+        assert fate.node is not None
+        cluster.assume(fate.pod.on(fate.node), fate.node)
+    return cluster
 
 
 def without_counts(message: str) -> str:
@@ -195,10 +236,10 @@ def _uses(cluster: Cluster) -> Iterable[Use]:
             yield Use(name, shares, int(offered.sum()), int(asked.sum()), *spread)
 
 
-def _zones(cluster: Cluster, fates: Iterable[Fate]) -> dict[str, int]:
+def _zones(cluster: Cluster, standing: Iterable[Fate]) -> dict[str, int]:
     zone_of = {node.metadata.name: zone for node in cluster.nodes() if (zone := (node.metadata.labels or {}).get(ZONE_LABEL))}
-    standing = Counter(zone_of.get(fate.node) for fate in fates if fate.node is not None and fate.left is None)
-    return {zone: standing[zone] for zone in sorted(set(zone_of.values()))}
+    pods = Counter(zone_of.get(fate.node or "") for fate in standing)
+    return {zone: pods[zone] for zone in sorted(set(zone_of.values()))}
 
 
 def _score_shares(placed: Iterable[Fate]) -> dict[str, float]:

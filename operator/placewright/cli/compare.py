@@ -1,0 +1,63 @@
+"""`placewright compare`: profiles side by side on the same cluster and pods, by their figures; with `--report` as a page, too."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from placewright.api.bad_input import InputError
+from placewright.cli.comparisons import as_data, markdown_of, show_table
+from placewright.cli.options import Subparsers
+from placewright.cli.profiles.output import console, print_data
+from placewright.cli.simulating import add_scenario_options, candidates, say_not_asked, scenario_of
+from placewright.framework.registry import installed_plugins
+from placewright.plugins.catalog import in_tree
+from placewright.simulate.comparison import Comparison, compare
+from placewright.simulate.figurerows import rows_of
+from placewright.simulate.report.page import page_of
+from placewright.simulate.simulation import simulate
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("compare", help="place the same pods under several profiles, and compare what comes of it")
+    add_scenario_options(parser)
+    profile = "a SchedulingProfile or KubeSchedulerConfiguration; repeatable, the first is what the others are compared to"
+    parser.add_argument("--profile", action="append", type=Path, default=[], metavar="FILE", help=profile)
+    parser.add_argument("-o", "--output", choices=("table", "json", "markdown"), default="table", help="default: table")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write a page of HTML, too, that needs no network")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Simulate under each profile, and print how they differ."""
+    registry = in_tree().extended(installed_plugins())
+    tried = candidates(args.profile, registry, args.snapshot)
+    scenario = scenario_of(args)
+    if args.report is not None:
+        _write(args.report, "", "a")  # now, rather than after minutes of simulation, is the time to learn that it cannot be written
+    say_not_asked(tried, "compare")
+    outcomes = [simulate(scenario, each.profiles, registry, seed=args.seed, which=args.which, name=each.name) for each in tried]
+    comparison = compare(scenario.source, outcomes)
+    if args.report is not None:
+        _write(args.report, page_of(comparison))
+    _print(comparison, args.output)
+    return 0
+
+
+def _print(comparison: Comparison, output: str) -> None:
+    if output == "json":
+        print_data(as_data(comparison), output)
+    elif output == "markdown":
+        sys.stdout.write(markdown_of(rows_of(comparison), comparison.figures))
+    else:
+        show_table(console(), comparison)
+
+
+def _write(path: Path, text: str, mode: str = "w") -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from None

@@ -1,0 +1,208 @@
+"""Figures of several profiles as rows: a label, a value for each profile, and how far it is from the first one's.
+
+What every form of the comparison shows, terminal, Markdown and page alike, is decided here once; how it looks is theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.simulate.comparison import Comparison
+from placewright.simulate.figures import Figures, Times, Use
+from placewright.simulate.fragmentation import Fragmentation
+from placewright.simulate.openb import GPU_MILLI
+
+Value = float | None
+
+#: For a profile that has no such number.
+NOTHING: Final = "–"
+_MOST_REASONS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How numbers of a kind are written: scaled, then with so many decimals and a suffix."""
+
+    scale: float = 1
+    decimals: int = 0
+    suffix: str = ""
+
+    def text(self, value: Value) -> str:
+        """`81.2 %`; thousands are set apart."""
+        return NOTHING if value is None else f"{self._scaled(value):,.{self.decimals}f}{self.suffix}"
+
+    def difference(self, value: Value, first: Value) -> str:
+        """`+12`, `−0.4`, or empty where what is written is the same; percent are percentage points then."""
+        if value is None or first is None:
+            return ""
+        by = round(self._scaled(value), self.decimals) - round(self._scaled(first), self.decimals)
+        text = f"{abs(by):,.{self.decimals}f}"
+        return f"{'+' if by > 0 else '−'}{text}" if float(text.replace(",", "")) else ""
+
+    def _scaled(self, value: float) -> float:
+        return value * self.scale
+
+
+COUNT: Final = Unit()
+SHARE: Final = Unit(100, 1, " %")
+SECONDS: Final = Unit(1, 2, " s")
+DEVICES: Final = Unit(1, 1)
+THOUSANDTHS: Final = Unit(0.001, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of all profiles."""
+
+    group: str
+    label: str
+    unit: Unit
+    values: tuple[Value, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every profile's value as people read it."""
+        return tuple(self.unit.text(value) for value in self.values)
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """Against the first profile; empty for itself and for what reads the same."""
+        return tuple(self.unit.difference(value, self.values[0]) for value in self.values)
+
+    @property
+    def changes(self) -> bool:
+        """True when somebody's value does not read as the first one's does."""
+        return len(set(self.texts)) > 1
+
+
+def rows_of(comparison: Comparison) -> list[Row]:
+    """Every figure, grouped; a figure that no profile has makes no row."""
+    figures = comparison.figures
+    rows = [*_pods(comparison), *_nodes(figures), *_zones(figures), *_scores(figures), *_times(figures)]
+    return [row for row in rows if any(value is not None for value in row.values)]
+
+
+def moment_of(figures: Figures) -> str:
+    """At which moment nodes are looked at."""
+    return "at the end" if figures.at is None else f"after {span(figures.at)}, when most pods stand"
+
+
+def span(seconds: float) -> str:
+    """A duration in the largest unit that leaves a number over 1.
+
+    Examples:
+        >>> span(90), span(7200)
+        ('1.5 min', '2 h')
+    """
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def device_label(resource: str) -> str:
+    """What people call it: the trace's thousandths are of GPUs."""
+    return "GPU" if resource == GPU_MILLI else resource
+
+
+def device_unit(resource: str) -> Unit:
+    """In whole devices."""
+    return THOUSANDTHS if resource == GPU_MILLI else DEVICES
+
+
+def pending_by_reason(figures: Sequence[Figures]) -> dict[str, tuple[int, ...]]:
+    """Why pods wait under any profile, and how many under each; the most frequent first."""
+    counts = [{reason.what: reason.pods for reason in each.reasons} for each in figures]
+    most: Counter[str] = Counter()
+    for one in counts:
+        most.update(one)
+    return {what: tuple(one.get(what, 0) for one in counts) for what, _ in most.most_common()}
+
+
+def _row(group: str, label: str, unit: Unit, figures: Sequence[Figures], value: Callable[[Figures], Value]) -> Row:
+    return Row(group, label, unit, tuple(value(each) for each in figures))
+
+
+def _pods(comparison: Comparison) -> Iterator[Row]:
+    figures = comparison.figures
+    yield _row("Pods", "to place", COUNT, figures, lambda f: f.pods)
+    yield _row("Pods", "placed", COUNT, figures, lambda f: f.placed)
+    yield _row("Pods", "pending", COUNT, figures, lambda f: f.pending)
+    if any(each.gone for each in figures):
+        yield _row("Pods", "left before they had a node", COUNT, figures, lambda f: f.gone)
+    yield _row("Pods", "preempted", COUNT, figures, lambda f: f.preempted)
+    if comparison.changes:
+        yield Row("Pods", "on another node than under the first", COUNT, (None, *(len(change.moves) for change in comparison.changes)))
+    yield from _reasons(figures)
+
+
+def _reasons(figures: Sequence[Figures]) -> Iterator[Row]:
+    reasons = list(pending_by_reason(figures).items())
+    for what, counts in reasons[:_MOST_REASONS]:
+        yield Row("Pending, and why", what, COUNT, counts)
+    if rest := reasons[_MOST_REASONS:]:
+        totals = zip(*(counts for _, counts in rest), strict=True)
+        yield Row("Pending, and why", f"{len(rest)} other reasons", COUNT, tuple(map(sum, totals)))
+
+
+def _nodes(figures: Sequence[Figures]) -> Iterator[Row]:
+    yield _row("Nodes", "nodes", COUNT, figures, lambda f: f.nodes)
+    yield _row("Nodes", "left empty", COUNT, figures, lambda f: f.empty_nodes)
+    for resource in dict.fromkeys(use.resource for each in figures for use in each.uses):
+        yield from _uses(figures, resource)
+    for resource in dict.fromkeys(found.resource for each in figures for found in each.fragmentations):
+        yield from _devices(figures, resource)
+
+
+def _uses(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+    found = [next((use for use in each.uses if use.resource == resource), None) for each in figures]
+    parts: Mapping[str, Callable[[Use], float]] = {
+        "of all of it": lambda use: use.requested / use.allocatable,
+        "of a node, min": lambda use: use.min,
+        "of a node, mean": lambda use: use.mean,
+        "of a node, max": lambda use: use.max,
+        "of a node, standard deviation": lambda use: use.deviation,
+    }
+    for label, part in parts.items():
+        yield Row(f"{device_label(resource)} asked for", label, SHARE, tuple(None if use is None else part(use) for use in found))
+
+
+def _devices(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+    found = [next((one for one in each.fragmentations if one.resource == resource), None) for each in figures]
+    label, unit = device_label(resource), device_unit(resource)
+    parts: Mapping[str, tuple[Unit, Callable[[Fragmentation], float]]] = {
+        "free": (unit, lambda one: one.free),
+        "stranded": (unit, lambda one: one.stranded),
+        "useless to the next pod, expected": (unit, lambda one: one.expected),
+        "fragmentation rate": (SHARE, lambda one: one.rate),
+    }
+    for what, (shown, part) in parts.items():
+        yield Row(f"{label} left over", what, shown, tuple(None if one is None else part(one) for one in found))
+
+
+def _zones(figures: Sequence[Figures]) -> Iterator[Row]:
+    for zone in dict.fromkeys(zone for each in figures for zone in each.zones):
+        yield Row("Pods by zone", zone, COUNT, tuple(each.zones.get(zone) for each in figures))
+    yield _row("Pods by zone", "skew", COUNT, figures, lambda f: f.zone_skew)
+
+
+def _scores(figures: Sequence[Figures]) -> Iterator[Row]:
+    for plugin in dict.fromkeys(plugin for each in figures for plugin in each.score_shares):
+        yield Row("Share of the scores", plugin, SHARE, tuple(each.score_shares.get(plugin, 0.0) for each in figures))
+
+
+def _times(figures: Sequence[Figures]) -> Iterator[Row]:
+    """None where nobody waits, as it is when all pods are there at once and have room."""
+    if not any(each.times is not None and each.times.max for each in figures):
+        return
+    parts: Mapping[str, Callable[[Times], float]] = {
+        "mean": lambda times: times.mean,
+        "median": lambda times: times.p50,
+        "99th percentile": lambda times: times.p99,
+        "max": lambda times: times.max,
+    }
+    for label, part in parts.items():
+        yield Row("Virtual time to place", label, SECONDS, tuple(None if f.times is None else part(f.times) for f in figures))

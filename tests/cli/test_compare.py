@@ -1,0 +1,93 @@
+"""`placewright compare`: the same pods under several profiles, side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.scenarios import NODES, PODS, profile_file, scenario_file
+from placewright.cli.comparisons import escaped
+from placewright.cli.main import main
+
+
+@pytest.fixture(name="words")
+def _words(tmp_path: Path) -> list[str]:
+    """Spreading against packing."""
+    one, two = profile_file(tmp_path, "plain"), profile_file(tmp_path, "packing", preset="bin-packing")
+    return ["compare", "-f", str(scenario_file(tmp_path)), "--profile", str(one), "--profile", str(two)]
+
+
+def test_packing_leaves_nodes_empty_that_spreading_does_not(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    plain, packing = told["profiles"]
+    assert (plain["profile"], plain["placed"], plain["emptyNodes"]) == ("plain", PODS, 0)
+    assert (packing["profile"], packing["placed"], packing["emptyNodes"]) == ("packing", PODS, NODES - 2)
+    assert packing["use"][0] == {
+        "resource": "cpu", "nodes": 4, "allocatable": 16000, "requested": 6000,
+        "min": 0.0, "mean": 0.375, "max": 1.0, "standardDeviation": pytest.approx((0.375**2 * 2 + 0.625**2 + 0.125**2) ** 0.5 / 2),
+    }  # fmt: skip
+    (change,) = told["changes"]
+    assert (change["profile"], change["against"]) == ("packing", "plain")
+    assert 2 <= len(change["moves"]) <= PODS
+    assert change["nowPending"] == change["noLongerPending"] == []
+
+
+def test_the_table_has_each_figure_and_how_far_it_is_from_the_first_profile(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    lines = {line[:40].strip(): line.split() for line in out.splitlines()}
+    assert lines["left empty"][-3:] == ["0", "2", "(+2)"]
+    assert any(line.startswith("Pending") for line in out.splitlines()) is False
+    assert "Nodes as they stand at the end." in out
+
+
+def test_markdown_is_one_table_with_a_column_for_each_profile(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "-o", "markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "|  | plain | packing |"
+    assert {line.count("|") for line in lines} == {4}
+    assert "| left empty | 0 | 2 (+2) |" in lines
+
+
+def test_the_report_is_written_beside_the_table(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--report", str(tmp_path / "out.html")]) == 0
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "packing" in page
+    assert "left empty" in capsys.readouterr().out
+
+
+def test_a_report_that_cannot_be_written_is_said_before_anything_is_simulated(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = tmp_path / "missing" / "out.html"
+    assert main([*words, "--report", str(where)]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == f"placewright: error: {where}: cannot be written: No such file or directory\n"
+
+
+def test_profiles_of_the_same_name_are_told_apart_by_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    one, two = profile_file(tmp_path, "web"), profile_file(other, "web")
+    assert main(["compare", "-f", str(scenario_file(tmp_path)), "--profile", str(one), "--profile", str(two), "-o", "json"]) == 0
+    assert [each["profile"] for each in json.loads(capsys.readouterr().out)["profiles"]] == [f"web ({one})", f"web ({two})"]
+
+
+@pytest.mark.parametrize(
+    ("hostile", "harmless"),
+    [
+        ("<script>", "&lt;script&gt;"),
+        ("a|b\nc", r"a&#124;b\\nc"),
+        ("@team #1", "&#64;team &#35;1"),
+        ("[x](http://y)", r"\[x\]\(http://y\)"),
+        ("`c` **b** ~d~", r"\`c\` \*\*b\*\* \~d\~"),
+        ("&lt;", "&amp;lt;"),
+    ],
+)
+def test_names_in_markdown_show_as_they_are(hostile: str, harmless: str) -> None:
+    assert escaped(hostile) == harmless

@@ -1,0 +1,127 @@
+"""A page in headless Chromium, over its own debugging protocol: what a person would see, and what would be loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_FLAGS = (
+    "--headless", "--disable-gpu", "--no-first-run", "--disable-extensions", "--disable-dev-shm-usage", "--disable-background-networking",
+    "--remote-debugging-port=0", "--remote-debugging-address=127.0.0.1",
+)  # fmt: skip
+_HANG = 60
+
+
+class Page:
+    """One tab.
+
+    Attributes:
+        requested: every address that was asked for.
+        complaints: what went to the console, and errors of scripts and policies.
+    """
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.requested: list[str] = []
+        self.complaints: list[str] = []
+        self._socket = socket
+        self._ids = itertools.count(1)
+
+    async def opened(self) -> Self:
+        """Listen to everything."""
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            await self.ask(f"{domain}.enable")
+        return self
+
+    async def show(self, path: Path, *, width: int = 1280, dark: bool = False, media: str = "screen") -> None:
+        """Load a file and wait until it is there."""
+        await self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await self.ask("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        await self.ask("Page.navigate", url=path.as_uri())
+        async with asyncio.timeout(_HANG):
+            while await self.run("document.readyState") != "complete" or await self.run("location.href") != path.as_uri():
+                pass
+
+    async def run(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        answer = await self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    async def press(self, key: str) -> None:
+        """A key, down and up."""
+        for kind in ("rawKeyDown", "keyUp"):
+            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode={"Tab": 9, "Enter": 13}[key])
+
+    async def pdf(self) -> bytes:
+        """As it is printed."""
+        return base64.b64decode((await self.ask("Page.printToPDF"))["data"])
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """One command; what happens meanwhile is noted."""
+        number = next(self._ids)
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        async with asyncio.timeout(_HANG):
+            while True:
+                message = await self._socket.receive_json()
+                if message.get("id") == number:
+                    assert "error" not in message, message
+                    return dict(message["result"])
+                self._note(message)
+
+    def _note(self, message: dict[str, Any]) -> None:
+        params = message.get("params", {})
+        match message.get("method"):
+            case "Network.requestWillBeSent":
+                self.requested.append(params["request"]["url"])
+            case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded" | "Page.javascriptDialogOpening":
+                self.complaints.append(str(params))
+
+
+@asynccontextmanager
+async def browser(home: Path) -> AsyncIterator[Page]:
+    """Chromium with one tab; it ends with the block."""
+    assert CHROMIUM is not None
+    sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()  # Chromium refuses to be sandboxed as root
+    process = await asyncio.create_subprocess_exec(
+        CHROMIUM, *_FLAGS, *sandbox, f"--user-data-dir={home}", "about:blank",
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        async with aiohttp.ClientSession() as session:
+            tabs = await _tabs(session, await _port(process))
+            async with session.ws_connect(tabs[0]["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                yield await Page(socket).opened()
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def _port(process: asyncio.subprocess.Process) -> int:
+    assert process.stderr is not None
+    seen = b""
+    async with asyncio.timeout(_HANG):
+        while line := await process.stderr.readline():
+            seen += line
+            if b"DevTools listening on ws://" in line:
+                return int(line.split(b"127.0.0.1:")[1].split(b"/")[0])
+    raise AssertionError(f"Chromium does not start: {seen.decode(errors='replace')}")
+
+
+async def _tabs(session: aiohttp.ClientSession, port: int) -> list[dict[str, Any]]:
+    async with asyncio.timeout(_HANG):
+        while True:
+            async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                tabs = [tab for tab in await answer.json(content_type=None) if tab["type"] == "page"]
+            if tabs:
+                return tabs
