@@ -31,12 +31,15 @@ from placewright.api.profile import KIND as PROFILE
 from placewright.api.selectors import NODE_NAME_FIELD, parse_int64
 from placewright.api.storage import BETA_CLASS, MIGRATED_PLUGINS, SELECTED_NODE
 from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
-from placewright.plugins.nodepreferavoidpods import avoided_by
+from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
+from placewright.simulate.pruning import avoided_text
 
 Json = Any
 
 _KEY_BYTES: Final = 32
 _READY_MADE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+#: Their names are those of products, and of what people name on a command line.
+_PUBLIC_KINDS: Final = frozenset({"CSIDriver", PROFILE})
 #: Label keys under these prefixes are Kubernetes' own, and so are the others named here.
 _OWN_PREFIXES: Final = frozenset(
     {
@@ -96,7 +99,7 @@ class Mask:
     def __init__(self, key: bytes, objects: Iterable[Mapping[str, Json]]) -> None:
         self._key = key
         objects = list(objects)
-        names = sorted({_name_of(each) for each in objects if each["kind"] != PROFILE} - _READY_MADE)
+        names = sorted({_name_of(each) for each in objects if each["kind"] not in _PUBLIC_KINDS} - _READY_MADE)
         width = len(str(len(names)))
         self._names = {name: f"n{place:0{width}}-{self._hash(name, 8)}" for place, name in enumerate(names)}
         self._names.update({name: name for name in _READY_MADE})
@@ -137,7 +140,8 @@ class Mask:
         """The name of an image, with or without a tag or digest."""
         place, at, digest = image.partition("@")
         if at:
-            return f"{self.text(place)}@{self.text(digest)}"
+            way, colon, content = digest.partition(":")  # with the colon it is no name that lacks a tag
+            return f"{self.text(place)}@{way}{colon}{self.text(content)}"
         tagged = place.rfind(":") > place.rfind("/")
         path, _, tag = place.rpartition(":") if tagged else (place, "", "")
         return self.text(path) + (f":{tag if tag == 'latest' else self.text(tag)}" if tagged else "")
@@ -170,6 +174,8 @@ class Mask:
         made = walk.mapping(manifest)
         if manifest["kind"] == "PersistentVolumeClaim":
             made["metadata"]["name"] = self.claim(_namespace_of(manifest), _name_of(manifest))
+        if manifest["kind"] in _PUBLIC_KINDS:
+            made["metadata"]["name"] = _name_of(manifest)
         if annotations := manifest["metadata"].get("annotations"):
             made["metadata"]["annotations"] = self._annotations(annotations, manifest)
         return made
@@ -177,9 +183,8 @@ class Mask:
     def _annotations(self, annotations: Mapping[str, str], manifest: Mapping[str, Json]) -> dict[str, str]:
         made = {key: self.name(value) if key in (SELECTED_NODE, BETA_CLASS) else value for key, value in annotations.items()}
         if AVOIDED_PODS in made and manifest["kind"] == "Node":
-            avoided = sorted(avoided_by(msgspec.convert(manifest, Node)))
-            owners = [{"podSignature": {"podController": {"kind": kind, "uid": self.text(uid)}}} for kind, uid in avoided]
-            made[AVOIDED_PODS] = msgspec.json.encode({"preferAvoidPods": owners}).decode()
+            avoided = avoided_by(msgspec.convert(manifest, Node))
+            made[AVOIDED_PODS] = avoided_text(Controller(kind, self.text(uid)) for kind, uid in avoided)
         known = {SELECTED_NODE, BETA_CLASS, MIGRATED_PLUGINS, AVOIDED_PODS}
         return {key: value if key in known else "yes" for key, value in made.items()}
 

@@ -8,7 +8,7 @@ ports and reports of a pod that nothing follows from. A snapshot or recording ke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -31,6 +31,7 @@ from placewright.api.profile import KIND, ProfileStatus, SchedulingProfile
 from placewright.api.storage import BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE
 from placewright.cluster.objects import KINDS as OTHER_KINDS
 from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
+from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
 from placewright.simulate import kinds
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -46,9 +47,9 @@ READ_CONDITIONS: Final = frozenset({"DisruptionTarget", "PodResizePending"})
 
 def pruned(item: S) -> S:
     """The object with what placement reads of it; pruning twice changes nothing."""
-    meta = _metadata(item.metadata)  # type: ignore[attr-defined]
     cut = _CUTTERS.get(type(item))
-    return replace(cut(item) if cut is not None else item, metadata=meta)
+    kept: Any = item if cut is None else cut(item)
+    return cast(S, replace(kept, metadata=_metadata(kept.metadata)))
 
 
 def kind_of(item: msgspec.Struct) -> str:
@@ -107,7 +108,17 @@ def _reports(reports: Iterable[ContainerStatus] | None) -> tuple[ContainerStatus
 
 
 def _node(node: Node) -> Node:
-    return replace(node, status=replace(node.status, conditions=None))
+    """Of the pods that it would rather not have only whose they are is read, not the reasons that somebody wrote."""
+    meta = node.metadata
+    if AVOIDED_PODS in (meta.annotations or {}):
+        meta = replace(meta, annotations={**(meta.annotations or {}), AVOIDED_PODS: avoided_text(avoided_by(node))})
+    return replace(node, metadata=meta, status=replace(node.status, conditions=None))
+
+
+def avoided_text(avoided: Iterable[Controller]) -> str:
+    """The annotation that names these controllers."""
+    owners = [{"podSignature": {"podController": {"kind": kind, "uid": uid}}} for kind, uid in sorted(avoided)]
+    return msgspec.json.encode({"preferAvoidPods": owners}).decode()
 
 
 def _profile(profile: SchedulingProfile) -> SchedulingProfile:

@@ -1,0 +1,65 @@
+"""Made-up names put back: to compare what is said of an anonymised cluster with what is said of the real one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from placewright.simulate.anonymise import Mask
+from placewright.simulate.pruning import STRUCTS, manifest_line, pruned
+
+Body = dict[str, Any]
+KEY: Final = b"a key for tests"
+
+
+def as_saved(objects: Sequence[Mapping[str, Any]]) -> list[bytes]:
+    """The lines of a snapshot of these objects; kinds that a snapshot does not have are left out."""
+    known = [each for each in objects if each["kind"] in STRUCTS]
+    return [manifest_line(pruned(msgspec.convert(each, STRUCTS[each["kind"]]))) for each in known]
+
+
+class RememberingMask(Mask):
+    """Knows what each made-up text stands for."""
+
+    def __init__(self, objects: Sequence[Body], key: bytes = KEY) -> None:
+        self.real: dict[str, str] = {}
+        super().__init__(key, objects)
+
+    def name(self, text: str) -> str:
+        return self._known(text, super().name(text))
+
+    def text(self, text: str) -> str:
+        return self._known(text, super().text(text))
+
+    def claim(self, namespace: str, name: str) -> str:
+        return self._known(name, super().claim(namespace, name))
+
+    def label_key(self, key: str) -> str:
+        return self._known(key, super().label_key(key))
+
+    def label_value(self, key: str, value: str) -> str:
+        return self._known(value, super().label_value(key, value))
+
+    def _known(self, real: str, made: str) -> str:
+        self.real[made] = real
+        return made
+
+    def put_back(self, said: Any) -> Any:
+        """The same with real names wherever a text holds made-up ones; words of a message in no order, as names decide it."""
+        if isinstance(said, dict):
+            return {self.put_back(key): self.put_back(value) for key, value in said.items()}
+        if isinstance(said, list):
+            return sorted((self.put_back(each) for each in said), key=repr)
+        if not isinstance(said, str):
+            return said
+        for made in sorted((each for each in self.real if each and each in said), key=len, reverse=True):
+            said = said.replace(made, self.real[made])
+        return " ".join(sorted(re.split(r"[\s,.]+", said))) if " " in said else said
+
+
+def in_no_order(said: Any) -> Any:
+    """An answer about the real cluster, made comparable with one that was put back."""
+    return RememberingMask([]).put_back(said)

@@ -1,0 +1,120 @@
+"""A snapshot places pods as the cluster did that it was taken of, with real names and with made-up ones; and it holds no secrets."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placewright.plugins.catalog import in_tree
+from placewright.simulate.anonymise import anonymised
+from placewright.simulate.cases import answer
+from placewright.simulate.pruning import STRUCTS, manifest_line, pruned
+from plugins.volume_worlds import world as volume_world
+from simulate.anyworld import SECRET, World, verdicts
+from simulate.masking import Body, RememberingMask, as_saved, in_no_order
+from vectors.golden import FOLDER, golden_cases
+
+REGISTRY = in_tree()
+SEEDS = st.integers(0, 2**32)
+cases = pytest.mark.parametrize("case", golden_cases() or [pytest.param({}, marks=pytest.mark.skip(reason=f"no cases in {FOLDER}"))])
+
+
+def saved(objects: list[Body]) -> list[Body]:
+    return [msgspec.json.decode(line) for line in as_saved(objects)]
+
+
+def masked(objects: list[Body]) -> tuple[list[Body], RememberingMask]:
+    mask = RememberingMask(objects)
+    return [mask.manifest(each) for each in objects], mask
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_every_verdict_on_a_cluster_is_the_same_on_its_snapshot(seed: int) -> None:
+    objects = World(seed).objects()
+    assert verdicts(saved(objects), REGISTRY) == verdicts(objects, REGISTRY)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_every_verdict_on_a_cluster_is_the_same_on_its_anonymised_snapshot_but_for_names(seed: int) -> None:
+    objects = saved(World(seed).objects())
+    made, mask = masked(objects)
+    assert mask.put_back(verdicts(made, REGISTRY)) == in_no_order(verdicts(objects, REGISTRY))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_volumes_are_found_chosen_and_refused_under_made_up_names_as_under_real_ones(seed: int) -> None:
+    objects = saved(volume_world(random.Random(seed)))
+    made, mask = masked(objects)
+    assert mask.put_back(verdicts(made, REGISTRY)) == in_no_order(verdicts(objects, REGISTRY))
+
+
+def test_the_random_clusters_are_worth_comparing() -> None:
+    """Pods that fit and pods that do not, for many reasons; else the comparisons above would compare nothing."""
+    said = [one for seed in range(80) for one in verdicts(World(seed).objects(), REGISTRY).values()]
+    blamed = Counter(node.get("plugin", "") for one in said for node in one["nodes"].values())
+    scored = Counter(name for one in said for node in one["nodes"].values() for name, score in node.get("scores", {}).items() if score)
+    rejecting = {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity", "PodTopologySpread", "VolumeBinding"}
+    assert rejecting <= set(blamed)
+    assert {"ImageLocality", "NodePreferAvoidPods", "SelectorSpread", "InterPodAffinity", "NodeAffinity"} <= set(scored)
+    assert sum("best" in one for one in said) > 40
+    assert sum("nominatedNode" in one for one in said) > 3
+
+
+@cases
+def test_a_golden_case_is_answered_the_same_from_a_snapshot_of_it(case: Body) -> None:
+    assert answer(case | {"objects": saved(case["objects"])}, REGISTRY) == answer(case, REGISTRY)
+
+
+@cases
+def test_a_golden_case_is_answered_the_same_under_made_up_names(case: Body) -> None:
+    if case.get("config"):
+        pytest.skip("the file with its profile has the real names of labels")
+    objects = saved(case["objects"])
+    made, mask = masked(objects)
+    found = answer(case | {"objects": made, "namespace": mask.name(case["namespace"]), "pod": mask.name(case["pod"])}, REGISTRY)
+    assert mask.put_back(found) == in_no_order(answer(case, REGISTRY))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS)
+def test_no_secret_of_a_cluster_is_in_its_snapshot(seed: int) -> None:
+    objects = World(seed).objects()
+    text = b"\n".join(as_saved(objects)).decode()
+    assert SECRET in str(objects)
+    assert SECRET not in text
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS)
+def test_no_name_of_a_cluster_is_in_its_anonymised_snapshot(seed: int) -> None:
+    objects = World(seed).objects()
+    text = b"\n".join(anonymised(as_saved(objects))).decode()
+    names = {each["metadata"]["name"] for each in objects}
+    others = {"acme.com", "eu-west1", "registry.internal", '"web', '"ssd', "tier", "front", "uid-", "disk-1", "share", "vol-1"}
+    assert [name for name in sorted(names | others) if name in text] == []
+
+
+def test_made_up_names_differ_from_snapshot_to_snapshot_and_not_within_one() -> None:
+    lines = as_saved(World(7).objects())
+    key = b"1" * 32
+    assert anonymised(lines, key) == anonymised(lines, key)
+    assert anonymised(lines) != anonymised(lines)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=SEEDS)
+def test_pruning_twice_is_pruning_once_and_a_line_holds_all_of_it(seed: int) -> None:
+    for body in World(seed).objects():
+        kind: Any = STRUCTS[body["kind"]]
+        once = pruned(msgspec.convert(body, kind))
+        assert pruned(once) == once
+        assert msgspec.json.decode(manifest_line(once), type=kind) == once
