@@ -13,8 +13,9 @@ from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.profiles.live import LiveProfiles
 
 
+@pytest.mark.parametrize(("listed", "said"), [(True, 1), (False, 0)], ids=["there is none", "nobody could list them yet"])
 async def test_it_is_said_once_that_nothing_happens_without_a_profile(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    listed: bool, said: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beats = asyncio.Queue[None]()
     monkeypatch.setattr(profilekeeper, "_BEAT_SECONDS", 0.0)
@@ -25,6 +26,7 @@ async def test_it_is_said_once_that_nothing_happens_without_a_profile(
 
     nobody: Any = cast(Any, None)  # without a profile nothing is written and no queue is asked
     keeper = ProfileKeeper(nobody, LiveProfiles({}, lambda _profile: nobody), nobody, note_beat, nobody, nobody)
+    keeper._listed = listed
     with caplog.at_level(logging.WARNING):
         task = asyncio.create_task(keeper.run())
         for _ in range(12):
@@ -32,4 +34,4 @@ async def test_it_is_said_once_that_nothing_happens_without_a_profile(
         task.cancel()
     assert [r.message for r in caplog.records if "no SchedulingProfile" in r.message] == [
         "there is no SchedulingProfile: no pod is placed until one is applied, such as manifests/base/profile.yaml"
-    ]
+    ] * said

@@ -131,6 +131,35 @@ async def test_it_is_not_taken_before_peering_elects_us_and_given_back_when_it_d
         assert us.fence.term == 2 and lease(sandbox)["spec"]["leaseTransitions"] == 1
 
 
+async def test_whoever_outranks_us_gets_it_when_what_was_sent_under_it_has_ended(sandbox: Sandbox) -> None:
+    ended, asked = asyncio.Event(), asyncio.Event()
+
+    async def finished() -> None:
+        asked.set()
+        await ended.wait()
+
+    async with replica(sandbox, "older", elected=False) as older, replica(sandbox, "us") as us:
+        us.fence.finished = finished
+        await us.holds()
+        us.fence.elected(False)
+        older.fence.elected(True)
+        await asked.wait()
+        assert lease(sandbox)["spec"]["holderIdentity"] == "us"
+        ended.set()
+        await older.holds()
+        assert not us.fence.held
+
+
+async def test_what_was_sent_under_it_is_not_waited_for_for_ever(sandbox: Sandbox) -> None:
+    async with replica(sandbox, "older", elected=False) as older, replica(sandbox, "us") as us:
+        us.fence.finished = asyncio.Event().wait
+        await us.holds()
+        us.fence.elected(False)
+        older.fence.elected(True)
+        await older.holds()
+        assert lease(sandbox)["spec"]["holderIdentity"] == "older"
+
+
 async def test_what_people_put_on_it_stays_on_it(sandbox: Sandbox) -> None:
     async with replica(sandbox, "us") as us:
         await us.holds()

@@ -234,6 +234,8 @@ class Engine:
         evictor = HttpEvictor(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
         ports = Ports(self._events, self._status, evictor, self.observers)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
+        if isinstance(self.leadership, Election):
+            self.leadership.lease.finished = self.scheduler.settled
         self.intake = Intake(self.cluster, self.queue, self.scheduler.binding, self.stopwatch)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles

@@ -128,13 +128,15 @@ class ProfileKeeper:
 
     async def run(self) -> None:
         """Have it told how profiles stand, on change and at every beat, until cancelled."""
+        missed = False
         for beat in itertools.count():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._beat()):
                     await self._changed.wait()
             self._changed.clear()
             await self._recall()
-            if beat == _PATIENT_BEATS and not self._seen:
+            if beat >= _PATIENT_BEATS and self.loaded and not (self._seen or missed):
+                missed = True
                 _logger.warning("there is no SchedulingProfile: no pod is placed until one is applied, such as manifests/base/profile.yaml")
             if self._may_write():
                 await self._tell()

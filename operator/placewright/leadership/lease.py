@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -22,6 +22,8 @@ from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import Lease, LeaseStore, micro_stamp, older, sight_of
 from placewright.leadership.tenure import Moment, Record, Sight, Tenure, Timing
 
+#: How long it is waited, before the Lease is given to a replica that outranks us, for what was sent while it was ours, in seconds.
+_FINISH_SECONDS: Final = 2.0
 #: How long the last act, giving the Lease back, may take, in seconds.
 _RELEASE_SECONDS: Final = 2.0
 _RELEASE_ATTEMPTS: Final = 5
@@ -32,11 +34,16 @@ _COLLISIONS: Final = 5
 _log = logging.getLogger(__name__)
 
 
+async def _nothing() -> None:
+    """There is nothing to wait for."""
+
+
 class LeaseFence:
     """One replica's hold on the Lease.
 
     Attributes:
         on_change: called when the Lease was taken, lost or given back; must not block.
+        finished: awaited before the Lease is given to a replica that outranks us: returns when nothing is under way that needs it.
         store: where the Lease is.
     """
 
@@ -52,6 +59,7 @@ class LeaseFence:
     ) -> None:
         """`client`: one of its own, whose requests end within half of `timing.renew`. `clock`: monotonic seconds."""
         self.on_change: Callable[[], None] = lambda: None
+        self.finished: Callable[[], Awaitable[object]] = _nothing
         self.store = LeaseStore(client, namespace)
         self._tenure = Tenure(identity, timing)
         self._timing = timing
@@ -179,7 +187,11 @@ class LeaseFence:
         if not self._elected:
             if not tenure.ours:
                 return None
-            await self._release()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(_FINISH_SECONDS, self._timing.renew / 2)):
+                    await self.finished()
+            if not self._elected:
+                await self._release()
             return self._due
         if not tenure.may_claim(self._clock()):
             return tenure.free_at
