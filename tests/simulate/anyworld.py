@@ -72,7 +72,8 @@ class World:
     def _node(self, name: str) -> Body:
         dice = self.dice
         labels = {HOST: name, ZONE: dice.choice(ZONES), REGION: "eu-west1", "kubernetes.io/os": "linux"}
-        labels |= self._maybe(0.6, {"acme.com/cores": dice.choice(["4", "16", "many"])}) | self._maybe(0.5, {"disk": dice.choice(["ssd", "hdd"])})
+        labels |= self._maybe(0.6, {"acme.com/cores": dice.choice(["4", "16", "many"])})
+        labels |= self._maybe(0.5, {"disk": dice.choice(["ssd", "hdd"])})
         taints = [{"key": "acme.com/team", "value": dice.choice(["red", "blue"]), "effect": "NoSchedule"}] if dice.random() < 0.3 else []
         taints += [{"key": "load", "value": "7", "effect": "PreferNoSchedule"}] if dice.random() < 0.3 else []
         amounts = {"cpu": dice.choice(["1", "2", "4"]), "memory": "8Gi", "pods": dice.choice(["3", "20"])}
@@ -144,6 +145,7 @@ class World:
 
     def _volumes(self) -> list[Body]:
         dice = self.dice
+        template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
         kinds: list[Body] = [
             {"secret": {"secretName": SECRET}},
             {"configMap": {"name": SECRET}},
@@ -152,7 +154,7 @@ class World:
             {"awsElasticBlockStore": {"volumeID": dice.choice(["vol-1", "aws://eu-west1-a/vol-2"])}},
             {"gcePersistentDisk": {"pdName": "disk-1", "readOnly": dice.random() < 0.5}},
             {"azureFile": {"shareName": "share", "secretName": SECRET}},
-            {"ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}},
+            {"ephemeral": {"volumeClaimTemplate": template}},
         ]
         return [{"name": f"vol{i}", **kind} for i, kind in enumerate(dice.sample(kinds, dice.choice([0, 0, 1, 2])))]
 

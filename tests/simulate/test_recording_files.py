@@ -1,4 +1,4 @@
-"""Recordings as they are read: what happened is played again, what the recorded scheduler did is told apart, and wrong lines are refused."""
+"""Recordings as they are read: what happened happens again, what the recorded scheduler did is told apart, wrong lines are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from placewright.simulate.scenario import Act
 
 Body = dict[str, Any]
 NODE: Body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "n1"}}
-PROFILE: Body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "mine", "uid": "m"}, "spec": {}}
+GROUP = "placewright.dev/v1alpha1"
+PROFILE: Body = {"apiVersion": GROUP, "kind": "SchedulingProfile", "metadata": {"name": "mine", "uid": "m"}, "spec": {}}
 
 
 def pod(name: str, node: str = "", phase: str = "", **meta: Any) -> Body:
@@ -145,7 +146,8 @@ def test_everything_up_to_the_last_flush_is_read_wherever_the_file_was_cut(tmp_p
 
 def test_a_recording_whose_beginning_is_not_whole_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    path.write_text(json.dumps({"placewright": "recording", "version": 1, "taken": "", "counts": {"Node": 2}}) + "\n" + json.dumps(NODE) + "\n")
+    header = {"placewright": "recording", "version": 1, "taken": "", "counts": {"Node": 2}}
+    path.write_text(f"{json.dumps(header)}\n{json.dumps(NODE)}\n")
     with pytest.raises(InputError, match=r"'Node': found '1 objects'; allowed 2, as its header says: it is not whole"):
         read_recording(path)
 

@@ -16,7 +16,15 @@ import pytest
 from placewright.api.bad_input import InputError
 from placewright.simulate.linefile import LONGEST_LINE
 from placewright.simulate.newfile import NewFile
-from placewright.simulate.snapshot import FORMAT_VERSION, SNAPSHOT, Header, open_snapshot, profiles_in, read_snapshot, write_snapshot
+from placewright.simulate.snapshot import (
+    FORMAT_VERSION,
+    SNAPSHOT,
+    Header,
+    open_snapshot,
+    profiles_in,
+    read_snapshot,
+    write_snapshot,
+)
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "4"}}}
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": {}}
@@ -79,7 +87,9 @@ WRONG = {
     "counts": (lines(header(counts={"Pod": 2}), POD), "'Pod': found '1 objects'; allowed 2, as its header says: it is not whole"),
     "counts of a wrong type": (lines(header(counts=[])), "line 1: Header: Expected `object`, got `array` - at `$.counts`"),
     "half a line": (lines(header(), NODE) + lines(POD)[:-9], "line 3: found"),
-    "unknown kind": (lines(header(), NODE, {"kind": "Secret", "metadata": {"name": "s"}}), "line 3: kind: found 'Secret'; allowed one of CSI"),
+    "unknown kind": (
+        lines(header(), NODE, {"kind": "Secret", "metadata": {"name": "s"}}), "line 3: kind: found 'Secret'; allowed one of CSI"
+    ),
     "wrong type": (
         lines(header(), NODE | {"spec": {"taints": 3}}), "line 2: found 'Expected `array | null`, got `int` - at `$.spec.taints`'; allowed"
     ),

@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "explain",
     "simulate",
     "compare",
+    "diff",
     "bench",
     "convert",
     "schema",
