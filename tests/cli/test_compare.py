@@ -81,12 +81,14 @@ def test_profiles_of_the_same_name_are_told_apart_by_their_files(tmp_path: Path,
 @pytest.mark.parametrize(
     ("hostile", "harmless"),
     [
-        ("<script>", "&lt;script&gt;"),
+        ("<script>", "&#60;script&#62;"),
         ("a|b\nc", r"a&#124;b\\nc"),
         ("@team #1", "&#64;team &#35;1"),
-        ("[x](http://y)", r"\[x\]\(http://y\)"),
+        ("[x](http://y)", r"\[x\](http&#58;//y)"),
         ("`c` **b** ~d~", r"\`c\` \*\*b\*\* \~d\~"),
-        ("&lt;", "&amp;lt;"),
+        ("see www.evil.example and WWW.evil.example", "see www&#46;evil.example and WWW&#46;evil.example"),
+        ("openb-pod-1 (n-1)", "openb-pod-1 (n-1)"),
+        ("&lt;", "&#38;lt;"),
     ],
 )
 def test_names_in_markdown_show_as_they_are(hostile: str, harmless: str) -> None:

@@ -18,9 +18,9 @@ from placewright.simulate.comparison import Change, Comparison
 from placewright.simulate.figurerows import Row, moment_of, rows_of
 from placewright.simulate.figures import Figures
 
-#: What Markdown, or the HTML in it, would make something of; `@` calls people, `#` other requests.
-_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-])")
-_REFERENCE: Final = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;", "#": "&#35;", "|": "&#124;"}
+#: What Markdown, or the HTML in it, would make something of within a line; `@` calls people, `#` other requests, addresses become links.
+_MARKDOWN: Final = re.compile(r"[\\`*_\[\]<>#|~&@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_AS_REFERENCE: Final = frozenset("<>&@#|:.$")
 
 
 def show_table(to: Console, comparison: Comparison) -> None:
@@ -66,7 +66,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def escaped(text: object) -> str:
     """Text of other people in Markdown: it shows as it is, on one line, links nothing, calls nobody and opens no HTML."""
-    return _MARKDOWN.sub(lambda found: _REFERENCE.get(found[0], f"\\{found[0]}"), printable(str(text)))
+    return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};" if found[0] in _AS_REFERENCE else f"\\{found[0]}", printable(str(text)))
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:

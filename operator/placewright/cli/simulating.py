@@ -33,17 +33,21 @@ class Candidate:
     profiles: tuple[ResolvedProfile, ...]
 
 
-def add_scenario_options(parser: argparse.ArgumentParser) -> None:
-    """The cluster, its pods, which of them are placed, and the seed."""
+def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which.PENDING) -> None:
+    """The cluster, its pods, which of them are placed (`default` unless it is said), and the seed."""
     files = "manifests (a file or a folder), or a trace in the openb CSV format; repeatable"
     parser.add_argument("--snapshot", type=Path, metavar="FILE", help="a cluster as `placewright snapshot` saved it")
     parser.add_argument("-f", "--file", action="append", type=Path, default=[], metavar="FILE", help=files)
     parser.add_argument("--pods", action="append", type=Path, default=[], metavar="FILE", help="more pods, as -f")
     parser.add_argument("--at-once", action="store_true", help="all pods of a trace are there at the beginning, and stay")
     which = parser.add_mutually_exclusive_group()
-    pending, everything = "place the pods that have no node (default)", "place those that have one anew, too"
-    which.add_argument("--pending", dest="which", action="store_const", const=Which.PENDING, default=Which.PENDING, help=pending)
-    which.add_argument("--all-pods", dest="which", action="store_const", const=Which.ALL, help=everything)
+    choices = (
+        ("--pending", Which.PENDING, "place the pods that have no node"),
+        ("--all-pods", Which.ALL, "place those that have one anew, too"),
+    )
+    for option, pods, text in choices:
+        says = f"{text} (default)" if pods is default else text
+        which.add_argument(option, dest="which", action="store_const", const=pods, default=default, help=says)
     seed = "of the choice among equally good nodes (default: 0)"
     parser.add_argument("--seed", type=whole_number(0, 2**32), default=0, metavar="N", help=seed)
 
