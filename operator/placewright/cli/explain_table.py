@@ -12,6 +12,7 @@ from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
 from placewright.scheduler.explanation import Explanation, Now, Queued, Ranked, Tried
 from placewright.scheduler.insight import Refusal
+from placewright.scheduler.nearestmiss import Miss
 
 _MILLISECOND: Final = 1e-3
 _MINUTE: Final = 60.0
@@ -73,8 +74,23 @@ def _show_now(console: Console, now: Now) -> None:
         say(console, f"not asked: the extenders {', '.join(now.unasked)}")
     if now.refusals:
         _show_refusals(console, now.refusals)
+    if now.misses:
+        say(console, "", "what would have to change, the least first")
+        say(console, *(f"  {_miss(miss)}" for miss in now.misses))
     if now.best:
         _show_ranked(console, "best now", now.best)
+
+
+def _miss(miss: Miss) -> str:
+    needed = " and ".join(change.text for change in miss.changes)
+    more = "at least " if miss.at_least else ""
+    if miss.told_only:
+        said = "; ".join(f"{change.plugin}: {change.text}" for change in miss.changes)
+        return f"{miss.node}: {said}" + (f" ({more}{miss.nodes} such nodes)" if miss.nodes > 1 else "")
+    if miss.of_the_pod:
+        return f"{needed}: opens {miss.nodes} node{'s' if miss.nodes > 1 else ''}, such as {miss.node}"
+    others = f", or on any of {more}{miss.nodes - 1} others" if miss.nodes > 1 else ""
+    return f"{miss.node} needs {needed}" + others
 
 
 def _show_refusals(console: Console, refusals: Iterable[Refusal]) -> None:

@@ -18,6 +18,7 @@ from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Rows
 from placewright.scheduler.insight import TOP, Refusal, best_rows, cut, refusals
 from placewright.scheduler.messages import NO_NODES, fit_error
+from placewright.scheduler.nearestmiss import Miss, nearest_misses
 from placewright.scheduler.records import Record
 from placewright.scheduler.selection import Choice
 
@@ -98,6 +99,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         feasible, nodes: how many nodes could hold it, of how many.
         best: the best few of them.
         refusals: who rejects how many of the others; together with `feasible` they are all nodes.
+        misses: what would have to change, the least first; only where no node can hold it.
         gated: why it would not even be tried.
         message: what its event would say.
         error: what broke.
@@ -108,6 +110,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     nodes: int = 0
     best: tuple[Ranked, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    misses: tuple[Miss, ...] = ()
     gated: str = ""
     message: str = ""
     error: str = ""
@@ -194,6 +197,7 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -
         nodes=diagnosis.node_count,
         best=_best(evaluator, cluster, evaluation) if evaluation.count else (),
         refusals=rejected,
+        misses=nearest_misses(evaluator, cluster, evaluation),
         message="" if evaluation.count else cut(fit_error(diagnosis), 1024),
         unasked=tuple(extender.settings.name for extender in evaluator.runtime.extenders_for(evaluation.pod)),
     )

@@ -36,7 +36,7 @@ from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolva
 from placewright.plugins.interpodaffinity import hints
 from placewright.plugins.interpodaffinity.apart import RowwiseDistance, nearness
 from placewright.plugins.interpodaffinity.args import InterPodAffinityArgs
-from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
+from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, FacingTerms, Matcher, OwnTerms, Pull
 from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_leniently
 from placewright.plugins.memory import Memory, NodeMemory
 from placewright.plugins.rowtopology import RuleJudge
@@ -125,6 +125,10 @@ class InterPodAffinity(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """The pod's affinity is looked at first, then its anti-affinity, then that of existing pods."""
         return first_broken(state.read(NAME, _Rules).rules, rows)
+
+    def terms(self, pod: PodInfo, cluster: Cluster) -> tuple[OwnTerms, FacingTerms]:
+        """What the pod's terms ask for, and what existing pods' terms hold for it, for people who ask; raises `TermsError`."""
+        return self._matcher.own(pod, cluster), self._matcher.facing(pod, cluster)
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
         """The same rules with one row changed at a time. Bans that nobody stands for now may come with pods nominated to a row."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -56,6 +56,24 @@ _MISSING_LABEL: Final = unresolvable(REASON_MISSING)
 _NO_CONSTRAINTS: Final = PreFilterResult(SKIP)
 _UNLIMITED: Final = 2**63 - 1
 _MAX_COMPILED: Final = 4096
+
+
+class DomainStanding(NamedTuple):
+    """How a hard constraint stands in one domain.
+
+    Attributes:
+        matching: pods that count there; None for a node without the label.
+        least: pods that count in the emptiest domain.
+    """
+
+    constraint: Constraint
+    matching: int | None
+    least: int
+
+    @property
+    def skew(self) -> int:
+        """What it would be with the pod added."""
+        return (self.matching or 0) + self.constraint.counts_itself - self.least
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +170,16 @@ class PodTopologySpread(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugi
         pairs = zip(limits.constraints, limits.fields, strict=True)
         return RuleJudge([RowwiseSkew(c, field, cluster, _SKEWED, _MISSING_LABEL) for c, field in pairs])
 
+    def standings(self, state: CycleState, cluster: Cluster, row: int) -> list[DomainStanding]:
+        """How each hard constraint stands in the domain of a row, for people who ask; after `pre_filter`."""
+        limits = state.read(NAME, _Limits)
+        standings = []
+        for constraint, where in zip(limits.constraints, limits.fields, strict=True):
+            counts, least = _counted(constraint, where, cluster)
+            code = int(where.codes[row])
+            standings.append(DomainStanding(constraint, None if code == MISSING else int(counts[code]), int(least)))
+        return standings
+
     # --- soft constraints ----------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
@@ -238,11 +266,16 @@ def _domain_counts(constraint: Constraint, field: Field, cluster: Cluster) -> ND
     return counted[: field.count].astype(np.float64, copy=False)
 
 
-def _rule(constraint: Constraint, field: Field, cluster: Cluster) -> DomainRule:
-    """Domains that stay within the skew with the pod added."""
+def _counted(constraint: Constraint, field: Field, cluster: Cluster) -> tuple[NDArray[np.float64], float]:
+    """Counted pods by code, and how many there are in the emptiest domain: 0 while there are too few domains."""
     counts = _domain_counts(constraint, field, cluster)
     enough = len(field.recorded) >= max(constraint.min_domains, 1)
-    least = counts[field.recorded].min() if enough else 0
+    return counts, float(counts[field.recorded].min()) if enough else 0.0
+
+
+def _rule(constraint: Constraint, field: Field, cluster: Cluster) -> DomainRule:
+    """Domains that stay within the skew with the pod added."""
+    counts, least = _counted(constraint, field, cluster)
     allowed: BoolColumn = counts + constraint.counts_itself - least <= constraint.max_skew
     allowed[MISSING] = False
     return DomainRule(field.codes, allowed, _SKEWED, _MISSING_LABEL)

@@ -1,0 +1,255 @@
+"""What is told of a pod that no node can hold is true: with the change made to the objects, the pod fits where it was said to."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from placewright.api.profile import SchedulingProfile
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright.scheduler.changes import Change, Kind
+from placewright.scheduler.explanation import Now, evaluated
+from placewright.scheduler.nearestmiss import Miss
+from placewright.simulate.evaluate import evaluate_pod
+from placewright.simulate.world import World, offline_evaluator, world_from
+
+Object = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+
+
+def node(
+    name: str, *, cpu: int = 4000, pods: int = 10, taints: list[Object] | None = None, cordoned: bool = False, **labels: str
+) -> Object:
+    amounts = {"cpu": f"{cpu}m", "memory": "8Gi", "pods": str(pods)}
+    all_labels = {"kubernetes.io/hostname": name, **{key.replace("zone", ZONE): value for key, value in labels.items()}}
+    spec: Object = {"taints": taints or [], "unschedulable": cordoned}
+    if cordoned:
+        spec["taints"] = [*spec["taints"], {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+    status = {"allocatable": amounts, "capacity": amounts}
+    return {"kind": "Node", "metadata": {"name": name, "labels": all_labels}, "spec": spec, "status": status}
+
+
+def pod(name: str, on: str = "", *, cpu: int = 100, port: int = 0, labels: Object | None = None, **spec: Any) -> Object:
+    container: Object = {"name": "c", "image": "i", "resources": {"requests": {"cpu": f"{cpu}m"}}}
+    if port:
+        container["ports"] = [{"containerPort": port, "hostPort": port}]
+    where = {"nodeName": on} if on else {}
+    metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels or {}}
+    return {"kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **where, **spec}, "status": {"phase": "Pending"}}
+
+
+def now(objects: list[Object], pending: str = "p") -> Now:
+    world = world_from(objects, "test")
+    return evaluated(evaluator(world), world.cluster, world.pending[f"default/{pending}"])
+
+
+def evaluator(world: World) -> Any:
+    return offline_evaluator(resolve(SchedulingProfile(), in_tree()), in_tree(), world.cluster)
+
+
+def fitting(objects: list[Object]) -> set[str]:
+    """Nodes that can hold the pod `p`, by the command `evaluate`, on a cluster made anew."""
+    world = world_from(objects, "test")
+    verdict = evaluate_pod(evaluator(world), world.cluster, world.pending["default/p"])
+    assert not verdict.error
+    return {each.node for each in verdict.nodes if each.fits}
+
+
+def with_changes(objects: list[Object], miss: Miss) -> list[Object]:
+    """The objects as the miss wants them."""
+    after = copy.deepcopy(objects)
+    for change in miss.changes:
+        after = apply(after, miss.node, change)
+    return after
+
+
+def apply(objects: list[Object], name: str, change: Change) -> list[Object]:  # noqa: C901 - a case for each kind
+    (the_node,) = [each for each in objects if each["kind"] == "Node" and each["metadata"]["name"] == name]
+    (the_pod,) = [each for each in objects if each["kind"] == "Pod" and each["metadata"]["name"] == "p"]
+    allocatable, labels = the_node["status"]["allocatable"], the_node["metadata"]["labels"]
+    match change.kind:
+        case Kind.MORE_RESOURCES:
+            assert change.resources.keys() <= {"cpu"}
+            allocatable["cpu"] = f"{int(allocatable['cpu'][:-1]) + change.resources['cpu']}m"
+        case Kind.FEWER_PODS:
+            allocatable["pods"] = str(int(allocatable["pods"]) + change.resources["pods"])
+        case Kind.TOLERATION:
+            more = [{"key": t.key, "operator": "Equal", "value": t.value, "effect": t.effect} for t in change.tolerations]
+            the_pod["spec"]["tolerations"] = [*the_pod["spec"].get("tolerations", []), *more]
+        case Kind.UNCORDON:
+            the_node["spec"]["unschedulable"] = False
+            the_node["spec"]["taints"] = [t for t in the_node["spec"]["taints"] if t["key"] != "node.kubernetes.io/unschedulable"]
+        case Kind.LABELS:
+            labels.update({key: value for key, value in change.labels.items() if value is not None})
+            for key in [key for key, value in change.labels.items() if value is None]:
+                del labels[key]
+        case Kind.REMOVE_PODS:
+            keys = [key.partition("/")[2] for key in change.pods]
+            assert keys
+            objects = [each for each in objects if each["kind"] != "Pod" or each["metadata"]["name"] not in keys]
+        case Kind.MAX_SKEW:
+            for constraint in the_pod["spec"]["topologySpreadConstraints"]:
+                if constraint["topologyKey"] == change.topology_key:
+                    constraint["maxSkew"] = max(constraint["maxSkew"], change.max_skew)
+        case Kind.ADD_POD:
+            extra = pod(f"added-{len(objects)}", name, cpu=0, labels=dict(change.labels))
+            extra["metadata"]["namespace"] = change.namespace
+            objects.append(extra)
+        case Kind.TOLD:
+            pytest.fail("a change that is only told cannot be made")
+    return objects
+
+
+def hold_to_it(objects: list[Object]) -> tuple[Miss, ...]:
+    found = now(objects)
+    assert sum(each.nodes for each in found.refusals) + found.feasible == found.nodes
+    assert fitting(objects) == set() if found.misses else True
+    for miss in found.misses:
+        if miss.told_only:
+            continue
+        opened = fitting(with_changes(objects, miss))
+        assert miss.node in opened, (miss, opened)
+        if miss.of_the_pod:
+            assert len(opened) == miss.nodes
+    return found.misses
+
+
+# --- each filter -------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_smallest_deficit_is_told_and_by_how_much() -> None:
+    objects = [node("n-0", cpu=1000), node("n-1", cpu=2000), pod("a", "n-1", cpu=300), pod("p", cpu=2000)]
+    first, second = hold_to_it(objects)
+    assert (first.node, first.changes[0].resources, first.changes[0].text) == ("n-1", {"cpu": 300}, "300m more cpu")
+    assert (second.node, second.changes[0].resources) == ("n-0", {"cpu": 1000})
+
+
+def test_a_toleration_is_told_with_the_number_of_nodes_that_it_opens() -> None:
+    gpu = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+    objects = [*(node(f"n-{i}", taints=gpu) for i in range(12)), node("full", cpu=50), pod("p")]
+    misses = hold_to_it(objects)
+    assert any((miss.nodes, miss.changes[0].text) == (12, "a toleration for taint gpu=yes:NoSchedule") for miss in misses)
+
+
+def test_a_cordoned_node_needs_one_change_though_two_filters_reject_it() -> None:
+    (miss,) = hold_to_it([node("n-0", cordoned=True), pod("p")])
+    assert [change.kind for change in miss.changes] == [Kind.UNCORDON]
+
+
+def test_missing_labels_are_told() -> None:
+    wanted = [{"key": "disk", "operator": "In", "values": ["ssd"]}, {"key": "age", "operator": "Lt", "values": ["3"]}]
+    terms = [{"matchExpressions": wanted}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    objects = [node("n-0", disk="hdd"), node("n-1", age="2"), pod("p", affinity=affinity, nodeSelector={"pool": "a"})]
+    misses = hold_to_it(objects)
+    assert {miss.node: miss.changes[0].labels for miss in misses} == {
+        "n-0": {"pool": "a", "disk": "ssd", "age": "2"},
+        "n-1": {"pool": "a", "disk": "ssd"},
+    }
+
+
+def test_the_pod_that_holds_a_host_port_is_named() -> None:
+    (miss,) = hold_to_it([node("n-0"), pod("x", "n-0", port=8080), pod("p", port=8080)])
+    assert miss.changes[0].pods == ("default/x",)
+    assert miss.changes[0].text == "host port 8080/TCP free, which pod default/x holds"
+
+
+def test_the_skew_is_told_with_the_domain() -> None:
+    spread = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "a"}}}]
+    placed = [pod(f"a-{i}", "n-0", labels={"app": "a"}) for i in range(3)]
+    objects = [node("n-0", zone="z0"), node("n-1", zone="z1", cpu=10), *placed]
+    misses = hold_to_it([*objects, pod("p", labels={"app": "a"}, topologySpreadConstraints=spread)])
+    (wider,) = [miss for miss in misses if miss.changes[0].kind is Kind.MAX_SKEW]
+    assert (wider.node, wider.changes[0].max_skew) == ("n-0", 4)
+    assert "z0 has 3 matching pods, the emptiest domain 0" in wider.changes[0].text
+
+
+def test_affinity_tells_which_pods_are_wanted_or_in_the_way() -> None:
+    def terms(kind: str, app: str) -> Object:
+        term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": app}}}
+        return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    objects = [node("n-0", zone="z0"), node("n-1", zone="z1")]
+    (wanted,) = hold_to_it([*objects, pod("p", affinity=terms("podAffinity", "db"))])[:1]
+    assert (wanted.changes[0].kind, wanted.changes[0].labels) == (Kind.ADD_POD, {"app": "db"})
+    others = [pod(f"db-{i}", f"n-{i}", labels={"app": "db"}) for i in range(2)]
+    misses = hold_to_it([*objects, *others, pod("p", affinity=terms("podAntiAffinity", "db"))])
+    assert {miss.changes[0].pods for miss in misses} == {("default/db-0",), ("default/db-1",)}
+    shy = [pod(f"shy-{i}", f"n-{i}", affinity=terms("podAntiAffinity", "p")) for i in range(2)]
+    misses = hold_to_it([*objects, *shy, pod("p", labels={"app": "p"})])
+    assert {miss.changes[0].pods for miss in misses} == {("default/shy-0",), ("default/shy-1",)}
+
+
+def test_a_claim_that_does_not_exist_leaves_nothing_to_change_on_nodes() -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]
+    found = now([node("n-0"), node("n-1"), pod("p", volumes=volumes)])
+    assert found.misses == ()
+    assert [(each.nodes, "none" in each.reason) for each in found.refusals] == [(2, True)]
+
+
+def test_a_pod_that_fits_somewhere_misses_nothing() -> None:
+    found = now([node("n-0"), node("n-1", cpu=10), pod("p")])
+    assert (found.misses, found.feasible, [best.node for best in found.best]) == ((), 1, ["n-0"])
+
+
+# --- any cluster -------------------------------------------------------------------------------------------------------------------
+
+APPS = st.sampled_from(["a", "b"])
+TAINTS = st.sampled_from([[], [], [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}], [{"key": "old", "effect": "NoExecute"}]])
+NODES = st.lists(
+    st.fixed_dictionaries(
+        {"cpu": st.sampled_from([200, 1000, 4000]), "pods": st.sampled_from([1, 2, 10]), "taints": TAINTS, "cordoned": st.booleans()},
+        optional={"zone": st.sampled_from(["z0", "z1", "z2"]), "disk": st.sampled_from(["ssd", "hdd"])},
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def affinity_terms(key: str, app: str) -> Object:
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}]}
+
+
+KEYS = st.sampled_from([ZONE, "kubernetes.io/hostname"])
+AFFINITY = st.fixed_dictionaries({}, optional={
+    "podAffinity": st.builds(affinity_terms, KEYS, APPS), "podAntiAffinity": st.builds(affinity_terms, KEYS, APPS),
+})  # fmt: skip
+SPREAD = st.lists(
+    st.builds(
+        lambda key, app: {
+            "maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": app}}
+        },
+        KEYS, APPS,
+    ), max_size=2, unique_by=lambda each: each["topologyKey"],
+)  # fmt: skip
+PENDING = st.fixed_dictionaries(
+    {"cpu": st.sampled_from([100, 900, 5000])},
+    optional={
+        "port": st.just(80),
+        "labels": st.builds(lambda app: {"app": app}, APPS),
+        "affinity": AFFINITY,
+        "topologySpreadConstraints": SPREAD,
+        "nodeSelector": st.just({"disk": "ssd"}),
+        "tolerations": st.just([{"key": "old", "operator": "Exists"}]),
+    },
+)
+PLACED = st.lists(
+    st.tuples(st.integers(0, 5), st.fixed_dictionaries(
+        {"cpu": st.sampled_from([0, 300, 3000])},
+        optional={"port": st.just(80), "labels": st.builds(lambda app: {"app": app}, APPS), "affinity": AFFINITY},
+    )), max_size=8,
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(NODES, PLACED, PENDING)
+def test_what_is_told_is_true_of_any_cluster(nodes: list[Object], placed: list[tuple[int, Object]], pending: Object) -> None:
+    objects = [node(f"n-{i}", **each) for i, each in enumerate(nodes)]
+    objects += [pod(f"x-{i}", f"n-{where % len(nodes)}", **each) for i, (where, each) in enumerate(placed)]
+    misses = hold_to_it([*objects, pod("p", **pending)])
+    assert len(misses) <= 5
