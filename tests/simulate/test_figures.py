@@ -8,7 +8,7 @@ import statistics
 import pytest
 
 from placewright.simulate.comparison import compare
-from placewright.simulate.figures import NOT_TRIED, figures_of, without_counts
+from placewright.simulate.figures import NOT_TRIED, figures_of, fullest_moment, without_counts
 from placewright.simulate.fragmentation import fragmentation, shapes_of
 from placewright.simulate.outcome import Outcome
 from simulate.outcomes import NO_CPU, node, outcome, pod
@@ -96,6 +96,36 @@ def test_the_timeline_says_who_waits_after_each_step_and_ends_with_those_who_sti
 def test_nothing_at_all_has_figures() -> None:
     figures = figures_of(Outcome("p", 0, {}, outcome("p").made.cluster))
     assert (figures.pods, figures.nodes, figures.uses, figures.fragmentations, figures.score_shares) == (0, 0, (), (), {})
+
+
+def busy() -> Outcome:
+    """Two pods at a time from 2 to 5 seconds, one of them on n2, and nobody in the end but a pod that was there before."""
+    made = outcome("p", node("n1", zone="a", cpu=4), node("n2", zone="b", cpu=4)).stood(pod("old", on="n1", cpu=1))
+    made.placed(pod("x", cpu=2), "n1", created=0, bound=1, left=5)
+    return made.placed(pod("y", cpu=1), "n2", created=2, bound=2, left=7).made
+
+
+def test_where_pods_leave_again_nodes_are_looked_at_when_most_pods_stood() -> None:
+    at = fullest_moment(busy())
+    assert at == 2
+    figures = figures_of(busy(), at=at)
+    assert figures.uses[0].shares.tolist() == [3 / 4, 1 / 4]
+    assert (figures.empty_nodes, dict(figures.zones)) == (0, {"a": 1, "b": 1})
+    ended = figures_of(busy())
+    assert ended.uses[0].shares.tolist() == [1 / 4, 0]
+    assert (ended.empty_nodes, dict(ended.zones)) == (1, {"a": 0, "b": 0})
+
+
+def test_where_nobody_leaves_the_end_is_the_fullest_moment() -> None:
+    made = outcome("p", node("n", cpu=4)).placed(pod("x"), "n", bound=1).placed(pod("y"), "n", bound=2).made
+    assert fullest_moment(made) is None
+    assert fullest_moment(outcome("p", node("n", cpu=4)).made) is None
+
+
+def test_all_profiles_are_looked_at_in_the_same_moment() -> None:
+    later = outcome("q", node("n1", cpu=4), node("n2", cpu=4))
+    later.placed(pod("x"), "n1", bound=3, left=9).placed(pod("y"), "n1", bound=4, left=9)
+    assert [figures.at for figures in compare("hand", [busy(), later.made]).figures] == [2, 2]
 
 
 # --- fragmentation -----------------------------------------------------------------------------------------------------------
