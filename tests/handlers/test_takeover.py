@@ -156,7 +156,7 @@ def notes(stage: Stage) -> list[str]:
 
 @pytest.mark.parametrize("trouble", ["a slow API server", "a queue of requests", "both"])
 async def test_the_lead_outlasts(stage: Stage, trouble: str) -> None:
-    options = replace(FAST, peering_lifetime=4, qps=0.0 if trouble == "a slow API server" else 2.0)
+    options = replace(FAST, peering_lifetime=4, qps=0.0 if trouble == "a slow API server" else 10.0)
     async with operator(stage, options) as running:
         (first,) = stage.pods(1)
         await stage.until(lambda: stage.placed(first))
@@ -164,7 +164,7 @@ async def test_the_lead_outlasts(stage: Stage, trouble: str) -> None:
         running.engine.leadership.on_change(lost.append)
         if trouble != "a queue of requests":
             stage.sandbox.faults.add(Rule(path="/api/v1/", watch=False, latency=2 * options.peering_lifetime))
-        stage.pods(50)
+        stage.pods(60)
         renewals = {str(lease(stage)["renewTime"])}
         stage.sandbox.store.listeners.append(lambda *_: renewals.add(str(lease(stage)["renewTime"])))
         await stage.until(lambda: len(renewals) > 16, "two lifetimes pass")
