@@ -89,7 +89,7 @@ def _miss(miss: Miss) -> str:
         return f"{miss.node}: {said}" + (f" ({more}{miss.nodes} such nodes)" if miss.nodes > 1 else "")
     if miss.of_the_pod:
         return f"{needed}: opens {miss.nodes} node{'s' if miss.nodes > 1 else ''}, such as {miss.node}"
-    others = f", or on any of {more}{miss.nodes - 1} others" if miss.nodes > 1 else ""
+    others = f", or on any of {more}{miss.nodes - 1} other{'s' if miss.nodes > 2 else ''}" if miss.nodes > 1 else ""
     return f"{miss.node} needs {needed}" + others
 
 

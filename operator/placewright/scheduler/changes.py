@@ -40,6 +40,10 @@ _IN_BYTES: Final = (MEMORY, "ephemeral-storage")
 MOST_PODS: Final = 5
 
 
+#: A pod with the row on which it stands.
+_Standing = tuple[int, PodInfo]
+
+
 class Kind(enum.StrEnum):
     """What is changed.
 
@@ -95,9 +99,14 @@ class Change(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Teller:
-    """Tells changes for one pod, on the cluster as it was evaluated."""
+    """Tells changes for one pod, on the cluster as it was evaluated.
+
+    Attributes:
+        named: pods that changes name, by key, with their rows.
+    """
 
     def __init__(self, evaluation: Evaluation, profile: ResolvedProfile, cluster: Cluster) -> None:
+        self.named: dict[str, tuple[int, PodInfo]] = {}
         self._state = evaluation.state
         self._pod = evaluation.pod
         self._cluster = cluster
@@ -162,15 +171,14 @@ class Teller:
 
     def _ports(self, plugin: FilterPlugin, row: int) -> list[Change]:
         mine = self._pod.host_ports
-        holders = [
-            pod for pod in self._pods_on(row) if any(nodeports.conflicts(one, other) for one in mine for other in pod.host_ports)
-        ]
+        there = ((row, pod) for pod in self._pods_on(row))
+        holders = [found for found in there if any(nodeports.conflicts(one, other) for one in mine for other in found[1].host_ports)]
         if not holders or len(holders) > MOST_PODS:
             return []
-        taken = [port for pod in holders for port in pod.host_ports]
+        taken = [port for _, pod in holders for port in pod.host_ports]
         ports = sorted({f"{one.port}/{one.protocol}" for one in mine if any(nodeports.conflicts(one, other) for other in taken)})
         text = f"host port {', '.join(ports)} free, which {_pods(holders)} holds"
-        return [Change(plugin.name, Kind.REMOVE_PODS, text, pods=_keys(holders))]
+        return [Change(plugin.name, Kind.REMOVE_PODS, text, pods=self._name(holders))]
 
     # --- where other pods are ------------------------------------------------------------------------------------------------
 
@@ -224,7 +232,7 @@ class Teller:
     def _banned(self, plugin: FilterPlugin, ban: Ban, labels: Mapping[str, str], why: str) -> Iterator[Change]:
         if ban.key not in labels:
             return
-        found: list[PodInfo] = []
+        found: list[_Standing] = []
         for pod in self._standing(ban.pods, ban.key, labels[ban.key]):
             found.append(pod)
             if len(found) > MOST_PODS:
@@ -233,14 +241,20 @@ class Teller:
                 return
         if found:
             text = f"{ban.key}={labels[ban.key]} free of {_pods(found)}, {why}"
-            yield Change(plugin.name, Kind.REMOVE_PODS, text, pods=_keys(found))
+            yield Change(plugin.name, Kind.REMOVE_PODS, text, pods=self._name(found))
 
-    def _standing(self, selection: PodSelection, key: str, value: str) -> Iterator[PodInfo]:
+    def _name(self, found: list[_Standing]) -> tuple[str, ...]:
+        keyed: dict[str, _Standing] = {pod.key: (row, pod) for row, pod in found}
+        self.named |= keyed
+        return tuple(keyed)
+
+    def _standing(self, selection: PodSelection, key: str, value: str) -> Iterator[_Standing]:
         """The selection's pods in a domain; nodes that hold none are not looked into."""
         counts = counts_by_row(self._cluster, selection)
         rows = np.flatnonzero((counts > 0) & self._cluster.present)
-        for row in rows[self._cluster.label(key).where(rows, lambda found: found == value)].tolist():
-            yield from (pod for pod in self._pods_on(row) if selection.selects(pod.group, pod.labels))
+        column = self._cluster.label(key)
+        for row in rows[column.codes(rows) == column.code(value)].tolist():
+            yield from ((row, pod) for pod in self._pods_on(row) if selection.selects(pod.group, pod.labels))
 
     def _pods_on(self, row: int) -> Iterable[PodInfo]:
         return self._cluster.pods_on(NodeName(str(self._cluster.names[row])))
@@ -319,9 +333,6 @@ def amount(resource: str, units: int) -> str:
     return f"{-(-units // _MEBI)}Mi" if resource in _IN_BYTES or resource.startswith("hugepages-") else str(units)
 
 
-def _keys(pods: Iterable[PodInfo]) -> tuple[str, ...]:
-    return tuple(pod.key for pod in pods)
-
-
-def _pods(pods: list[PodInfo]) -> str:
-    return f"pod {pods[0].key}" if len(pods) == 1 else f"pods {', '.join(_keys(pods))}"
+def _pods(found: list[_Standing]) -> str:
+    keys = ", ".join(pod.key for _, pod in found)
+    return f"pod {keys}" if len(found) == 1 else f"pods {keys}"

@@ -129,13 +129,15 @@ class _Search:
         names = {plugin.name for plugin in filters}
         looked_at = rows[: _ROWS if names <= _CHEAP else _FEW_ROWS]
         if NodeResourcesFit.name in names:
-            looked_at = self._least_lacking_first(rows)[:_TOLD_APART]
+            looked_at = self._least_lacking_first(rows)[:_FEW_ROWS]
         groups: dict[bytes, tuple[tuple[Change, ...], list[int]]] = {}
         for row in looked_at.tolist():
             changes = tuple([change for plugin in filters for change in self._teller.changes(plugin, row)])
             groups.setdefault(msgspec.json.encode(changes), (changes, []))[1].append(row)
-        largest = sorted(groups.values(), key=lambda group: -len(group[1]))[:_TOLD_APART]
-        misses = [self._tried(changes, alike, at_least=len(looked_at) < len(rows)) for changes, alike in largest]
+        ordered = list(groups.values())
+        if NodeResourcesFit.name not in names:
+            ordered.sort(key=lambda group: -len(group[1]))
+        misses = [self._tried(changes, alike, at_least=len(looked_at) < len(rows)) for changes, alike in ordered[:_TOLD_APART]]
         return [miss for miss in misses if miss is not None]
 
     def _least_lacking_first(self, rows: Rows) -> Rows:
@@ -170,7 +172,7 @@ class _Search:
         gone = {key for change in changes for key in change.pods}
         nominated = [other for other in self._evaluator.checker.nominations.pods_on(self._name(row)) if other.priority >= pod.priority]
         with self._cluster.supposing() as supposition:
-            supposition.remove(list(self._named(gone)))
+            supposition.remove([self._teller.named[key] for key in gone])
             supposition.add([(row, added_pod(change)) for change in changes if change.kind is Kind.ADD_POD])
             supposition.add([(row, other) for other in nominated if other.uid != pod.uid])
             return self._only_promises_left(pod, changes, row)
@@ -198,13 +200,6 @@ class _Search:
 
     def _name(self, row: int) -> NodeName:
         return NodeName(str(self._cluster.names[row]))
-
-    def _named(self, keys: set[str]) -> Iterator[tuple[int, PodInfo]]:
-        if not keys:
-            return
-        for pod, node, _assumed in self._cluster.placements():
-            if pod.key in keys and (row := self._cluster.row(node)) is not None:
-                yield row, pod
 
 
 def changed_pod(pod: PodInfo, changes: Iterable[Change]) -> PodInfo:
