@@ -82,6 +82,10 @@ def bind(stage: Stage, name: str, node: str) -> None:
     modify(stage, "pods", name, lambda pod: pod["spec"].update(nodeName=node))
 
 
+def left_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
 def changes(path: Path) -> list[tuple[str, str, str]]:
     """(act, kind, name) of the lines that tell changes, as they stand."""
     lines = [json.loads(line) for _, line in numbered_lines(path, on_cut=lambda _: None)]
@@ -104,11 +108,10 @@ async def test_what_happens_is_written_down_in_order_and_read_as_a_scenario(stag
         await stage.until(lambda: at_work.told(Act.ADDED) >= 2)
         found = await at_work.end()
     once = list(dict.fromkeys(changes(tmp_path / "r.gz")))  # that its kubelet has started a pod is a change of its own
-    assert once == [
-        ("ADDED", "Pod", "new"), ("MODIFIED", "Pod", "new"), ("DELETED", "Pod", "old"), ("ADDED", "Node", "late")
-    ]
+    terminated = [("MODIFIED", "Pod", "old"), ("DELETED", "Pod", "old")]
+    assert once == [("ADDED", "Pod", "new"), ("MODIFIED", "Pod", "new"), *terminated, ("ADDED", "Node", "late")]
     happened = [(each.act, each.manifest["metadata"]["name"]) for each in found.scenario.happenings]
-    assert happened == [("ADDED", "new"), ("DELETED", "old"), ("ADDED", "late")]
+    assert happened == [("ADDED", "new"), ("MODIFIED", "old"), ("DELETED", "old"), ("ADDED", "late")]
     assert found.recorded_nodes == {uid: "node-1"}
     assert found.header.counts == {"Pod": 2, "Node": 3, "Namespace": 4, "SchedulingProfile": 1}
     assert found.notes == []
@@ -223,7 +226,7 @@ async def test_a_signal_ends_the_recording_in_order(stage: Stage, tmp_path: Path
     assert (running.returncode, err) == (0, b"")
     assert out.decode().startswith(f"{path}: 1 added, 0 modified, 0 deleted in ")
     assert read_recording(path).notes == []
-    assert list(tmp_path.iterdir()) == [path]
+    assert left_in(tmp_path) == [path]
 
 
 async def test_a_killed_recorder_leaves_what_it_had_flushed_and_the_file_says_that_it_was_cut(stage: Stage, tmp_path: Path) -> None:
