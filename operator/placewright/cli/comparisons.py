@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placewright.api.bad_input import printable
+from placewright.cli.profiles.output import print_table, say
 from placewright.cli.terminal import plain
 from placewright.simulate.comparison import Change, Comparison
 from placewright.simulate.figurerows import Row, moment_of, rows_of
@@ -35,8 +36,8 @@ def show_table(to: Console, comparison: Comparison) -> None:
             group = row.group
             table.add_row(plain(group, "bold"))
         table.add_row(Text("  ").append_text(plain(row.label)), *(_cell(row, index) for index in range(len(row.values))))
-    to.print(table)
-    to.print(plain(f"Nodes as they stand {moment_of(comparison.figures[0])}."), soft_wrap=True)
+    print_table(to, table)
+    say(to, f"Nodes as they stand {moment_of(comparison.figures[0])}.")
 
 
 def _cell(row: Row, index: int) -> Text:

@@ -52,15 +52,14 @@ class Review:
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """One line. It is silent about pods that move: among nodes that score alike they do so by chance."""
         if self.comparison is None:
             return "no difference in effect"
         before, after = self.comparison.figures
-        change = self.comparison.changes[0]
-        parts = [f"{len(self.found)} difference{'s' if len(self.found) != 1 else ''} in effect"]
-        parts.append(f"pending {COUNT.text(before.pending)} → {COUNT.text(after.pending)}")
-        parts.append(f"{COUNT.text(len(change.moves))} of {COUNT.text(before.pods)} pods on another node")
-        return "; ".join(parts)
+        return (
+            f"{len(self.found)} difference{'s' if len(self.found) != 1 else ''} in effect; of {COUNT.text(before.pods)} pods "
+            f"{COUNT.text(before.pending)} → {COUNT.text(after.pending)} pending; {len(self.rows())} figures change"
+        )
 
     def rows(self) -> list[Row]:
         """Figures that change."""
@@ -118,7 +117,7 @@ def _on_the_cluster(review: Review, comparison: Comparison) -> Iterator[str]:
 def _pods(change: Change) -> Iterator[str]:
     for title, waiting in (("begin to wait", change.appear), ("cease to wait", change.disappear)):
         yield from _folded(f"Pods that {title}", ("pod", "why it waits", "node otherwise"), [(w.pod, w.why, w.node) for w in waiting])
-    yield from _folded("Pods on another node", ("pod", "before", "after"), change.moves)
+    yield from _folded("Pods on another node, also by chance among nodes that score alike", ("pod", "before", "after"), change.moves)
 
 
 def _folded(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
@@ -155,7 +154,7 @@ def _show_pods(to: Console, change: Change) -> None:
         return [f"{each.pod}: {each.why} (otherwise on {each.node})" for each in pods]
 
     moves = [f"{move.pod}: {move.before} → {move.after}" for move in change.moves]
-    for title, lines in (("begin to wait", waiting(change.appear)), ("cease to wait", waiting(change.disappear)), ("move", moves)):
+    for title, lines in (("begin to wait", waiting(change.appear)), ("cease to wait", waiting(change.disappear)), ("move, also by chance among nodes that score alike", moves)):
         if lines:
             more = [f"  and {len(lines) - MOST_NAMED} more; all of them with -o json"] if len(lines) > MOST_NAMED else []
             say(to, "", f"{len(lines)} pods {title}:", *(f"  {line}" for line in lines[:MOST_NAMED]), *more)
