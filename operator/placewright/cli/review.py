@@ -154,7 +154,12 @@ def _show_pods(to: Console, change: Change) -> None:
         return [f"{each.pod}: {each.why} (otherwise on {each.node})" for each in pods]
 
     moves = [f"{move.pod}: {move.before} → {move.after}" for move in change.moves]
-    for title, lines in (("begin to wait", waiting(change.appear)), ("cease to wait", waiting(change.disappear)), ("move, also by chance among nodes that score alike", moves)):
+    lists = {
+        "begin to wait": waiting(change.appear),
+        "cease to wait": waiting(change.disappear),
+        "move, also by chance among nodes that score alike": moves,
+    }
+    for title, lines in lists.items():
         if lines:
             more = [f"  and {len(lines) - MOST_NAMED} more; all of them with -o json"] if len(lines) > MOST_NAMED else []
             say(to, "", f"{len(lines)} pods {title}:", *(f"  {line}" for line in lines[:MOST_NAMED]), *more)
