@@ -34,7 +34,7 @@ async def test_a_placed_pod_is_explained_by_its_attempt(stage: Stage) -> None:
         (tried,) = found["tried"]
         assert (found["node"], tried["node"], tried["result"]) == (node, node, "scheduled")
         assert (tried["feasible"], tried["nodes"], tried["attempt"], tried["profile"]) == (2, 2, 1, "default")
-        assert [best["node"] for best in tried["best"]][0] == node
+        assert tried["best"][0]["node"] == node
         assert tried["best"][0]["total"] == tried["score"] == sum(tried["plugins"].values())
         assert {"Filter", "Score", "Bind"} <= tried["steps"].keys()
         assert "queue" not in found
@@ -126,7 +126,8 @@ async def test_nothing_that_a_pod_keeps_to_itself_is_told(stage: Stage) -> None:
         await asked.until_ready()
         container = {"name": "c", "image": "i", "env": [{"name": "PASSWORD", "value": "hunter2"}], "resources": {"requests": {"cpu": "64"}}}
         metadata = {"name": "large", "annotations": {"note": "hunter3"}, "labels": {"app": "hunter4"}}
-        stage._create(stage.sandbox.resource("", "v1", "pods"), {"metadata": metadata, "spec": {"schedulerName": "placewright", "containers": [container]}})
+        spec = {"schedulerName": "placewright", "containers": [container]}
+        stage.sandbox.writes.create(stage.sandbox.resource("", "v1", "pods"), "default", {"metadata": metadata, "spec": spec})
         await stage.until(lambda: stage.condition("large"))
         text = json.dumps(await read(asked, "/debug/explain?pod=default/large")) + json.dumps(await read(asked, "/debug/records"))
         assert "large" in text

@@ -23,6 +23,8 @@ from placewright.scheduler.selection import Choice
 TOP: Final = 3
 #: Of the time since they were last told, so much may be spent.
 SHARE: Final = 0.03
+#: Seconds; what seems to take longer was a process that stood still, which is no reason to tell nothing for long.
+_LONGEST_PAUSE: Final = 0.05
 #: Kinds of refusal told of one attempt, nodes named with each, and characters of a reason: what is kept has to have a size.
 MOST_REFUSALS: Final = 20
 MOST_EXAMPLES: Final = 5
@@ -94,7 +96,7 @@ class Insight:
         """The scores of these rows have been read: the next ones are due when this will have been a small part of the time."""
         if self._began is not None:
             now = self._clock()
-            self._due = now + (now - self._began) / SHARE
+            self._due = now + min((now - self._began) / SHARE, _LONGEST_PAUSE)
             self._began = None
 
     def refused(self, cluster: Cluster, diagnosis: Diagnosis) -> Refused:
