@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ def amount(text: str) -> float:
 
 
 def asks(pod: Manifest) -> dict[str, float]:
-    total: Counter[str] = Counter({"pods": 1})
+    total: dict[str, float] = defaultdict(float, pods=1.0)
     for container in pod["spec"]["containers"]:
         for name, text in container["resources"]["requests"].items():
             total[name] += amount(text)

@@ -272,7 +272,8 @@ class Simulation:
     def _next_moment(self) -> float | None:
         """When something happens that is known by now; bindings under way may be faster."""
         moments = [self._agenda[0][0]] if self._agenda else []
-        if not self._tired and (beat := self._next_beat()) <= self._changed_at + PATIENCE_SECONDS:
+        beat = self._next_beat()
+        if not self._tired and self._loop.time() < beat <= self._changed_at + PATIENCE_SECONDS:
             moments.append(beat)
         return min(moments, default=None)
 
