@@ -6,9 +6,9 @@ Names and numbers alone: no labels, no annotations, no environment, nothing that
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +30,8 @@ def queue_endpoint(engine: Engine) -> Endpoint:
     """Every place with its pods."""
 
     async def answer(question: Question) -> Answer:
-        return _listed({"sizes": engine.queue.sizes()._asdict()}, "pods", list(_pods(engine.queue)), _limit(question))
+        sizes, limit = engine.queue.sizes(), _limit(question)
+        return _listed({"sizes": sizes._asdict(), "total": sum(sizes)}, "pods", islice(_pods(engine.queue), limit))
 
     return Endpoint("/debug/queue", answer, Audience.LOOPBACK)
 
@@ -42,8 +43,8 @@ def cache_endpoint(engine: Engine) -> Endpoint:
         cluster = engine.cluster
         counts = {"nodes": cluster.node_count, "pods": cluster.pod_count_total, "assumed": cluster.assumed_count}
         limit = _limit(question)
-        assumed = list(itertools.islice(_assumed(cluster), limit))
-        return _listed({"counts": counts, "assumedPods": assumed}, "nodes", list(_nodes(cluster)), limit)
+        head = {"counts": counts, "assumedPods": list(islice(_assumed(cluster), limit)), "total": cluster.node_count}
+        return _listed(head, "nodes", islice(_nodes(cluster), limit))
 
     return Endpoint("/debug/cache", answer, Audience.LOOPBACK)
 
@@ -98,9 +99,10 @@ def _limit(question: Question) -> int:
     return int(text)
 
 
-def _listed(head: Mapping[str, Any], name: str, items: list[Mapping[str, Any]], limit: int) -> Answer:
-    stated = {**head, "total": len(items), "shown": min(len(items), limit)}
-    return Answer(_pieces(stated, name, items[:limit]), JSON)
+def _listed(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> Answer:
+    """`items` are taken now: what is written later, while the loop turns, is of one moment."""
+    shown = list(items)
+    return Answer(_pieces({**head, "shown": len(shown)}, name, shown), JSON)
 
 
 async def _pieces(head: Mapping[str, Any], name: str, items: Iterable[Mapping[str, Any]]) -> AsyncIterator[bytes]:
@@ -109,7 +111,7 @@ async def _pieces(head: Mapping[str, Any], name: str, items: Iterable[Mapping[st
     yield encode(head)[:-1] + b"," + encode(name) + b":["
     separator = b""
     remaining = iter(items)
-    while piece := list(itertools.islice(remaining, _SLICE)):
+    while piece := list(islice(remaining, _SLICE)):
         yield separator + b",\n".join(encode(item) for item in piece)
         separator = b",\n"
         await asyncio.sleep(0)
