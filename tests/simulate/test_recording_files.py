@@ -33,7 +33,7 @@ def change(at: float, act: str, content: Body) -> Body:
 
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[..., Recording]:
-    def from_lines(beginning: list[Body], *changes: Body, tail: bytes = b"", packed: bool = True) -> Recording:
+    def from_lines(beginning: list[Body], *changes: Body, tail: bytes = b"", packed: bool = True, **options: Any) -> Recording:
         counts: dict[str, int] = {}
         for each in beginning:
             counts[each["kind"]] = counts.get(each["kind"], 0) + 1
@@ -41,7 +41,7 @@ def read(tmp_path: Path) -> Callable[..., Recording]:
         text = b"".join(json.dumps(each).encode() + b"\n" for each in (header, *beginning, *changes)) + tail
         path = tmp_path / "r.gz"
         path.write_bytes(gzip.compress(text) if packed else text)
-        return read_recording(path)
+        return read_recording(path, **options)
 
     return from_lines
 
@@ -66,6 +66,15 @@ def test_a_static_pod_is_its_nodes_own(read: Any) -> None:
     found = read([NODE], change(2, "ADDED", own))
     assert found.scenario.happenings[0].manifest == own
     assert found.recorded_nodes == {}
+
+
+def test_pods_of_schedulers_that_are_not_replayed_stand_where_and_when_they_were_put(read: Any) -> None:
+    moved = pod("b", "n1")
+    found = read([NODE, pod("a")], change(1, "ADDED", pod("b")), change(2, "MODIFIED", moved), schedulers=["mine"])
+    assert [(each.at, each.manifest) for each in found.scenario.happenings] == [(1, pod("b")), (2, moved)]
+    assert found.recorded_nodes == {}
+    again = read([NODE, pod("a")], change(1, "ADDED", pod("b")), change(2, "MODIFIED", moved), schedulers=["default-scheduler"])
+    assert again.recorded_nodes == {"uid-b": "n1"}
 
 
 def test_pods_that_stood_on_nodes_at_the_beginning_stay_there_and_change_as_recorded(read: Any) -> None:

@@ -8,7 +8,7 @@ pods come without a node, and one that ended by itself says how long it ran, not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ import msgspec
 from placewright.api.bad_input import bad_field
 from placewright.api.decode import DECODE_ERRORS
 from placewright.api.pods import FINISHED_PHASES
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME, SchedulingProfile
 from placewright.api.profile import KIND as PROFILE
-from placewright.api.profile import SchedulingProfile
 from placewright.simulate.linefile import LARGEST_TEXT, numbered_lines
 from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
 from placewright.simulate.snapshot import RECORDING, Header, ObjectLines, checked_object, read_header, source_of
@@ -57,9 +57,10 @@ class Recording:
     notes: Sequence[str]
 
 
-def read_recording(path: Path, largest: int = LARGEST_TEXT) -> Recording:
+def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collection[str] | None = None) -> Recording:
     """Read a recording; of one that was cut off, what is there.
 
+    `schedulers`: whose pods are to be decided about anew (None: everybody's); those of others stand where they were put, when they were.
     Raises `InputError` with the line of what is wrong, and above `largest` bytes of text.
     """
     notes: list[str] = []
@@ -73,7 +74,7 @@ def read_recording(path: Path, largest: int = LARGEST_TEXT) -> Recording:
             break
         beginning.take(number, line)
     beginning.check(header)
-    replay = _Replay(path, beginning.objects, beginning.profiles)
+    replay = _Replay(path, beginning.objects, beginning.profiles, schedulers)
     for number, line in lines:
         replay.take(f"{path}: line {number}", line)
     if replay.profile_changes:
@@ -89,6 +90,7 @@ class _Replay:
     path: Path
     objects: list[Manifest]
     profiles: Sequence[SchedulingProfile]
+    schedulers: Collection[str] | None
     happenings: list[Happening] = field(default_factory=list)
     durations: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class _Replay:
 
     def _beginning(self, manifest: Manifest) -> Manifest:
         self._there[_key(manifest)] = _uid(manifest)
-        if manifest["kind"] != "Pod" or _node(manifest):
+        if manifest["kind"] != "Pod" or _node(manifest) or not self._is_open(manifest):
             return manifest
         return self._follow(manifest)
 
@@ -144,7 +146,7 @@ class _Replay:
         if act is Act.DELETED:
             yield from self._pod_gone(uid, manifest)
             return
-        if act is Act.ADDED and not _belongs_to_a_node(manifest):
+        if act is Act.ADDED and self._is_open(manifest):
             node = _node(manifest)
             shown = self._follow(manifest)
             self._note_node(uid, node)
@@ -166,6 +168,11 @@ class _Replay:
             self.durations[uid] = self.now - self.bound_at[uid]
         else:
             yield Happening(self.now, Act.DELETED, manifest)
+
+    def _is_open(self, pod: Manifest) -> bool:
+        """Is it to be decided where the pod goes?"""
+        ours = self.schedulers is None or (pod.get("spec") or {}).get("schedulerName", DEFAULT_SCHEDULER_NAME) in self.schedulers
+        return ours and not _belongs_to_a_node(pod)
 
     def _follow(self, manifest: Manifest) -> Manifest:
         shown = self._shown[_uid(manifest)] = undecided(manifest)
