@@ -1,14 +1,14 @@
 """Decision records: what became of the last attempts of each pod, and of the last of all, so that people can ask why.
 
-In memory and bounded three ways: attempts of a pod, pods, and characters. Pods that have a node and pods that have none are kept apart, so
-that a burst of placements does not push out why others still wait.
+In memory and bounded three ways: attempts of a pod, pods, and characters. Pods that have no node, and pods that took several attempts to
+get one, are kept apart, so that a burst of placements does not push out why others still wait.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
+from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
@@ -108,21 +108,27 @@ class Records:
         """Keep it."""
         record = recorded(attempt, self._clock())
         uid = record.uid
+        self._last.append(record)
         before = self._pending.pop(uid, None) or self._placed.pop(uid, ())
+        if attempt.failure is not None:
+            self._keep(self._pending, before, record)
+        elif before:
+            self._keep(self._placed, before, record)
+        # One that was placed at once, as most are, is kept among the last of all and nowhere else: it costs the least.
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Nothing to keep: the queue itself tells where a pod is."""
+
+    def _keep(self, shelf: _Shelf, before: tuple[Record, ...], record: Record) -> None:
         if len(before) == self._per_pod:
             self._characters -= before[0].characters
             before = before[1:]
         self._characters += record.characters
-        shelf = self._placed if attempt.failure is None else self._pending
-        shelf[uid] = (*before, record)
-        self._last.append(record)
+        shelf[record.uid] = (*before, record)
         if len(shelf) > self._overall:
             self._drop_oldest(shelf)
         while self._characters > MOST_CHARACTERS:
             self._drop_oldest(self._pending or self._placed)
-
-    def pod_entered(self, place: str, event: str) -> None:
-        """Nothing to keep: the queue itself tells where a pod is."""
 
     def _drop_oldest(self, shelf: _Shelf) -> None:
         _uid, gone = shelf.popitem(last=False)
@@ -135,17 +141,14 @@ class Records:
         return list(islice(reversed(self._last), most))
 
     def of(self, uid: str) -> tuple[Record, ...]:
-        """The last attempts of a pod, the latest last; none when nothing is known."""
-        return self._pending.get(uid) or self._placed.get(uid, ())
+        """The last attempts of a pod, the latest last; none when nothing is known. O(attempts)."""
+        return self._pending.get(uid) or self._placed.get(uid) or tuple(record for record in self._last if record.uid == uid)
 
     def named(self, namespace: str, name: str) -> tuple[Record, ...]:
-        """The last attempts of the pod that had this name last. O(pods)."""
-        found = [kept for kept in self._all() if (kept[-1].namespace, kept[-1].name) == (namespace, name)]
-        return max(found, key=lambda kept: kept[-1].at, default=())
-
-    def _all(self) -> Iterator[tuple[Record, ...]]:
-        yield from self._pending.values()
-        yield from self._placed.values()
+        """The last attempts of the pod that had this name last. O(attempts)."""
+        latest = (kept[-1] for shelf in (self._pending, self._placed) for kept in shelf.values())
+        found = [record for record in chain(self._last, latest) if (record.namespace, record.name) == (namespace, name)]
+        return self.of(max(found, key=lambda record: record.at).uid) if found else ()
 
 
 def recorded(attempt: Attempt, now: float) -> Record:
