@@ -32,6 +32,7 @@ from placewright.api.selectors import NODE_NAME_FIELD, parse_int64
 from placewright.api.storage import BETA_CLASS, MIGRATED_PLUGINS, SELECTED_NODE
 from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
 from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
+from placewright.simulate.linefile import only_what_stays
 from placewright.simulate.pruning import avoided_text
 
 Json = Any
@@ -86,6 +87,7 @@ _KEY_LISTS: Final = frozenset(
 )  # fmt: skip
 
 
+@only_what_stays()
 def anonymised(lines: Sequence[bytes], key: bytes | None = None) -> list[bytes]:
     """The objects, one a line, with made-up names; `key` only for who wants the same names again."""
     objects = [msgspec.json.decode(line) for line in lines]
@@ -98,6 +100,7 @@ class Mask:
 
     def __init__(self, key: bytes, objects: Iterable[Mapping[str, Json]]) -> None:
         self._key = key
+        self._hashes: dict[str, str] = {}
         objects = list(objects)
         names = sorted({_name_of(each) for each in objects if each["kind"] not in _PUBLIC_KINDS} - _READY_MADE)
         width = len(str(len(names)))
@@ -162,7 +165,10 @@ class Mask:
         return "-".join(f"z{self._hash(part, 6)}" for part in parts)
 
     def _hash(self, text: str, length: int) -> str:
-        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:length]
+        known = self._hashes.get(text)
+        if known is None:
+            known = self._hashes[text] = hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+        return known[:length]
 
     # --- objects --------------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,10 @@ Every error names the file and the line. A file that was cut off in its middle i
 
 from __future__ import annotations
 
+import gc
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
@@ -23,6 +25,18 @@ _GZIP: Final = 31
 
 #: Told, in words, that the file ends too early.
 OnCut: TypeAlias = Callable[[str], None]
+
+
+@contextmanager
+def only_what_stays() -> Iterator[None]:
+    """Around work that makes many objects and no garbage: the collector would look through all of them again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Cut(Exception):

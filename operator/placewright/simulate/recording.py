@@ -20,7 +20,7 @@ from placewright.api.decode import DECODE_ERRORS
 from placewright.api.pods import FINISHED_PHASES
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, SchedulingProfile
 from placewright.api.profile import KIND as PROFILE
-from placewright.simulate.linefile import LARGEST_TEXT, numbered_lines
+from placewright.simulate.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
 from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
 from placewright.simulate.snapshot import RECORDING, Header, ObjectLines, checked_object, read_header, source_of
 
@@ -57,6 +57,7 @@ class Recording:
     notes: Sequence[str]
 
 
+@only_what_stays()
 def read_recording(path: Path, largest: int = LARGEST_TEXT, schedulers: Collection[str] | None = None) -> Recording:
     """Read a recording; of one that was cut off, what is there.
 

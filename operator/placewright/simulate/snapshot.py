@@ -19,7 +19,7 @@ from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import KIND as PROFILE
 from placewright.api.profile import SchedulingProfile
-from placewright.simulate.linefile import LARGEST_TEXT, numbered_lines
+from placewright.simulate.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
 from placewright.simulate.newfile import NewFile
 from placewright.simulate.pruning import STRUCTS
 from placewright.simulate.scenario import Manifest, Scenario
@@ -95,6 +95,7 @@ def profiles_in(path: Path, largest: int = LARGEST_TEXT) -> Sequence[SchedulingP
     return open_snapshot(path, largest).profiles
 
 
+@only_what_stays()
 def open_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Snapshot:
     """All of a snapshot; raises as `read_snapshot` does."""
     lines = numbered_lines(path, largest)
