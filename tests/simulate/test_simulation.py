@@ -100,9 +100,9 @@ def test_of_equal_victims_the_one_that_started_last_leaves() -> None:
 
 
 def test_pods_come_in_the_order_of_their_creation() -> None:
-    young = pod("young", "3", meta={"creationTimestamp": "2026-01-02T00:00:00Z"})
-    old = pod("old", "3", meta={"creationTimestamp": "2026-01-01T00:00:00Z"})
-    assert nodes_of(run([node("n"), young, old])) == {"old": "n", "young": None}
+    young = pod("a-young", "3", meta={"creationTimestamp": "2026-01-02T00:00:00Z"})
+    old = pod("z-old", "3", meta={"creationTimestamp": "2026-01-01T00:00:00Z"})
+    assert nodes_of(run([node("n"), young, old])) == {"z-old": "n", "a-young": None}
 
 
 def test_a_gated_pod_says_so_and_is_placed_once_its_gate_is_gone() -> None:
@@ -175,7 +175,7 @@ def test_a_permit_plugin_that_never_allows_anything_keeps_pods_for_a_virtual_tim
     outcome = run([node("n"), pod("a"), pod("b")], (), Waits)
     assert {fate.node for fate in outcome.fates.values()} == {None}
     assert "rejected due to timeout after waiting 1m0s at plugin Waits" in outcome.fates["uid-a"].message
-    assert outcome.ended >= 60
+    assert 60 <= outcome.ended < 600
     assert time.monotonic() - began < 60  # a hang guard: virtual minutes are not waited for
 
 

@@ -255,7 +255,9 @@ class Simulation:
 
     @property
     def _tired(self) -> bool:
-        return self._tries > max(_LEAST_TRIES, TRIES_PER_POD * len(self._queue))
+        """Whether nothing has changed for so long that no other try can end differently."""
+        too_often = self._tries > max(_LEAST_TRIES, TRIES_PER_POD * len(self._queue))
+        return too_often or self._loop.time() > self._changed_at + PATIENCE_SECONDS
 
     def _start(self, work: Coroutine[Any, Any, bool]) -> None:
         task = self._loop.create_task(work)
