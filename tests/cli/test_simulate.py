@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from placewright.cli.main import main
+from placewright.simulate.snapshot import FORMAT_VERSION, SNAPSHOT, Header, write_snapshot
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,4000,8192,1,T4\nn-1,4000,8192,0,\n"
 PODS = (
@@ -164,3 +165,27 @@ def test_a_wrong_profile_is_named_with_its_field(capsys: pytest.CaptureFixture[s
 
 def test_pending_and_all_pods_exclude_each_other(capsys: pytest.CaptureFixture[str], trace: list[str]) -> None:
     assert "not allowed with" in refused(capsys, *trace, "--pending", "--all-pods")
+
+
+def test_a_snapshot_is_replayed_with_its_own_profiles_and_more_pods(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    amounts = {"cpu": "4", "pods": "9"}
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
+    body = {"apiVersion": "v1", "kind": "Pod"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u-n"}, "status": {"allocatable": amounts}}
+    running = {**body, "metadata": {"name": "a", "namespace": "x", "uid": "u-a"}, "spec": {**spec, "nodeName": "n"}}
+    waiting = {**body, "metadata": {"name": "b", "namespace": "x", "uid": "u-b"}, "spec": spec}
+    own = {
+        "apiVersion": "placewright.dev/v1alpha1",
+        "kind": "SchedulingProfile",
+        "metadata": {"name": "ours", "uid": "u-p"},
+        "spec": {"schedulerName": "default-scheduler"},
+    }
+    path, objects = tmp_path / "cluster.gz", [own, node, running, waiting]
+    counts = {"SchedulingProfile": 1, "Node": 1, "Pod": 2}
+    header = Header(placewright=SNAPSHOT, version=FORMAT_VERSION, taken="2026-01-01T00:00:00Z", counts=counts)
+    write_snapshot(path, header, [json.dumps(each).encode() for each in objects])
+    more = tmp_path / "more.json"
+    more.write_text(json.dumps({**waiting, "metadata": {"name": "c", "namespace": "x"}}))
+    (one,) = simulated(capsys, "--snapshot", str(path), "--pods", str(more))["profiles"]
+    assert one["profile"] == "ours"
+    assert {fate["pod"]: fate["node"] for fate in one["fates"]} == {"x/b": "n", "x/c": "n"}
