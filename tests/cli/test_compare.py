@@ -61,13 +61,23 @@ def test_the_report_is_written_beside_the_table(words: list[str], tmp_path: Path
 
 
 def test_a_report_that_cannot_be_written_is_said_before_anything_is_simulated(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delattr("placewright.cli.compare.simulate")
     where = tmp_path / "missing" / "out.html"
     assert main([*words, "--report", str(where)]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err == f"placewright: error: {where}: cannot be written: No such file or directory\n"
+
+
+def test_a_report_of_before_is_kept_until_there_is_a_new_one(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("placewright.cli.compare.simulate")
+    where = tmp_path / "out.html"
+    where.write_text("the old one")
+    with pytest.raises(NameError):
+        main([*words, "--report", str(where)])
+    assert where.read_text() == "the old one"
 
 
 def test_profiles_of_the_same_name_are_told_apart_by_their_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,6 +92,7 @@ def test_the_comment_has_a_summary_the_differences_the_figures_and_the_pods(tmp_
     assert out.startswith(f"### Scheduling profiles: 1 difference in effect; of {PODS} pods 0 → {PODS} pending; ")
     assert "| web | NodeAffinity.addedAffinity | none |" in out
     assert f"| pending | 0 | {PODS} (+{PODS}) |" in out
+    assert "| nodes |" not in out
     assert f"<summary>Pods that begin to wait: {PODS}</summary>" in out
     assert "| shop/web-0 | node(s) didn't match scheduler-enforced node affinity |" in out
 

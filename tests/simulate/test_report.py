@@ -128,6 +128,19 @@ def test_durations_are_in_the_largest_unit(seconds: float, text: str) -> None:
     assert span(seconds) == text
 
 
+def test_thousandths_of_gpus_are_shown_as_gpus() -> None:
+    made = outcome("p", node("n", gpu_milli=4000)).placed(pod("x", gpu_milli=500), "n").made
+    rows = {(row.group, row.label): row.texts for row in rows_of(compare("s", [made]))}
+    assert rows["GPU left over", "free"] == ("3.5",)
+    assert rows["GPU asked for", "of all of it"] == ("12.5 %",)
+
+
+def test_a_node_that_has_promised_more_than_it_has_counts_as_full() -> None:
+    made = outcome("p", node("n", cpu=1)).stood(pod("x", on="n", cpu=3)).made
+    (one,) = distributions([figures_of(made)])
+    assert [bar.label for bar in one.panels[0].bars] == [""] * 9 + ["1"]
+
+
 def test_bars_of_a_histogram_are_as_high_as_they_have_nodes_over_all_profiles() -> None:
     figures = comparison().figures
     for one in distributions(figures):
@@ -165,7 +178,7 @@ async def _page(tmp_path: Path) -> AsyncIterator[Page]:
 @pytest.fixture(name="report")
 def _report(tmp_path: Path) -> Path:
     path = tmp_path / "report.html"
-    path.write_text(page_of(comparison(names=("default", "packing", "a-profile-with-quite-a-long-name"))), encoding="utf-8")
+    path.write_text(page_of(comparison(names=("default", "packing", "aprofilewithquitealongnameindeed" * 5))), encoding="utf-8")
     return path
 
 
