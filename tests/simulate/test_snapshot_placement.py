@@ -15,6 +15,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.simulate.anonymise import anonymised
 from placewright.simulate.cases import answer
 from placewright.simulate.pruning import STRUCTS, manifest_line, pruned
+from plugins.volume_worlds import COMPLETED
 from plugins.volume_worlds import world as volume_world
 from simulate.anyworld import SECRET, World, verdicts
 from simulate.masking import Body, RememberingMask, as_saved, in_no_order
@@ -67,6 +68,40 @@ def test_the_random_clusters_are_worth_comparing() -> None:
     assert {"ImageLocality", "NodePreferAvoidPods", "SelectorSpread", "InterPodAffinity", "NodeAffinity"} <= set(scored)
     assert sum("best" in one for one in said) > 40
     assert sum("nominatedNode" in one for one in said) > 3
+
+
+def node(name: str, **labels: str) -> Body:
+    status = {"allocatable": {"cpu": "1", "pods": "9"}}
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
+
+
+def pod(name: str, on: str = "", **spec: Any) -> Body:
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    meta = {"name": name, "namespace": "home", "uid": name}
+    return {"kind": "Pod", "metadata": meta, "spec": {"containers": [container], **({"nodeName": on} if on else {}), **spec}}
+
+
+@pytest.mark.parametrize("key", [bytes([number]) * 32 for number in range(6)])
+def test_victims_that_cost_the_same_leave_the_same_node_under_made_up_names(key: bytes) -> None:
+    """Preemption takes the first such node by name; hashes alone would mix the order up."""
+    running = [pod(f"run-{letter}", on=f"node-{letter}") for letter in "bcaed"]
+    objects = saved([*(node(f"node-{letter}") for letter in "dceab"), *running, pod("urgent", priority=9)])
+    mask = RememberingMask(objects, key)
+    found = mask.put_back(verdicts([mask.manifest(each) for each in objects], REGISTRY))
+    assert found["home/urgent"]["nominatedNode"] == "node-a"
+    assert verdicts(objects, REGISTRY)["home/urgent"]["nominatedNode"] == "node-a"
+
+
+def test_a_volume_in_two_zones_is_in_both_under_made_up_names() -> None:
+    zone = "topology.kubernetes.io/zone"
+    labels = {zone: "eu-west1-a__eu-west1-b"}
+    spec = {"claimRef": {"namespace": "home", "name": "c"}}
+    volume = {"kind": "PersistentVolume", "metadata": {"name": "pv", "labels": labels}, "spec": spec}
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "home", "annotations": {COMPLETED: "yes"}}}
+    uses = pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    nodes = [node(f"in-{letter}", **{zone: f"eu-west1-{letter}"}) for letter in "abc"]
+    made, mask = masked(saved([*nodes, volume, claim | {"spec": {"volumeName": "pv"}}, uses]))
+    assert mask.put_back(verdicts(made, REGISTRY))["home/web"]["best"] == ["in-a", "in-b"]
 
 
 @cases
