@@ -142,7 +142,7 @@ async def test_the_scores_of_the_best_nodes_are_those_that_evaluate_finds() -> N
         assert {plugin: scores[at] for plugin, scores in record.parts.items()} == each.scores
     assert (record.score, record.runner_up, record.ties, record.feasible, record.nodes) == (expected[0].total, expected[1].total, 1, 6, 6)
     assert (record.result, record.at, record.refusals, record.message) == ("scheduled", 7.0, (), "")
-    assert record.steps.keys() == {"PreFilter", "Filter", "PreScore", "Score"}
+    assert [step.name for step in record.steps] == ["PreFilter", "Filter", "PreScore", "Score"]
 
 
 @pytest.mark.parametrize("switched_on", [True, False])

@@ -16,6 +16,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Rows
+from placewright.framework.steps import Step
 from placewright.scheduler.insight import TOP, Refusal, best_rows, cut, refusals
 from placewright.scheduler.messages import NO_NODES, fit_error
 from placewright.scheduler.nearestmiss import Miss, nearest_misses
@@ -157,7 +158,7 @@ def tried(record: Record) -> Tried:
         at=record.at,
         result=record.result,
         seconds=record.seconds,
-        steps=record.steps,
+        steps=_added_up(record.steps),
         node=record.node or "",
         nominated_node=record.nominated_node or "",
         feasible=record.feasible,
@@ -209,6 +210,14 @@ def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tup
     runner_up = int(order[1]) if evaluation.count > 1 else None
     rows = best_rows(totals, Choice(int(order[0]), int(totals[order[0]]), 1, runner_up), TOP)
     return _ranked(_names(cluster, rows), evaluator.breakdown(evaluation, rows))
+
+
+def _added_up(steps: Iterable[Step]) -> dict[str, float]:
+    """Seconds by step, in order; a step that was repeated counts once, with all its time."""
+    seconds: dict[str, float] = {}
+    for step in steps:
+        seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds
+    return seconds
 
 
 def _names(cluster: Cluster, rows: Rows) -> list[str]:

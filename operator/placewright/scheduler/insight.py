@@ -129,7 +129,8 @@ def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[Refusal, ...]:
     rest = diagnosis.node_count - sum(each.nodes for each in told)
     if rest > 0:
         told.append(_of_the_rest(cluster, diagnosis.absent, rest))
-    told.sort(key=lambda refusal: -refusal.nodes)
+    if len(told) > 1:
+        told.sort(key=lambda refusal: -refusal.nodes)
     if len(told) > MOST_REFUSALS:
         others = sum(refusal.nodes for refusal in told[MOST_REFUSALS - 1 :])
         told[MOST_REFUSALS - 1 :] = [Refusal("", OTHER_REASONS, others)]

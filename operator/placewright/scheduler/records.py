@@ -15,7 +15,9 @@ import msgspec
 
 from placewright.api.objects import NodeName
 from placewright.framework.evaluation import PluginScore
+from placewright.framework.steps import Step
 from placewright.scheduler.attempts import Attempt, Observers
+from placewright.scheduler.cycle import Placement
 from placewright.scheduler.insight import Insight, Refusal, cut
 
 #: Attempts kept of one pod.
@@ -25,8 +27,8 @@ OVERALL: Final = 2_000
 #: Characters of messages and reasons that may be kept; the oldest attempts go when there are more.
 MOST_CHARACTERS: Final = 4_000_000
 _MESSAGE: Final = 1_024
-#: What the name of a node is counted as.
-_EXAMPLE: Final = 64
+#: What a refusal is counted as: a long reason, and names of nodes of which few are long.
+_REFUSAL: Final = 512
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -45,7 +47,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         parts: by plugin, its part in the total of each node in `best`; empty where the record has the chosen node alone.
         refusals: who rejected how many nodes; they sum to `nodes` where no node could hold the pod.
         seconds: from the queue's hand to the end.
-        steps: how long each step took, in order; a step that was repeated is added up.
+        steps: what took how long, in order.
         message: why it has no node.
     """
 
@@ -58,7 +60,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     at: float
     result: str
     seconds: float
-    steps: dict[str, float]
+    steps: list[Step]
     node: NodeName | None = None
     feasible: int = 0
     nodes: int = 0
@@ -77,7 +79,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         """A measure of its size, beside what every record has."""
         if not self.message:
             return 0
-        return len(self.message) + sum(len(each.reason) + _EXAMPLE * len(each.examples) for each in self.refusals)
+        return len(self.message) + _REFUSAL * len(self.refusals)
 
 
 #: By uid, the last attempts of a pod; the pod that was tried last is the last.
@@ -154,25 +156,22 @@ class Records:
 def recorded(attempt: Attempt, now: float) -> Record:
     """What is kept of an attempt that is over; `now`: seconds since 1970."""
     pod, profile, placement, failure = attempt.pod, attempt.profile, attempt.placement, attempt.failure
-    # Dictionaries of plain values, which the garbage collector need not look into.
-    steps: dict[str, float] = {}
-    for name, _began, took, _outcome in attempt.steps.taken:
-        steps[name] = steps.get(name, 0.0) + took
     seconds = (attempt.ended or attempt.started) - attempt.started
-    what: tuple[Any, ...] = ()
-    if placement is not None:
-        what = (
-            placement.node, placement.feasible, placement.nodes, placement.score, placement.runner_up, placement.ties,
-            placement.best, placement.plugins, placement.parts if len(placement.best) > 1 else {},
-        )  # fmt: skip
-    elif failure is not None:
-        what = (None, 0, failure.refused.nodes)
-    record = Record(
-        pod.namespace, pod.name, pod.uid, profile.name, profile.generation, attempt.number, now, attempt.result or "", seconds, steps, *what
-    )  # fmt: skip
-    return record if failure is None else msgspec.structs.replace(
-        record,
-        nominated_node=failure.nominated_node or None,
-        refusals=failure.refused.by,
-        message=cut(failure.message, _MESSAGE),
+    who = (pod.namespace, pod.name, pod.uid, profile.name, profile.generation, attempt.number, now, attempt.result or "", seconds)
+    # The steps as they are: making something smaller of them costs more than keeping them.
+    steps = attempt.steps.taken
+    if failure is None:
+        return Record(*who, steps) if placement is None else Record(*who, steps, *_placed(placement))
+    refused, message = failure.refused, cut(failure.message, _MESSAGE)
+    room = failure.nominated_node or None
+    if placement is None:
+        return Record(*who, steps, nodes=refused.nodes, nominated_node=room, refusals=refused.by, message=message)
+    return msgspec.structs.replace(Record(*who, steps, *_placed(placement)), nominated_node=room, message=message)
+
+
+def _placed(placement: Placement) -> tuple[Any, ...]:
+    """The fields from `node` to `parts`."""
+    return (
+        placement.node, placement.feasible, placement.nodes, placement.score, placement.runner_up, placement.ties,
+        placement.best, placement.plugins, placement.parts if len(placement.best) > 1 else {},
     )  # fmt: skip
