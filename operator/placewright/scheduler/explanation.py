@@ -5,6 +5,7 @@ A running operator serves it as JSON, `placewright explain` shows it, or makes i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 import msgspec
@@ -22,6 +23,8 @@ from placewright.scheduler.messages import NO_NODES, fit_error
 from placewright.scheduler.nearestmiss import Miss, nearest_misses
 from placewright.scheduler.records import Record
 from placewright.scheduler.selection import Choice
+
+_logger = logging.getLogger(__name__)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -198,10 +201,19 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -
         nodes=diagnosis.node_count,
         best=_best(evaluator, cluster, evaluation) if evaluation.count else (),
         refusals=rejected,
-        misses=nearest_misses(evaluator, cluster, evaluation),
+        misses=_misses(evaluator, cluster, evaluation),
         message="" if evaluation.count else cut(fit_error(diagnosis), 1024),
         unasked=tuple(extender.settings.name for extender in evaluator.runtime.extenders_for(evaluation.pod)),
     )
+
+
+def _misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
+    """What would have to change; that a plugin breaks when it is asked for more than a decision needs leaves the rest standing."""
+    try:
+        return nearest_misses(evaluator, cluster, evaluation)
+    except Exception:
+        _logger.exception("the nearest misses of pod %s cannot be told", evaluation.pod.key)
+        return ()
 
 
 def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Ranked, ...]:
