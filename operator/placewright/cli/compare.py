@@ -33,8 +33,8 @@ def register(subparsers: Subparsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Simulate under each profile, and print how they differ."""
     registry = in_tree().extended(installed_plugins())
-    tried = candidates(args.profile, registry, args.snapshot)
-    scenario = scenario_of(args)
+    tried = candidates(args.profile, registry, args.snapshot, args.record)
+    scenario = scenario_of(args, tried)
     if args.report is not None:
         _write(args.report, "", "a")  # now, rather than after minutes of simulation, is the time to learn that it cannot be written
     say_not_asked(tried, "compare")

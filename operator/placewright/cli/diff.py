@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> int:
     registry = in_tree().extended(installed_plugins())
     sides = candidates([args.before, args.after], registry)
     found = effective(sides[0].profiles, sides[1].profiles)
-    scenario = scenario_of(args)  # is wrong input even where nothing differs
+    scenario = scenario_of(args, sides)  # is wrong input even where nothing differs
     comparison = _compared(scenario, sides, registry, args) if found else None
     review = Review(str(args.before), str(args.after), found, comparison)
     _print(review, args.output)

@@ -41,8 +41,8 @@ def register(subparsers: Subparsers) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run each profile on the same scenario, and print what came of it."""
     registry = in_tree().extended(installed_plugins())
-    tried = candidates(args.profile, registry, args.snapshot)
-    scenario = scenario_of(args)
+    tried = candidates(args.profile, registry, args.snapshot, args.record)
+    scenario = scenario_of(args, tried)
     say_not_asked(tried, "simulate")
     outcomes = [
         simulate(scenario, candidate.profiles, registry, seed=args.seed, which=args.which, name=candidate.name) for candidate in tried

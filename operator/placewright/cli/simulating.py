@@ -19,6 +19,7 @@ from placewright.profiles.config import read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.simulate.inputs import read_sources
+from placewright.simulate.recording import read_recording
 from placewright.simulate.scenario import Scenario
 from placewright.simulate.simulation import Which
 from placewright.simulate.snapshot import profiles_in, read_snapshot
@@ -35,6 +36,7 @@ class Candidate:
 
 def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which.PENDING) -> None:
     """The cluster, its pods, which of them are placed (`default` unless it is said), and the seed."""
+    parser.add_argument("--record", type=Path, metavar="FILE", help="what `placewright record` saw; its pods come when they came")
     files = "manifests (a file or a folder), or a trace in the openb CSV format; repeatable"
     parser.add_argument("--snapshot", type=Path, metavar="FILE", help="a cluster as `placewright snapshot` saved it")
     parser.add_argument("-f", "--file", action="append", type=Path, default=[], metavar="FILE", help=files)
@@ -52,14 +54,19 @@ def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which
     parser.add_argument("--seed", type=whole_number(0, 2**32), default=0, metavar="N", help=seed)
 
 
-def scenario_of(args: argparse.Namespace) -> Scenario:
-    """The scenario that the options name; raise `InputError` for one without nodes or without files."""
+def scenario_of(args: argparse.Namespace, tried: Sequence[Candidate]) -> Scenario:
+    """The scenario that the options name; raise `InputError` for one without nodes or without files.
+
+    `tried`: whose pods a recording leaves to be placed anew; those of other schedulers stand where they stood.
+    """
     paths = [*args.file, *args.pods]
     parts = [] if args.snapshot is None else [read_snapshot(args.snapshot)]
+    if args.record is not None:
+        parts.append(_recorded(args.record, {profile.scheduler_name for one in tried for profile in one.profiles}))
     if paths:
         parts.append(read_scenario(paths, at_once=args.at_once))
     if not parts:
-        raise InputError("nothing to simulate: name a snapshot with --snapshot, or manifests or a trace with -f")
+        raise InputError("nothing to simulate: name a snapshot with --snapshot, a recording with --record, or manifests or a trace with -f")
     scenario = reduce(join, parts)
     kinds = {manifest.get("kind") for manifest in (*scenario.objects, *(happening.manifest for happening in scenario.happenings))}
     for kind in ("Node", "Pod"):
@@ -68,14 +75,24 @@ def scenario_of(args: argparse.Namespace) -> Scenario:
     return scenario
 
 
-def candidates(paths: Sequence[Path], registry: Registry, snapshot: Path | None = None) -> list[Candidate]:
-    """The profiles of each file; without files those of the snapshot, or else kube-scheduler's default profile.
+def _recorded(file: Path, schedulers: set[str]) -> Scenario:
+    recording = read_recording(file, schedulers=schedulers)
+    for note in recording.notes:
+        sys.stderr.write(f"placewright: {printable(note)}\n")
+    return recording.scenario
+
+
+def candidates(
+    paths: Sequence[Path], registry: Registry, snapshot: Path | None = None, record: Path | None = None
+) -> list[Candidate]:
+    """The profiles of each file; without files those of the snapshot or of the recording, or else kube-scheduler's default profile.
 
     Raises `InputError` for a file without profiles, `ProfileError` for profiles that could not come into effect.
     """
     if not paths:
-        found = list(profiles_in(snapshot)) if snapshot is not None else []
-        return [_candidate(found or [SchedulingProfile()], str(snapshot) if found else "the default profile", registry)]
+        found = [] if snapshot is None else list(profiles_in(snapshot))
+        found += [] if record is None else read_recording(record).profiles
+        return [_candidate(found or [SchedulingProfile()], str(snapshot or record) if found else "the default profile", registry)]
     several = [_from_file(path, registry) for path in paths]
     names = Counter(candidate.name for candidate in several)
     return [replace(one, name=f"{one.name} ({path})") if names[one.name] > 1 else one for one, path in zip(several, paths, strict=True)]
