@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "explain",
     "simulate",
     "compare",
+    "tune",
     "diff",
     "bench",
     "convert",

@@ -1,0 +1,94 @@
+"""Trials in processes of their own: each gets what is common to all trials once, then settings, and gives back results."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from placewright.api.bad_input import InputError
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+
+
+class TrialProcesses(Generic[Given, Found]):
+    """A context in which trials run side by side. The processes end with it, whatever they are doing.
+
+    A process that an interrupt from the terminal reaches passes it over: whoever started it decides.
+    """
+
+    def __init__(self, work: Callable[[Given], Found], count: int) -> None:
+        """`work`: what a trial is, with all that it needs; sent to each process, so that it must be one that pickles."""
+        # Not forked: a copy of a process with threads may never get on.
+        context = get_context("spawn")
+        self._connections: list[Connection] = []
+        self._processes: list[BaseProcess] = []
+        for _ in range(count):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+            process.start()
+            theirs.close()  # that the process has died shows when nobody else holds its end
+            self._connections.append(ours)
+            self._processes.append(process)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process, connection in zip(self._processes, self._connections, strict=True):
+            process.join()
+            connection.close()
+
+    def results(self, several: Sequence[Given]) -> Iterator[Found]:
+        """One for each, in their order. Raises `InputError` as the work does, `RuntimeError` when a process dies."""
+        left = iter(enumerate(several))
+        busy: dict[Connection, int] = {}
+        found: dict[int, Found] = {}
+        for connection in self._connections:
+            _hand_out(connection, left, busy)
+        for index in range(len(several)):
+            while index not in found:
+                ready = wait(busy)
+                for connection in [one for one in busy if one in ready]:
+                    found[busy.pop(connection)] = _received(connection)
+                    _hand_out(connection, left, busy)
+            yield found.pop(index)
+
+
+def _hand_out(connection: Connection, left: Iterator[tuple[int, Any]], busy: dict[Connection, int]) -> None:
+    for index, given in left:
+        connection.send(given)
+        busy[connection] = index
+        return
+
+
+def _received(connection: Connection) -> Any:
+    try:
+        answer = connection.recv()
+    except (EOFError, ConnectionError):
+        raise RuntimeError("a process that ran a trial has died; what it said is above") from None
+    if isinstance(answer, InputError):
+        raise answer
+    return answer
+
+
+def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
+    """What each process does, until its end of the connection is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            given = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = work(given)
+        except InputError as error:
+            answer = InputError(str(error))  # others carry what does not pickle
+        connection.send(answer)
