@@ -64,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
     say_not_asked(tried, "tune")
     task = Task(scenario_of(args, tried), base, knobs, objectives, registry, args.seed, args.which)
     if args.write is not None:
-        _write(args.write, "", "a")  # now, rather than after minutes of simulation, is the time to learn that it cannot be written
+        _try_to_write(args.write)
     search, code = Search(task), 0
     try:
         tune(task, search, args.trials, args.processes, _progress(args.trials))
@@ -193,6 +193,14 @@ def _trial(search: Search, trial: Trial) -> dict[str, Any]:
     names = (objective.name for objective in search.task.objectives)
     values = dict(zip(names, trial.result.values, strict=True))
     return {"trial": trial.number, "settings": dict(trial.settings), "values": values, "pending": trial.result.pending}
+
+
+def _try_to_write(path: Path) -> None:
+    """Now, rather than after minutes of simulation, is the time to learn that it cannot be done; leaves all as it was."""
+    new = not path.exists()
+    _write(path, "", "a")
+    if new:
+        path.unlink()
 
 
 def _write(path: Path, text: str, mode: str = "w") -> None:
