@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from threading import current_thread, main_thread
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -31,7 +33,8 @@ class TrialProcesses(Generic[Given, Found]):
         for _ in range(count):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-            process.start()
+            with _interrupts_ignored():
+                process.start()
             theirs.close()  # that the process has died shows when nobody else holds its end
             self._connections.append(ours)
             self._processes.append(process)
@@ -60,6 +63,19 @@ class TrialProcesses(Generic[Given, Found]):
                     found[busy.pop(connection)] = _received(connection)
                     _hand_out(connection, left, busy)
             yield found.pop(index)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """What starts meanwhile ignores them from its first moment on; reading a large scenario takes seconds. Only a main thread can do it."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _hand_out(connection: Connection, left: Iterator[tuple[int, Any]], busy: dict[Connection, int]) -> None:
