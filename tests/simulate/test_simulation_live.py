@@ -68,7 +68,7 @@ async def live_burst(nodes: list[Manifest], pods: list[Manifest], seed: int, spe
         for manifest in (*nodes, *pods):
             put(stage, manifest)
         before = objects_of(stage)
-        async with operator(stage, replace(FAST, seed=seed)) as running:
+        async with operator(stage, replace(FAST, seed=seed, leader_elect=False)) as running:
             await stage.until(lambda: running.agrees_with(stage))
             stage.profile(**spec)
             await settled(stage, {each["metadata"]["name"] for each in pods})
@@ -82,7 +82,7 @@ async def live_in_turn(nodes: list[Manifest], pods: list[Manifest], seed: int) -
         for manifest in nodes:
             put(stage, manifest)
         before, came = objects_of(stage), []
-        async with operator(stage, replace(FAST, seed=seed)) as running:
+        async with operator(stage, replace(FAST, seed=seed, leader_elect=False)) as running:
             for manifest in pods:
                 name = manifest["metadata"]["name"]
                 put(stage, manifest)
