@@ -318,19 +318,20 @@ async def test_a_pod_created_anew_while_it_is_bound_is_counted_as_it_is(unchecke
 
 async def _replace_before_binding(engine: Engine, stage: Stage, key: str) -> list[str]:
     """The first Binding waits until its pod was replaced by a bigger one; others wait for it. Returns the uids that it was meant for."""
-    post, turn, meant = engine.client.post, asyncio.Lock(), list[str]()
+    client = engine._binder._client
+    post, turn, meant = client.post, asyncio.Lock(), list[str]()
 
     async def replacing(path: str, body: Any, *rest: Any, **more: Any) -> bytes:
         if not path.endswith("/binding"):
             return await post(path, body, *rest, **more)
         async with turn:
             if not meant:
-                meant.append(body["metadata"]["uid"])
+                meant.append(json.loads(body.decode())["metadata"]["uid"])
                 await stage.delete_pod(key)
                 await make_pod(stage, "again", cpu="3500m")
             return await post(path, body, *rest, **more)
 
-    engine.client.post = replacing  # type: ignore[method-assign]
+    client.post = replacing  # type: ignore[method-assign]
     return meant
 
 

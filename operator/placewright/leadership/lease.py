@@ -22,8 +22,6 @@ from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import Lease, LeaseStore, micro_stamp, older, sight_of
 from placewright.leadership.tenure import Moment, Record, Sight, Tenure, Timing
 
-#: How long it is waited, before the Lease is given to a replica that outranks us, for what was sent while it was ours, in seconds.
-_FINISH_SECONDS: Final = 2.0
 #: How long the last act, giving the Lease back, may take, in seconds.
 _RELEASE_SECONDS: Final = 2.0
 _RELEASE_ATTEMPTS: Final = 5
@@ -187,9 +185,7 @@ class LeaseFence:
         if not self._elected:
             if not tenure.ours:
                 return None
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(_FINISH_SECONDS, self._timing.renew / 2)):
-                    await self.finished()
+            await self._finish()
             if not self._elected:
                 await self._release()
             return self._due
@@ -197,6 +193,14 @@ class LeaseFence:
             return tenure.free_at
         await self._claim()
         return self._due
+
+    async def _finish(self) -> None:
+        """Wait for what was sent while the Lease was ours, for as long as it is; it is not renewed meanwhile."""
+        until = self._tenure.until
+        if until is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(until - self._clock(), 0.0)):
+                    await self.finished()
 
     async def _claim(self) -> None:
         """Take the Lease, or renew it."""
