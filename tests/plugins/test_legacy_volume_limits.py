@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairwise import build
 from pairwise_worlds import Body, info
-from storage_worlds import NODES, StorageDice, StorageWorld, agree, happen, populate, said
-from test_judging_apart import compare
+from storage_worlds import NODES, StorageDice, StorageWorld, differences, happen, populate, said
+from test_judging_apart import judged
 from test_volume_restrictions import pod, uses
 
 from placewright.api.objects import Pod
@@ -128,7 +128,7 @@ def reading(plugin: type[Any], most: int) -> Callable[[StorageWorld, Body], tupl
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(plugin: type[Any], seed: int) -> None:
-    agree(plugin, reading(plugin, 2), seed, chance=CloudDice, args={"maxVolumes": 2})
+    assert differences(plugin, reading(plugin, 2), seed, chance=CloudDice, args={"maxVolumes": 2}) == []
 
 
 @settings(max_examples=50, deadline=None)
@@ -139,7 +139,8 @@ def test_in_preemptions_trials_a_row_is_judged_as_if_it_alone_had_changed(seed: 
     populate(world, dice)
     for _ in range(8):
         happen(world, dice)
-        compare(plugin, world.cluster, info(dice.pod_with_volumes("0")), dice)
+        by_judge, by_plugin = judged(plugin, world.cluster, info(dice.pod_with_volumes("0")), dice)
+        assert by_judge == by_plugin
 
 
 # --- case by case ---------------------------------------------------------------------------------------------------------------
