@@ -27,28 +27,31 @@ ANSWERS: tuple[Document, ...] = (
 READERS: tuple[Callable[[bytes], Any], ...] = (read_filter, read_scores, read_victims, read_error)
 
 
-def judge(body: bytes) -> None:
+def unclear(body: bytes) -> list[Any]:
+    """What readers make of it that is neither an answer nor a refusal in a few words; they raise nothing else."""
     with bounded(len(body)):
-        for read in READERS:
-            found = outcome(lambda read=read: read(body), BadAnswer)  # type: ignore[misc]
-            assert isinstance(found, FilterAnswer | list | dict | str | BadAnswer)
-            assert not isinstance(found, BadAnswer) or len(str(found)) < 2000
+        found = [outcome(lambda read=read: read(body), BadAnswer) for read in READERS]  # type: ignore[misc]
+    return [
+        each
+        for each in found
+        if not isinstance(each, FilterAnswer | list | dict | str | BadAnswer) or (isinstance(each, BadAnswer) and len(str(each)) >= 2000)
+    ]
 
 
 @fuzz(100, value=ANY_JSON)
 def test_any_json_is_an_answer_or_a_bad_one(value: Any) -> None:
-    judge(as_json(value))
+    assert unclear(as_json(value)) == []
 
 
 @fuzz(120, document=mutants(ANSWERS))
 def test_a_changed_answer_is_an_answer_or_a_bad_one(document: Document) -> None:
-    judge(as_json(document))
-    judge(as_json(document.get("scores")))
+    assert unclear(as_json(document)) == []
+    assert unclear(as_json(document.get("scores"))) == []
 
 
 @fuzz(100, body=torn(ANSWERS) | st.binary(max_size=30))
 def test_torn_answers_are_answers_or_bad_ones(body: bytes) -> None:
-    judge(body)
+    assert unclear(body) == []
 
 
 @fuzz(200, names=st.lists(st.text(max_size=6), max_size=4), score=st.integers(), cased=st.randoms(use_true_random=False))
