@@ -13,11 +13,12 @@ from placewright.api.objects import (
     Service,
     StatefulSet,
 )
-from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, key_of
+from placewright.cluster.devices import DEVICE_KINDS, DeviceObject, DeviceObjects
+from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, Table, key_of
 
 #: The kinds kept here; the reflectors watch these.
-ClusterObject = Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget | StorageObject
-KINDS: Final = (Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget, *STORAGE_KINDS)
+ClusterObject = Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget | StorageObject | DeviceObject
+KINDS: Final = (Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget, *STORAGE_KINDS, *DEVICE_KINDS)
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -27,6 +28,7 @@ class ClusterObjects:
     Attributes:
         version: grows with every change; a fingerprint for columns that read any of these.
         storage: volumes and what belongs to them; they have versions of their own.
+        devices: devices and claims to them, likewise.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,8 @@ class ClusterObjects:
         self.stateful_sets: dict[str, StatefulSet] = {}
         self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
         self.storage = StorageObjects()
+        self.devices = DeviceObjects()
+        self._tables: dict[type[Any], Table[Any]] = {**self.storage.tables, **self.devices.tables}
         self._by_kind: dict[type[ClusterObject], dict[str, Any]] = {
             Namespace: self.namespaces,
             Service: self.services,
@@ -49,7 +53,7 @@ class ClusterObjects:
 
     def put(self, item: ClusterObject) -> ClusterObject | None:
         """Add or replace an object; returns what was known before."""
-        table = self.storage.tables.get(type(item))
+        table = self._tables.get(type(item))
         if table is not None:
             known: ClusterObject | None = table.put(item)
             return known
@@ -61,7 +65,7 @@ class ClusterObjects:
 
     def remove(self, item: ClusterObject) -> ClusterObject | None:
         """Take an object away; returns what was known, None for unknown ones, which are no error."""
-        table = self.storage.tables.get(type(item))
+        table = self._tables.get(type(item))
         if table is not None:
             known: ClusterObject | None = table.remove(item)
             return known

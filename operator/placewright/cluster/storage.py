@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from placewright.api.objects import ObjectMeta
 from placewright.api.storage import (
@@ -25,7 +25,17 @@ StorageObject = (
 )
 STORAGE_KINDS: Final = (PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver, VolumeAttachment, CSIStorageCapacity)
 
-O = TypeVar("O", bound=StorageObject)  # noqa: E741 - an object
+
+
+class Named(Protocol):
+    """Anything that a table can keep."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its name, and the version that was seen of it."""
+
+
+O = TypeVar("O", bound=Named)  # noqa: E741 - an object
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 

@@ -1,0 +1,349 @@
+"""Devices and claims to them, as far as the scheduler looks: the resource.k8s.io group, v1.
+
+The same rules as in `api.objects`: only what placement reads or has to write back is declared, and everything is frozen. Where v1beta1 and
+v1beta2 spell a field differently, whoever reads them makes v1 of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from placewright.api.objects import KubeObject, NodeSelector, ObjectMeta, RawQuantity
+
+GROUP: Final = "resource.k8s.io"
+#: On a claim that has an allocation, so that it cannot vanish while devices are set aside for it.
+ALLOCATION_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+#: As many pods may share a claim.
+MAX_RESERVED_FOR: Final = 256
+#: As many devices may one claim get.
+MAX_RESULTS: Final = 32
+EXACT_COUNT: Final = "ExactCount"
+ALL_DEVICES: Final = "All"
+
+
+class ClaimMeta(ObjectMeta, frozen=True):
+    """`metadata` of a claim; its finalizers are written back."""
+
+    finalizers: tuple[str, ...] | None = None
+
+
+# --- what drivers publish ----------------------------------------------------------------------------------------------------
+
+
+class DeviceAttribute(KubeObject, frozen=True):
+    """A property of a device; exactly one field is set."""
+
+    number: int | None = msgspec.field(default=None, name="int")
+    truth: bool | None = msgspec.field(default=None, name="bool")
+    text: str | None = msgspec.field(default=None, name="string")
+    version: str | None = None
+
+
+class CapacityRange(KubeObject, frozen=True):
+    """What may be asked of a capacity: from `min` to `max`, in steps."""
+
+    min: RawQuantity | None = None
+    max: RawQuantity | None = None
+    step: RawQuantity | None = None
+
+
+class CapacityPolicy(KubeObject, frozen=True):
+    """How requests of a shared device's capacity are rounded."""
+
+    default: RawQuantity | None = None
+    valid_values: tuple[RawQuantity, ...] | None = None
+    valid_range: CapacityRange | None = None
+
+
+class DeviceCapacity(KubeObject, frozen=True):
+    """An amount that a device has."""
+
+    value: RawQuantity = "0"
+    request_policy: CapacityPolicy | None = None
+
+
+class Counter(KubeObject, frozen=True):
+    """An amount in a counter set."""
+
+    value: RawQuantity = "0"
+
+
+class CounterSet(KubeObject, frozen=True):
+    """Amounts that the devices of a pool share; partitions of one piece of hardware draw on them."""
+
+    name: str = ""
+    counters: dict[str, Counter] | None = None
+
+
+class CounterConsumption(KubeObject, frozen=True):
+    """What a device takes from a counter set while it is allocated."""
+
+    counter_set: str = ""
+    counters: dict[str, Counter] | None = None
+
+
+class DeviceTaint(KubeObject, frozen=True):
+    """Keeps claims without a toleration away from a device; effects None, NoSchedule and NoExecute."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class DeviceToleration(KubeObject, frozen=True):
+    """A taint that a request puts up with."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class Device(KubeObject, frozen=True):
+    """One device of a slice."""
+
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] | None = None
+    capacity: dict[str, DeviceCapacity] | None = None
+    consumes_counters: tuple[CounterConsumption, ...] | None = None
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    taints: tuple[DeviceTaint, ...] | None = None
+    binds_to_node: bool | None = None
+    binding_conditions: tuple[str, ...] | None = None
+    binding_failure_conditions: tuple[str, ...] | None = None
+    allow_multiple_allocations: bool | None = None
+
+
+class ResourcePool(KubeObject, frozen=True):
+    """The pool of a slice; only slices of the highest generation count, and only when all of them are there."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 1
+
+
+class ResourceSliceSpec(KubeObject, frozen=True):
+    """`spec` of a ResourceSlice; one of the four ways to say where its devices can be reached is set."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    per_device_node_selection: bool | None = None
+    devices: tuple[Device, ...] | None = None
+    shared_counters: tuple[CounterSet, ...] | None = None
+
+
+class ResourceSlice(KubeObject, frozen=True):
+    """Devices that one driver publishes, of one pool."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class CelSelector(KubeObject, frozen=True):
+    """An expression over `device` that must be true."""
+
+    expression: str = ""
+
+
+class DeviceSelector(KubeObject, frozen=True):
+    """One condition on a device."""
+
+    cel: CelSelector | None = None
+
+
+class DeviceClassSpec(KubeObject, frozen=True):
+    """`spec` of a DeviceClass; its `config` is copied into allocations as it is."""
+
+    selectors: tuple[DeviceSelector, ...] | None = None
+    config: tuple[msgspec.Raw, ...] | None = None
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(KubeObject, frozen=True):
+    """A kind of device, as requests name it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceTaintSelector(KubeObject, frozen=True):
+    """Which devices a taint rule is about; fields that are not set select all."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(KubeObject, frozen=True):
+    """`spec` of a DeviceTaintRule."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(KubeObject, frozen=True):
+    """A taint that an administrator puts on devices, beside those of their driver."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+
+# --- claims ------------------------------------------------------------------------------------------------------------------
+
+
+class CapacityRequirements(KubeObject, frozen=True):
+    """How much of a device's capacity a request needs."""
+
+    requests: dict[str, RawQuantity] | None = None
+
+
+class ExactDeviceRequest(KubeObject, frozen=True):
+    """Devices of one class."""
+
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] | None = None
+    allocation_mode: str = EXACT_COUNT
+    count: int = 1
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] | None = None
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(KubeObject, frozen=True):
+    """One of several ways to serve a request, by preference."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] | None = None
+    allocation_mode: str = EXACT_COUNT
+    count: int = 1
+    tolerations: tuple[DeviceToleration, ...] | None = None
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceRequest(KubeObject, frozen=True):
+    """One request of a claim; `exactly` or `first_available` is set, and neither where the API server knows a third way."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] | None = None
+
+
+class DeviceConstraint(KubeObject, frozen=True):
+    """What the devices of some requests (none named: of all) must have in common, or each for itself."""
+
+    requests: tuple[str, ...] | None = None
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaimConfiguration(KubeObject, frozen=True):
+    """Parameters for a driver, copied into the allocation as they are."""
+
+    requests: tuple[str, ...] | None = None
+    opaque: msgspec.Raw | None = None
+
+
+class DeviceClaim(KubeObject, frozen=True):
+    """`spec.devices` of a claim."""
+
+    requests: tuple[DeviceRequest, ...] | None = None
+    constraints: tuple[DeviceConstraint, ...] | None = None
+    config: tuple[DeviceClaimConfiguration, ...] | None = None
+
+
+class ResourceClaimSpec(KubeObject, frozen=True):
+    """`spec` of a ResourceClaim."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+class AllocatedDevice(KubeObject, frozen=True):
+    """A device that a request got; `request` is `name`, or `name/subrequest` of a list of preferences."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] | None = None
+    binding_conditions: tuple[str, ...] | None = None
+    binding_failure_conditions: tuple[str, ...] | None = None
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    consumed_capacity: dict[str, RawQuantity] | None = None
+
+
+class AllocatedConfiguration(KubeObject, frozen=True):
+    """Configuration as it stands in an allocation; `source` is FromClass or FromClaim."""
+
+    source: str = ""
+    requests: tuple[str, ...] | None = None
+    opaque: msgspec.Raw | None = None
+
+
+class AllocatedDevices(KubeObject, frozen=True):
+    """`status.allocation.devices` of a claim."""
+
+    results: tuple[AllocatedDevice, ...] | None = None
+    config: tuple[AllocatedConfiguration, ...] | None = None
+
+
+class Allocation(KubeObject, frozen=True):
+    """What a claim got, and from where it can be used."""
+
+    devices: AllocatedDevices = AllocatedDevices()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: str | None = None
+
+
+class ConsumerReference(KubeObject, frozen=True):
+    """Who uses a claim; pods have no group and the resource `pods`."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class DeviceCondition(KubeObject, frozen=True):
+    """What a driver says of an allocated device."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class DeviceStatus(KubeObject, frozen=True):
+    """`status.devices[]` of a claim."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    conditions: tuple[DeviceCondition, ...] | None = None
+
+
+class ResourceClaimStatus(KubeObject, frozen=True):
+    """`status` of a ResourceClaim."""
+
+    allocation: Allocation | None = None
+    reserved_for: tuple[ConsumerReference, ...] | None = None
+    devices: tuple[DeviceStatus, ...] | None = None
+
+
+class ResourceClaim(KubeObject, frozen=True):
+    """A demand for devices, and what it was given."""
+
+    metadata: ClaimMeta = ClaimMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
