@@ -246,19 +246,12 @@ class DeviceConstraint(KubeObject, frozen=True):
     distinct_attribute: str | None = None
 
 
-class DeviceClaimConfiguration(KubeObject, frozen=True):
-    """Parameters for a driver, copied into the allocation as they are."""
-
-    requests: tuple[str, ...] | None = None
-    opaque: msgspec.Raw | None = None
-
-
 class DeviceClaim(KubeObject, frozen=True):
-    """`spec.devices` of a claim."""
+    """`spec.devices` of a claim; its `config` is copied into allocations as it is."""
 
     requests: tuple[DeviceRequest, ...] | None = None
     constraints: tuple[DeviceConstraint, ...] | None = None
-    config: tuple[DeviceClaimConfiguration, ...] | None = None
+    config: tuple[msgspec.Raw, ...] | None = None
 
 
 class ResourceClaimSpec(KubeObject, frozen=True):
@@ -282,19 +275,11 @@ class AllocatedDevice(KubeObject, frozen=True):
     consumed_capacity: dict[str, RawQuantity] | None = None
 
 
-class AllocatedConfiguration(KubeObject, frozen=True):
-    """Configuration as it stands in an allocation; `source` is FromClass or FromClaim."""
-
-    source: str = ""
-    requests: tuple[str, ...] | None = None
-    opaque: msgspec.Raw | None = None
-
-
 class AllocatedDevices(KubeObject, frozen=True):
     """`status.allocation.devices` of a claim."""
 
     results: tuple[AllocatedDevice, ...] | None = None
-    config: tuple[AllocatedConfiguration, ...] | None = None
+    config: tuple[msgspec.Raw, ...] | None = None
 
 
 class Allocation(KubeObject, frozen=True):
