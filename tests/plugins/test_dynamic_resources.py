@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.dynamicresources import NOT_SUPPORTED, DynamicResources
+from placewright.plugins.dynamicresources.plugin import NOT_SUPPORTED, DynamicResources
 from plugins.preempting import Scene, pod
 
 CLAIMS = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
