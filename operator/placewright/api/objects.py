@@ -304,6 +304,20 @@ class PodResourceClaim(KubeObject, frozen=True):
     name: str = ""
 
 
+class PodSchedulingGroup(KubeObject, frozen=True):
+    """The PodGroup of scheduling.k8s.io that a pod belongs to (from 1.36 on)."""
+
+    pod_group_name: str | None = None
+
+
+class WorkloadReference(KubeObject, frozen=True):
+    """The group of a Workload that a pod belongs to (1.35)."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(KubeObject, frozen=True):
     """`spec` of a pod."""
 
@@ -324,6 +338,8 @@ class PodSpec(KubeObject, frozen=True):
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
     volumes: tuple[Volume, ...] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
 
 class Condition(KubeObject, frozen=True):

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from placewright.api.objects import Affinity, NodeName, Pod, PodKey, Volume
+from placewright.api.podgroups import GroupRef, group_of
 from placewright.api.requests import pod_requests, scoring_requests, spec_in_effect
 
 NO_LABELS: Final[Mapping[str, str]] = {}
@@ -54,12 +55,13 @@ class PodInfo:
         host_ports: ports claimed on the node.
         volumes: those that claims or disks provide; what nodes have or make for themselves restricts nothing.
         group: identity for pairwise counting.
+        gang: the group that the pod is placed with, all or none; None for most pods.
 
     Raises `QuantityError` when a resource quantity does not parse.
     """
 
     __slots__ = (
-        "group", "host_ports", "key", "name", "namespace", "node_name", "pod", "priority", "requests", "scheduler_name",
+        "gang", "group", "host_ports", "key", "name", "namespace", "node_name", "pod", "priority", "requests", "scheduler_name",
         "scoring_cpu", "scoring_memory", "uid", "volumes",
     )  # fmt: skip
 
@@ -81,6 +83,8 @@ class PodInfo:
         self.group = PodGroup(
             meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
         )
+
+        self.gang: GroupRef | None = group_of(pod)
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid})"

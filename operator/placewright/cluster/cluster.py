@@ -19,6 +19,7 @@ from placewright.api.objects import Node, NodeName, PodKey, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.requests import PODS, canonical, is_native_or_scalar
 from placewright.cluster.encoding import EncodedColumn
+from placewright.cluster.gangs import Gangs
 from placewright.cluster.groups import GroupCounts
 from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal
@@ -56,6 +57,7 @@ class Cluster:
         declared_features: what the kubelet of a row says it can do.
         images, ports, groups, volumes: indexes from image, host port, pod group and volume to rows.
         objects: everything that is neither node nor pod.
+        gangs: groups that are placed all or none, and their members on nodes.
         node_journal: rows whose node object changed.
         pod_journal: rows whose pods changed.
     """
@@ -71,6 +73,7 @@ class Cluster:
         self.groups = GroupCounts()
         self.volumes = VolumeUse()
         self.objects = ClusterObjects()
+        self.gangs = Gangs(self.objects.pod_groups)
         self.node_journal = Journal()
         self.pod_journal = Journal()
         self._capacity = _FIRST_CAPACITY
@@ -324,6 +327,7 @@ class Cluster:
     def _enter(self, placement: Placement) -> None:
         pod, node, assumed = placement
         self._placements[pod.uid] = placement
+        self.gangs.enter(pod)
         self._pods_on.setdefault(node, {})[pod.uid] = pod
         if assumed:
             self._assumed_count += 1
@@ -337,6 +341,7 @@ class Cluster:
     def _leave(self, placement: Placement) -> None:
         pod, node, assumed = placement
         del self._placements[pod.uid]
+        self.gangs.leave(pod)
         pods = self._pods_on[node]
         del pods[pod.uid]
         if not pods:
@@ -407,4 +412,5 @@ def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
         and one.host_ports == other.host_ports
         and one.volumes == other.volumes
         and one.group == other.group
+        and one.gang == other.gang
     )

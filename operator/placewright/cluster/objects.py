@@ -13,12 +13,17 @@ from placewright.api.objects import (
     Service,
     StatefulSet,
 )
+from placewright.api.podgroups import GroupObject
 from placewright.cluster.devices import DEVICE_KINDS, DeviceObject, DeviceObjects
+from placewright.cluster.gangs import GROUP_KINDS, GroupObjects
 from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, Table, key_of
 
 #: The kinds kept here; the reflectors watch these.
-ClusterObject = Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget | StorageObject | DeviceObject
-KINDS: Final = (Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget, *STORAGE_KINDS, *DEVICE_KINDS)
+ClusterObject = (
+    Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget | StorageObject | DeviceObject | GroupObject
+)
+_OWN_KINDS: Final = (Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget)
+KINDS: Final = (*_OWN_KINDS, *STORAGE_KINDS, *DEVICE_KINDS, *GROUP_KINDS)
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -29,6 +34,7 @@ class ClusterObjects:
         version: grows with every change; a fingerprint for columns that read any of these.
         storage: volumes and what belongs to them; they have versions of their own.
         devices: devices and claims to them, likewise.
+        pod_groups: what declares groups of pods; read through `Cluster.gangs`.
     """
 
     def __init__(self) -> None:
@@ -41,7 +47,8 @@ class ClusterObjects:
         self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
         self.storage = StorageObjects()
         self.devices = DeviceObjects()
-        self._tables: dict[type[Any], Table[Any]] = {**self.storage.tables, **self.devices.tables}
+        self.pod_groups = GroupObjects()
+        self._tables: dict[type[Any], Table[Any]] = {**self.storage.tables, **self.devices.tables, **self.pod_groups.tables}
         self._by_kind: dict[type[ClusterObject], dict[str, Any]] = {
             Namespace: self.namespaces,
             Service: self.services,

@@ -34,6 +34,7 @@ class EventResource(enum.StrEnum):
     DEVICE_CLASS = "DeviceClass"
     DEVICE_TAINT_RULE = "DeviceTaintRule"
     SERVICE = "Service"
+    POD_GROUP = "PodGroup"
 
 
 class Action(enum.IntFlag):

@@ -15,6 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.cluster import Cluster, Placement
 from placewright.cluster.devices import DEVICE_KINDS
+from placewright.cluster.gangs import GROUP_KINDS
 from placewright.cluster.objects import ClusterObject
 from placewright.cluster.storage import STORAGE_KINDS
 from placewright.framework.events import (
@@ -50,7 +51,9 @@ POD_UPDATE: Final = "UnscheduledPodUpdate"
 POD_DELETE: Final = "UnscheduledPodDelete"
 
 #: Kinds whose changes may help rejected pods, by name. Nobody hears of namespaces, workloads and budgets.
-_EVENT_RESOURCES: Final = {kind.__name__: EventResource(kind.__name__) for kind in (Service, *STORAGE_KINDS, *DEVICE_KINDS)}
+_EVENT_RESOURCES: Final = {kind.__name__: EventResource(kind.__name__) for kind in (Service, *STORAGE_KINDS, *DEVICE_KINDS)} | {
+    kind.__name__: EventResource.POD_GROUP for kind in GROUP_KINDS
+}
 
 
 class Stopwatch(Protocol):

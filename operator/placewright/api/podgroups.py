@@ -1,0 +1,274 @@
+"""Groups of pods that are placed all or none, as far as the scheduler looks: four ways to say it, and what all of them mean.
+
+`scheduling.x-k8s.io/v1alpha1` PodGroup (scheduler-plugins; a label names it), `scheduling.k8s.io` PodGroup (v1alpha2 of Kubernetes 1.36,
+v1alpha3 and v1beta1 of 1.37; `spec.schedulingGroup` names it), `scheduling.k8s.io/v1alpha1` Workload (1.35; `spec.workloadRef` names one of
+its groups), and `scheduling.volcano.sh/v1beta1` PodGroup (an annotation names it). The same rules as in `api.objects`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from placewright.api.objects import Condition, KubeObject, Labels, ObjectMeta, Pod, ResourceList
+
+COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
+NATIVE_GROUP: Final = "scheduling.k8s.io"
+VOLCANO_GROUP: Final = "scheduling.volcano.sh"
+#: On members: the name of their group.
+GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
+#: On the groups that have no field for it: one domain of this node label for all members, and whether they wait for it or prefer it.
+TOPOLOGY_KEY: Final = "placewright.dev/topology-key"
+TOPOLOGY_MODE: Final = "placewright.dev/topology-mode"
+REQUIRED: Final = "required"
+PREFERRED: Final = "preferred"
+
+
+class Form(enum.StrEnum):
+    """How a group is declared; the value is the kind as messages name it."""
+
+    COSCHEDULING = "PodGroup.scheduling.x-k8s.io"
+    NATIVE = "PodGroup.scheduling.k8s.io"
+    WORKLOAD = "Workload.scheduling.k8s.io"
+    VOLCANO = "PodGroup.scheduling.volcano.sh"
+
+
+class GroupRef(NamedTuple):
+    """A group, as its members name it; of a Workload the name is `workload/group`, or `workload/group/replica`."""
+
+    form: Form
+    namespace: str
+    name: str
+
+    @property
+    def object_name(self) -> str:
+        """The name of the object that declares the group."""
+        return self.name.split("/", 1)[0] if self.form is Form.WORKLOAD else self.name
+
+    def __str__(self) -> str:
+        return f"{self.form} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """What a group asks for, whichever way it says so.
+
+    Attributes:
+        ref: what members call it.
+        uid, resource_version: of the object that declares it.
+        min_member: as many members are placed together or none is; below 1 the object is wrong (`plugins.gangrules` says so).
+        timeout_seconds: how long its members may wait for each other; None where nobody said.
+        topology_key: the node label whose one domain takes all members; empty for none.
+        topology_required: whether they wait for such a domain, or only prefer it.
+        created: when the object was, RFC 3339 in UTC, to the second.
+        priority: of the group as a whole, where its form has one; None: that of its members.
+        basic: its members are placed one by one, and only belong together (the native form's policy `basic`).
+    """
+
+    ref: GroupRef
+    uid: str = ""
+    min_member: int = 1
+    timeout_seconds: int | None = None
+    topology_key: str = ""
+    topology_required: bool = True
+    created: str = ""
+    resource_version: str = ""
+    priority: int | None = None
+    basic: bool = False
+
+
+# --- scheduling.x-k8s.io -------------------------------------------------------------------------------------------------------
+
+
+class CoschedulingSpec(KubeObject, frozen=True):
+    """`spec` of scheduler-plugins' PodGroup."""
+
+    min_member: int = 0
+    schedule_timeout_seconds: int | None = None
+    min_resources: ResourceList | None = None
+
+
+class CoschedulingStatus(KubeObject, frozen=True):
+    """`status` of scheduler-plugins' PodGroup; times are RFC 3339, or empty."""
+
+    phase: str = ""
+    occupied_by: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    schedule_start_time: str | None = None
+
+
+class CoschedulingPodGroup(KubeObject, frozen=True):
+    """A PodGroup of scheduler-plugins."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CoschedulingSpec = CoschedulingSpec()
+    status: CoschedulingStatus = CoschedulingStatus()
+
+
+# --- scheduling.k8s.io ---------------------------------------------------------------------------------------------------------
+
+
+class BasicPolicy(KubeObject, frozen=True):
+    """Pods that belong together and are placed one by one."""
+
+
+class GangPolicy(KubeObject, frozen=True):
+    """Pods that are placed together, as many as `min_count` or none."""
+
+    min_count: int = 0
+
+
+class GroupPolicy(KubeObject, frozen=True):
+    """One of both is set."""
+
+    basic: BasicPolicy | None = None
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(KubeObject, frozen=True):
+    """One domain of a node label for all members. `topology_key` is how 1.36 spelled it before its release."""
+
+    key: str = ""
+    topology_key: str = ""
+
+
+class GroupConstraints(KubeObject, frozen=True):
+    """At most one topology; `topology_constraints` as above."""
+
+    topology: tuple[TopologyConstraint, ...] | None = None
+    topology_constraints: tuple[TopologyConstraint, ...] | None = None
+
+
+class NativeSpec(KubeObject, frozen=True):
+    """`spec` of Kubernetes' own PodGroup."""
+
+    scheduling_policy: GroupPolicy = GroupPolicy()
+    scheduling_constraints: GroupConstraints | None = None
+    priority: int | None = None
+
+
+class NativeStatus(KubeObject, frozen=True):
+    """`status` of Kubernetes' own PodGroup."""
+
+    conditions: tuple[Condition, ...] | None = None
+
+
+class NativePodGroup(KubeObject, frozen=True):
+    """A PodGroup of Kubernetes itself."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NativeSpec = NativeSpec()
+    status: NativeStatus = NativeStatus()
+
+
+class WorkloadPodGroup(KubeObject, frozen=True):
+    """One group of a Workload of 1.35."""
+
+    name: str = ""
+    policy: GroupPolicy = GroupPolicy()
+
+
+class WorkloadSpec(KubeObject, frozen=True):
+    """`spec` of a Workload of 1.35."""
+
+    pod_groups: tuple[WorkloadPodGroup, ...] | None = None
+
+
+class Workload(KubeObject, frozen=True):
+    """A Workload of 1.35: its groups stand in it. Later ones only hold templates of PodGroups, and are not read."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+# --- scheduling.volcano.sh -----------------------------------------------------------------------------------------------------
+
+
+class VolcanoSpec(KubeObject, frozen=True):
+    """`spec` of Volcano's PodGroup."""
+
+    min_member: int = 0
+
+
+class VolcanoPodGroup(KubeObject, frozen=True):
+    """A PodGroup of Volcano."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolcanoSpec = VolcanoSpec()
+
+
+# --- what they mean ------------------------------------------------------------------------------------------------------------
+
+_NOTHING: Final[Labels] = {}
+GroupObject = CoschedulingPodGroup | NativePodGroup | Workload | VolcanoPodGroup
+FORM_OF: Final[dict[type[GroupObject], Form]] = {
+    CoschedulingPodGroup: Form.COSCHEDULING,
+    NativePodGroup: Form.NATIVE,
+    Workload: Form.WORKLOAD,
+    VolcanoPodGroup: Form.VOLCANO,
+}
+
+
+def group_of(pod: Pod) -> GroupRef | None:
+    """The group that a pod names. Kubernetes' own field goes before the label, the label before the annotation."""
+    meta, spec = pod.metadata, pod.spec
+    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
+        return GroupRef(Form.NATIVE, meta.namespace, spec.scheduling_group.pod_group_name)
+    if spec.workload_ref is not None:
+        ref = spec.workload_ref
+        return GroupRef(Form.WORKLOAD, meta.namespace, "/".join(filter(None, (ref.name, ref.pod_group, ref.pod_group_replica_key))))
+    if name := (meta.labels or _NOTHING).get(GROUP_LABEL):
+        return GroupRef(Form.COSCHEDULING, meta.namespace, name)
+    if name := (meta.annotations or _NOTHING).get(VOLCANO_GROUP_ANNOTATION):
+        return GroupRef(Form.VOLCANO, meta.namespace, name)
+    return None
+
+
+def declares(item: GroupObject, ref: GroupRef) -> bool:
+    """True when this is the object that a group stands in: what a hint asks about news of group objects."""
+    meta = item.metadata
+    return FORM_OF[type(item)] is ref.form and meta.name == ref.object_name and meta.namespace == ref.namespace
+
+
+def gang_of(item: GroupObject, ref: GroupRef) -> Gang | None:
+    """What the object says about the group; None when a Workload has no group of that name."""
+    meta = item.metadata
+    key, mode = _annotated_topology(meta)
+    plain = Gang(
+        ref, meta.uid, topology_key=key, topology_required=mode != PREFERRED,
+        created=meta.creation_timestamp or "", resource_version=meta.resource_version,
+    )  # fmt: skip
+    match item:
+        case CoschedulingPodGroup(spec=spec):
+            return replace(plain, min_member=spec.min_member, timeout_seconds=spec.schedule_timeout_seconds)
+        case VolcanoPodGroup(spec=spec):
+            return replace(plain, min_member=spec.min_member)
+        case NativePodGroup(spec=spec):
+            return _constrained(_by_policy(replace(plain, priority=spec.priority), spec.scheduling_policy), spec.scheduling_constraints)
+        case Workload(spec=spec):
+            name = ref.name.split("/")[1:2]
+            policies = [group.policy for group in spec.pod_groups or () if [group.name] == name]
+            return _by_policy(plain, policies[0]) if policies else None
+
+
+def _annotated_topology(meta: ObjectMeta) -> tuple[str, str]:
+    annotations = meta.annotations or _NOTHING
+    return annotations.get(TOPOLOGY_KEY, ""), annotations.get(TOPOLOGY_MODE, REQUIRED)
+
+
+def _by_policy(gang: Gang, policy: GroupPolicy) -> Gang:
+    if policy.gang is not None:
+        return replace(gang, min_member=policy.gang.min_count)
+    return replace(gang, min_member=0 if policy.basic is None else 1, basic=policy.basic is not None)
+
+
+def _constrained(gang: Gang, constraints: GroupConstraints | None) -> Gang:
+    """Kubernetes' own constraint is always a required one, and goes before our annotation."""
+    asked = constraints and (constraints.topology or constraints.topology_constraints)
+    if not asked:
+        return gang
+    return replace(gang, topology_key=asked[0].key or asked[0].topology_key, topology_required=True)

@@ -1,0 +1,100 @@
+"""Groups of pods that are placed all or none: what is declared, and which members stand on nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import Any, Final
+
+from placewright.api.podgroups import (
+    CoschedulingPodGroup,
+    Form,
+    Gang,
+    GroupObject,
+    GroupRef,
+    NativePodGroup,
+    VolcanoPodGroup,
+    Workload,
+    gang_of,
+)
+from placewright.api.pods import PodInfo
+from placewright.cluster.storage import Table
+
+#: The kinds kept here.
+GROUP_KINDS: Final = (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup)
+_NOBODY: Final[AbstractSet[str]] = frozenset()
+
+
+class GroupObjects:
+    """What declares groups, a table a kind.
+
+    Attributes:
+        by_form: the same tables, by the form that they are of.
+    """
+
+    def __init__(self) -> None:
+        coscheduling: Table[CoschedulingPodGroup] = Table()
+        native: Table[NativePodGroup] = Table()
+        workloads: Table[Workload] = Table()
+        volcano: Table[VolcanoPodGroup] = Table()
+        self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(
+            {CoschedulingPodGroup: coscheduling, NativePodGroup: native, Workload: workloads, VolcanoPodGroup: volcano}
+        )
+        self.by_form: Final[Mapping[Form, Table[Any]]] = MappingProxyType(
+            {Form.COSCHEDULING: coscheduling, Form.NATIVE: native, Form.WORKLOAD: workloads, Form.VOLCANO: volcano}
+        )
+
+
+class Gangs:
+    """The groups of one cluster. `Cluster` says who stands on a node; everybody else reads."""
+
+    def __init__(self, objects: GroupObjects) -> None:
+        """`objects`: what declares them."""
+        self._objects = objects
+        #: Uids of members on nodes; groups without any are not here.
+        self._placed: dict[GroupRef, set[str]] = {}
+        self._moves = 0
+        #: What was read from an object, as long as that is the one known.
+        self._read: dict[GroupRef, tuple[GroupObject, Gang | None]] = {}
+
+    @property
+    def version(self) -> int:
+        """Grows whenever a group is declared otherwise, or a member comes to a node or leaves it."""
+        return self._moves + sum(table.version for table in self._objects.tables.values())
+
+    def get(self, ref: GroupRef) -> Gang | None:
+        """The group as it is declared now; None where nobody declares it."""
+        item: GroupObject | None = self._objects.by_form[ref.form].get(ref.object_name, ref.namespace)
+        if item is None:
+            self._read.pop(ref, None)
+            return None
+        known = self._read.get(ref)
+        if known is None or known[0] is not item:
+            known = self._read[ref] = item, gang_of(item, ref)
+        return known[1]
+
+    def object_of(self, ref: GroupRef) -> GroupObject | None:
+        """What declares the group, whole; None where nothing does."""
+        item: GroupObject | None = self._objects.by_form[ref.form].get(ref.object_name, ref.namespace)
+        return item
+
+    def placed(self, ref: GroupRef) -> AbstractSet[str]:
+        """Uids of the members that stand on a node, or are assumed there; a view, not to be kept over changes."""
+        return self._placed.get(ref, _NOBODY)
+
+    def enter(self, pod: PodInfo) -> None:
+        """A pod came to a node."""
+        if pod.gang is not None:
+            self._placed.setdefault(pod.gang, set()).add(pod.uid)
+            self._moves += 1
+
+    def leave(self, pod: PodInfo) -> None:
+        """A pod left its node."""
+        if pod.gang is None:
+            return
+        members = self._placed[pod.gang]
+        members.remove(pod.uid)
+        if not members:
+            del self._placed[pod.gang]
+        self._moves += 1
