@@ -19,9 +19,8 @@ from placewright.cluster.gangs import GROUP_KINDS, GroupObjects
 from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, Table, key_of
 
 #: The kinds kept here; the reflectors watch these.
-ClusterObject = (
-    Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget | StorageObject | DeviceObject | GroupObject
-)
+_OwnObject = Namespace | Service | ReplicationController | ReplicaSet | StatefulSet | PodDisruptionBudget
+ClusterObject = _OwnObject | StorageObject | DeviceObject | GroupObject
 _OWN_KINDS: Final = (Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget)
 KINDS: Final = (*_OWN_KINDS, *STORAGE_KINDS, *DEVICE_KINDS, *GROUP_KINDS)
 _NO_LABELS: Final[Mapping[str, str]] = {}

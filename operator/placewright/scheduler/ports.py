@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from placewright.api.objects import NodeName
+from placewright.api.podgroups import Gang
 from placewright.api.pods import PodInfo
 
 #: Seconds, monotonic; tests pass a fake.
@@ -38,6 +39,26 @@ class StatusWriter(Protocol):
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Queue the end of a nomination; the condition stays."""
+
+
+class GroupStatusWriter(Protocol):
+    """Writes what became of groups of pods into the objects that declare them, and events about these; latest wins."""
+
+    def group_waits(self, gang: Gang, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+        """Queue that the group waits: `placed` members stand, `missing` more are needed; `error` when we broke, not the cluster's room."""
+
+    def group_placed(self, gang: Gang, placed: int) -> None:
+        """Queue that the group has what it needs: so many members have a node, all bound."""
+
+
+class NoGroupStatus:
+    """Nobody reads what became of groups."""
+
+    def group_waits(self, gang: Gang, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+        """Nothing to note."""
+
+    def group_placed(self, gang: Gang, placed: int) -> None:
+        """Nothing to note."""
 
 
 class Evictor(Protocol):
