@@ -299,9 +299,11 @@ class Volume(KubeObject, frozen=True):
 
 
 class PodResourceClaim(KubeObject, frozen=True):
-    """A claim to devices."""
+    """A claim to devices: one that exists, or one that is made for the pod from a template."""
 
     name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class PodSchedulingGroup(KubeObject, frozen=True):
@@ -361,6 +363,28 @@ class ContainerStatus(KubeObject, frozen=True):
     allocated_resources: ResourceList | None = None
 
 
+class PodResourceClaimStatus(KubeObject, frozen=True):
+    """Which claim was made for an entry of `spec.resourceClaims`; none where none was needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(KubeObject, frozen=True):
+    """Which request of a claim serves a container's extended resource."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(KubeObject, frozen=True):
+    """The claim that was made for a pod's extended resources."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] | None = None
+    resource_claim_name: str = ""
+
+
 class PodStatus(KubeObject, frozen=True):
     """`status` of a pod; its resources are those of the pod as a whole."""
 
@@ -372,6 +396,8 @@ class PodStatus(KubeObject, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(KubeObject, frozen=True):

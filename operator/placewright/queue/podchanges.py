@@ -12,6 +12,7 @@ _SHORT: Final = {
     Action.UPDATE_POD_SCALE_DOWN: "UpdateScaleDown",
     Action.UPDATE_POD_GATES_ELIMINATED: "UpdateGatesEliminated",
     Action.UPDATE_POD_TOLERATION: "UpdateToleration",
+    Action.UPDATE_POD_GENERATED_CLAIM: "UpdateGeneratedResourceClaim",
     Action.UPDATE_OTHER: "Update",
 }
 
@@ -35,6 +36,7 @@ def _changes(old: PodInfo, new: PodInfo) -> list[Action]:
         (_scaled_down(old, new), Action.UPDATE_POD_SCALE_DOWN),
         (bool(before.scheduling_gates) and not after.scheduling_gates, Action.UPDATE_POD_GATES_ELIMINATED),
         ((before.tolerations or ()) != (after.tolerations or ()), Action.UPDATE_POD_TOLERATION),
+        ((old.pod.status.resource_claim_statuses or ()) != (new.pod.status.resource_claim_statuses or ()), Action.UPDATE_POD_GENERATED_CLAIM),
     ]
     return [action for changed, action in found if changed] or [Action.UPDATE_OTHER]
 
