@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from .claims import STORAGE_CLASSES, class_of, default_class
 from .defaulting import PriorityRefused, admit_priority, default, qos_class
 from .definitions import DEFINITIONS, Definitions
+from .devices.defaults import GROUP as DEVICES
+from .devices.defaults import default_devices
 from .eventrules import check_event
 from .resources import GroupResource, ResourceType
 from .status import Object, forbidden, invalid
@@ -43,6 +45,8 @@ class Admission:
             check_event(resource, new)
         elif resource.plural == "persistentvolumeclaims":
             self._admit_class(new)
+        elif resource.group == DEVICES:
+            default_devices(resource.kind, new, now)
         default(resource.kind, new)
         return self._with_first_status(resource, new, now)
 
@@ -54,6 +58,8 @@ class Admission:
             return new
         if resource.key == PODS:
             _keep_priority(old, new)
+        elif resource.group == DEVICES:
+            default_devices(resource.kind, new, now)
         default(resource.kind, new)
         if resource.key == PODS:
             _check_pod_update(resource, old, new)

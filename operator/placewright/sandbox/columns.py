@@ -201,6 +201,16 @@ def _event_message(obj: Object, _now: float) -> str:
     return str(obj.get("message") or obj.get("note") or "").strip()
 
 
+def _claim_state(obj: Object, _now: float) -> str:
+    status, ending = obj.get("status") or {}, bool((obj.get("metadata") or {}).get("deletionTimestamp"))
+    words = ["deleted"] if ending else []
+    if status.get("allocation"):
+        words += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
+    elif not ending:
+        words.append("pending")
+    return ",".join(words)
+
+
 def _nominated(obj: Object, _now: float) -> str:
     return str((obj.get("status") or {}).get("nominatedNodeName") or NONE)
 
@@ -353,6 +363,14 @@ _BUILTIN: Mapping[str, Sequence[Column]] = MappingProxyType(
         "ServiceAccount": (
             _NAME,
             Column("Secrets", lambda obj, _: len(obj.get("secrets") or []), "integer"),
+            _AGE,
+        ),
+        "ResourceClaim": (_NAME, Column("State", _claim_state), _AGE),
+        "ResourceSlice": (
+            _NAME,
+            Column("Node", _at("spec", "nodeName")),
+            Column("Driver", _at("spec", "driver")),
+            Column("Pool", _at("spec", "pool", "name")),
             _AGE,
         ),
         "PersistentVolumeClaim": (

@@ -29,6 +29,7 @@ _WITHOUT_GENERATION = frozenset(
         *("Namespace", "Node", "Service", "Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event", "LimitRange"),
         *("ResourceQuota", "PersistentVolume", "PersistentVolumeClaim", "ControllerRevision", "Lease", "StorageClass"),
         *("CSINode", "CSIStorageCapacity", "VolumeAttachment", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+        *("ResourceClaim", "ResourceClaimTemplate"),
     }
 )
 """Built-in kinds of which nobody counts what changed."""
@@ -152,9 +153,11 @@ def builtin_types() -> list[ResourceType]:
         *_workload_types(),
         *_storage_types(),
         *_access_types(),
+        *_device_types(),
         _cluster("admissionregistration.k8s.io", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
         _namespaced("policy", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", status=True),
         _cluster("scheduling.k8s.io", "priorityclasses", "PriorityClass", "pc", singular="priorityclass"),
+        replace(_namespaced("scheduling.k8s.io", "podgroups", "PodGroup", status=True), version="v1alpha2"),
         _namespaced("coordination.k8s.io", "leases", "Lease"),
         ResourceType(
             "events.k8s.io", "v1", "events", "event", "Event", True, short_names=("ev",), storage=("", "events")
@@ -249,6 +252,17 @@ def _storage_types() -> list[ResourceType]:
         _cluster(group, "csidrivers", "CSIDriver"),
         _namespaced(group, "csistoragecapacities", "CSIStorageCapacity"),
         _cluster(group, "volumeattachments", "VolumeAttachment", status=True),
+    ]
+
+
+def _device_types() -> list[ResourceType]:
+    group = "resource.k8s.io"
+    return [
+        _namespaced(group, "resourceclaims", "ResourceClaim", status=True),
+        _namespaced(group, "resourceclaimtemplates", "ResourceClaimTemplate"),
+        _cluster(group, "deviceclasses", "DeviceClass"),
+        _cluster(group, "resourceslices", "ResourceSlice"),
+        replace(_cluster(group, "devicetaintrules", "DeviceTaintRule", status=True), version="v1beta2"),
     ]
 
 

@@ -54,6 +54,7 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "replicationcontrollers"): ("status.replicas",),
     ("apps", "replicasets"): ("status.replicas",),
     ("batch", "jobs"): ("status.successful",),
+    ("resource.k8s.io", "resourceslices"): ("spec.nodeName", "spec.driver"),
 }
 _FALSE_WHEN_ABSENT = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 

@@ -197,6 +197,22 @@ _BUILTIN: Mapping[str, Shape] = MappingProxyType(
                 "status": Shape({"conditions": _CONDITIONS, "disruptedPods": FREE}),
             }
         ),
+        "ResourceClaim": Shape(
+            {
+                "metadata": _METADATA,
+                "status": Shape(
+                    {
+                        "reservedFor": _keyed("uid"),
+                        "devices": Shape(item=_CONDITIONS_STATUS, keys=("driver", "device", "pool", "shareID")),
+                        "allocation": Shape({"nodeSelector": ATOMIC}, optional=True),
+                    }
+                ),
+            }
+        ),
+        "ResourceClaimTemplate": Shape({"metadata": _METADATA, "spec": Shape({"metadata": _METADATA})}),
+        "ResourceSlice": Shape({"metadata": _METADATA, "spec": Shape({"nodeSelector": ATOMIC})}),
+        "DeviceTaintRule": Shape({"metadata": _METADATA, "status": _CONDITIONS_STATUS}),
+        "PodGroup": Shape({"metadata": _METADATA, "status": _CONDITIONS_STATUS}),
         "PersistentVolumeClaim": Shape(
             {"metadata": _METADATA, "spec": Shape({"resources": _QUANTITIES}), "status": _CONDITIONS_STATUS}
         ),

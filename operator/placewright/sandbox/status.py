@@ -19,6 +19,8 @@ _CAUSES: Final[Mapping[str, str]] = MappingProxyType(
         "Forbidden": "FieldValueForbidden",
         "Duplicate value": "FieldValueDuplicate",
         "Too long": "FieldValueTooLong",
+        "Too many": "FieldValueTooMany",
+        "Not found": "FieldValueNotFound",
     }
 )
 """How a message about a field begins, and the reason that goes with it."""

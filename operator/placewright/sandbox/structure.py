@@ -12,6 +12,16 @@ from typing import Any
 import msgspec
 
 from .definitionstructure import DefinitionSpec, DefinitionStatus
+from .devices.structure import (
+    ClaimSpec,
+    ClaimStatus,
+    ClassSpec,
+    Conditions,
+    GroupSpec,
+    SliceSpec,
+    TaintRuleSpec,
+    TemplateSpec,
+)
 from .status import Object, bad_request
 
 _Map = dict[str, Any]
@@ -71,6 +81,7 @@ class _Selector(_Shape):
 class _Resources(_Shape):
     requests: dict[str, str | int | float] | None = None
     limits: dict[str, str | int | float] | None = None
+    claims: _Maps = None
 
 
 class _Container(_Shape):
@@ -79,6 +90,12 @@ class _Container(_Shape):
     image_pull_policy: str | None = None
     resources: _Resources | None = None
     ports: _Maps = None
+
+
+class _PodClaim(_Shape):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class _Gate(_Shape):
@@ -113,6 +130,9 @@ class _PodSpec(_Shape):
     tolerations: list[_Toleration] | None = None
     topology_spread_constraints: _Maps = None
     volumes: _Maps = None
+    resource_claims: list[_PodClaim] | None = None
+    scheduling_group: _Map | None = None
+    workload_ref: _Map | None = None
 
 
 class _Condition(_Shape):
@@ -126,6 +146,7 @@ class _PodStatus(_Shape):
     container_statuses: _Maps = None
     pod_ip: str | None = msgspec.field(default=None, name="podIP")
     nominated_node_name: str | None = None
+    resource_claim_statuses: _Maps = None
 
 
 class _Pod(_Bare):
@@ -265,6 +286,33 @@ class _Definition(_Bare):
     status: DefinitionStatus | None = None
 
 
+class _ResourceClaim(_Bare):
+    spec: ClaimSpec | None = None
+    status: ClaimStatus | None = None
+
+
+class _ClaimTemplate(_Bare):
+    spec: TemplateSpec | None = None
+
+
+class _DeviceClass(_Bare):
+    spec: ClassSpec | None = None
+
+
+class _ResourceSlice(_Bare):
+    spec: SliceSpec | None = None
+
+
+class _TaintRule(_Bare):
+    spec: TaintRuleSpec | None = None
+    status: Conditions | None = None
+
+
+class _PodGroup(_Bare):
+    spec: GroupSpec | None = None
+    status: Conditions | None = None
+
+
 _SHAPES = MappingProxyType(
     {
         "Pod": _Pod,
@@ -283,6 +331,12 @@ _SHAPES = MappingProxyType(
         "ConfigMap": _Data,
         "Secret": _Data,
         "CustomResourceDefinition": _Definition,
+        "ResourceClaim": _ResourceClaim,
+        "ResourceClaimTemplate": _ClaimTemplate,
+        "DeviceClass": _DeviceClass,
+        "ResourceSlice": _ResourceSlice,
+        "DeviceTaintRule": _TaintRule,
+        "PodGroup": _PodGroup,
     }
 )
 

@@ -35,6 +35,9 @@ _BUSY = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases
 """Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
 and from the first server-side apply of an object on: until then nobody reads it, and it would double the cost."""
 
+_STATUS_ALONE = frozenset({"resource.k8s.io"})
+"""Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers."""
+
 _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
 
@@ -218,7 +221,7 @@ class Writes:
         """`new` has passed the metadata checks; here status and the rest are kept apart, and admission looks."""
         old, now = current.object, self.identity.now()
         if options.subresource == "status":
-            keep = _with_managers if resource.custom else _with_owners
+            keep = _with_managers if resource.custom or resource.group in _STATUS_ALONE else _with_owners
             new = {**old, "status": new.get("status"), "metadata": keep(old["metadata"], new["metadata"])}
             if new["status"] is None:
                 del new["status"]
