@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -10,6 +11,9 @@ from placewright.api.decode import DECODE_ERRORS
 
 #: On every pod that Placewright bound; it rides on the Binding, so the pod and its decision are one write. JSON: `Decision`.
 DECISION: Final = "placewright.dev/decision"
+
+#: On pods that have devices of their own on their node: which ones. JSON: resource name to indices, `{"example.com/gpu-milli": [3]}`.
+DEVICES: Final = "placewright.dev/devices"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -37,5 +41,21 @@ def read_decision(annotations: dict[str, str] | None) -> Decision | None:
         return None
     try:
         return msgspec.json.decode(text, type=Decision)
+    except (*DECODE_ERRORS, UnicodeEncodeError):
+        return None
+
+
+def write_devices(resource: str, devices: Sequence[int]) -> str:
+    """What stands under `DEVICES` of a pod that has these devices of a resource."""
+    return msgspec.json.encode({resource: list(devices)}).decode()
+
+
+def read_devices(annotations: Mapping[str, str] | None, resource: str) -> tuple[int, ...] | None:
+    """The devices of a resource that a pod has, or None when its annotations do not tell, or cannot be read."""
+    text = (annotations or {}).get(DEVICES)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, tuple[int, ...]]).get(resource)
     except (*DECODE_ERRORS, UnicodeEncodeError):
         return None

@@ -11,6 +11,7 @@ from copy import copy
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from placewright.api.objects import Affinity, NodeName, Pod, PodKey, Volume
 from placewright.api.podgroups import GroupRef, group_of
@@ -94,6 +95,13 @@ class PodInfo:
         placed = copy(self)
         placed.node_name = node
         return placed
+
+    def annotated(self, annotations: Mapping[str, str | None]) -> PodInfo:
+        """The same pod with these annotations, and without those that are None."""
+        noted, meta = copy(self), self.pod.metadata
+        merged = {key: value for key, value in {**(meta.annotations or {}), **annotations}.items() if value is not None}
+        noted.pod = replace(self.pod, metadata=replace(meta, annotations=merged))
+        return noted
 
     @property
     def labels(self) -> Mapping[str, str]:

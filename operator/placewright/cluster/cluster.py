@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.annotations import DEVICES
 from placewright.api.objects import Node, NodeName, PodKey, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.requests import PODS, canonical, is_native_or_scalar
@@ -33,6 +34,7 @@ from placewright.cluster.volumes import VolumeUse
 _FIRST_CAPACITY: Final = 64
 #: From so many pods on they are counted column by column.
 _WORTH_A_COLUMN: Final = 16
+_NO_ROWS: Final[frozenset[int]] = frozenset()
 
 
 class AssumeError(Exception):
@@ -287,6 +289,21 @@ class Cluster:
             raise AssumeError(f"pod {pod.key} is {'assumed' if known.assumed else 'confirmed'} on node {known.node}, not assumed on {node}")
         self._leave(known)
 
+    def annotate(self, uid: str, annotations: Mapping[str, str | None]) -> None:
+        """An assumed pod will have these annotations (None: will not) once it is bound; pods that are not assumed are no error.
+
+        Whoever looks at the pod's node sees them from now on: what a plugin chose for it there is in one place, before and after a restart.
+        """
+        known = self._placements.get(uid)
+        if known is None or not known.assumed:
+            return
+        noted = known.pod.annotated(annotations)
+        self._placements[uid] = known._replace(pod=noted)
+        self._pods_on[known.node][uid] = noted
+        row = self._row_of.get(known.node)
+        if row is not None:
+            self.pod_journal.append(row)
+
     def set_pod(self, pod: PodInfo) -> Placement | None:
         """The API server says that this pod is on `pod.node_name`: add, update or confirm. Returns what was known before."""
         known = self._placements.get(pod.uid)
@@ -304,6 +321,10 @@ class Cluster:
         if known is not None:
             self._leave(known)
         return known
+
+    def supposed_rows(self) -> AbstractSet[int]:
+        """Rows that do not stand as they do in truth just now: journals say nothing of that."""
+        return set().union(*(supposition.rows for supposition in self._suppositions)) if self._suppositions else _NO_ROWS
 
     @contextmanager
     def hypothetically(self, *, add: Iterable[PodInfo] = (), remove: Iterable[PodInfo] = (), row: int) -> Iterator[None]:
@@ -413,4 +434,10 @@ def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
         and one.volumes == other.volumes
         and one.group == other.group
         and one.gang == other.gang
+        and _devices_of(one) == _devices_of(other)
     )
+
+
+def _devices_of(pod: PodInfo) -> str | None:
+    annotations = pod.pod.metadata.annotations
+    return annotations.get(DEVICES) if annotations else None

@@ -37,6 +37,11 @@ class Supposition:
             self._count(pods, sign)
         self._net.clear()
 
+    @property
+    def rows(self) -> Iterable[int]:
+        """Rows of which something is supposed, or was."""
+        return self._net.keys()
+
     def net(self, row: int | None) -> Mapping[str, tuple[PodInfo, int]]:
         """What is supposed of a row; of no row, nothing."""
         return _NOTHING if row is None else self._net.get(row, _NOTHING)

@@ -66,6 +66,9 @@ class CycleState:
     #: Plugins that said SKIP in PreFilter or PreScore: not asked again in this cycle.
     skip_filter: set[str] = field(default_factory=set)
     skip_score: set[str] = field(default_factory=set)
+    #: What is written on the pod in the same request as its Binding, beside the decision: for plugins that must find a choice of theirs
+    #: again after a restart. Filled in Reserve or PreBind, taken back in Unreserve; names begin with the plugin's own domain.
+    annotations: dict[str, str] = field(default_factory=dict)
     #: Pods to be moved to the active queue once this pod has been placed.
     activate: dict[str, PodInfo] = field(default_factory=dict)
     #: True once the pod is gone while it is being bound: a PreBind plugin that waits for something may stop.

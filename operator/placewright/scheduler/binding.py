@@ -220,7 +220,7 @@ def rejected_late(status: Status) -> NoPlacement:
 
 
 def decision_annotations(placement: Placement) -> dict[str, str]:
-    """The decision, as it rides on the Binding to the pod."""
+    """What rides on the Binding to the pod: the decision, and what plugins want to find there again."""
     profile = placement.runtime.profile
     decision = Decision(
         profile=profile.name,
@@ -229,4 +229,4 @@ def decision_annotations(placement: Placement) -> dict[str, str]:
         runner_up=placement.runner_up,
         plugins=placement.plugins,
     )
-    return {DECISION: msgspec.json.encode(decision).decode()}
+    return {**placement.state.annotations, DECISION: msgspec.json.encode(decision).decode()}

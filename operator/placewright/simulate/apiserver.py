@@ -113,7 +113,8 @@ class ApiServer:
         content = known.pod
         status = replace(content.status, phase=_RUNNING, start_time=started, nominated_node_name="")
         bound = known.on(node)  # faster than to derive it all anew
-        bound.pod = self._next(replace(content, spec=replace(content.spec, node_name=node), status=status))
+        noted = replace(content.metadata, annotations={**(content.metadata.annotations or {}), **annotations})
+        bound.pod = self._next(replace(content, metadata=noted, spec=replace(content.spec, node_name=node), status=status))
         self.intake.unscheduled_pod_gone(bound)
         self._show(bound)
         duration = self._durations.get(pod.uid)
