@@ -24,3 +24,7 @@ class EvictError(Exception):
 
 class VolumeError(Exception):
     """A volume or a claim could not be written to, or waiting for it makes no sense any more."""
+
+
+class ClaimError(Exception):
+    """A claim to devices could not be written to, or waiting for its devices makes no sense any more."""

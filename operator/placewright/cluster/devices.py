@@ -3,15 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from placewright.cluster.storage import Table
+from msgspec.structs import replace
+
+from placewright.api.devices import Allocation, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from placewright.cluster.storage import Table, key_of
 
 #: The kinds kept here.
 DeviceObject = ResourceClaim | ResourceSlice | DeviceClass | DeviceTaintRule
 DEVICE_KINDS: Final = (ResourceClaim, ResourceSlice, DeviceClass, DeviceTaintRule)
+
+
+@dataclass(slots=True)
+class Pending:
+    """An allocation that was decided, and that the API server does not show yet.
+
+    Attributes:
+        uid: of the claim; another one of its name has nothing to do with it.
+        allocation: what the claim gets.
+        users: uids of the pods on their way to a node that need it.
+        written: the resourceVersion that the claim had once the allocation was in it; empty while it is not.
+        unseen: the API server has never shown the claim.
+    """
+
+    uid: str
+    allocation: Allocation
+    users: set[str] = field(default_factory=set)
+    written: str = ""
+    unseen: bool = False
+
+
+class ClaimTable(Table[ResourceClaim]):
+    """ResourceClaims by name and namespace, with allocations that are being written.
+
+    A pending allocation holds, whatever else about the claim changes meanwhile, until the API server shows an allocation, or shows that
+    the claim has lost it again, or it is withdrawn. So no device is given away twice because a finalizer was seen too early.
+    """
+
+    __slots__ = ("_pending", "_releasing")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pending: dict[str, Pending] = {}
+        self._releasing: dict[str, int] = {}
+
+    def pending(self, claim: ResourceClaim) -> Pending | None:
+        """The allocation on its way into this claim, or None."""
+        found = self._pending.get(key_of(claim.metadata))
+        return found if found is not None and found.uid == claim.metadata.uid else None
+
+    def allocate(self, claim: ResourceClaim, allocation: Allocation, user: str) -> Pending:
+        """From now on the claim has this; `user` is the pod for which. A claim of which the table knows nothing is kept, too."""
+        meta = claim.metadata
+        pending = self._pending[key_of(meta)] = Pending(meta.uid, allocation, {user})
+        assumed = _allocated(claim, allocation)
+        if self.get(meta.name, meta.namespace) is None:
+            pending.unseen = True
+            self._set(key_of(meta), assumed)
+        else:
+            self.assume(assumed)
+        return pending
+
+    def withdraw(self, claim: ResourceClaim) -> None:
+        """The claim is as the API server shows it; fine when nothing is pending."""
+        pending = self._pending.pop(key_of(claim.metadata), None)
+        if pending is not None and pending.unseen:
+            super().remove(claim)
+        elif pending is not None:
+            self.restore(claim)
+
+    def put(self, item: ResourceClaim) -> ResourceClaim | None:
+        """As any table's; a pending allocation outlives what was written without it."""
+        before = super().put(item)
+        key = key_of(item.metadata)
+        pending = self._pending.get(key)
+        if pending is not None:
+            if pending.unseen:
+                before, pending.unseen = None, False
+            if pending.uid != item.metadata.uid or item.status.allocation is not None or _newer(item.metadata.resource_version, pending):
+                del self._pending[key]
+            elif item is self._items[key]:
+                self.assume(_allocated(item, pending.allocation))
+        return before
+
+    def remove(self, item: ResourceClaim) -> ResourceClaim | None:
+        """As any table's."""
+        self._pending.pop(key_of(item.metadata), None)
+        return super().remove(item)
+
+    # --- claims that are being released ---------------------------------------------------------------------------------------
+
+    def releasing(self, claim: ResourceClaim) -> bool:
+        """Whether somebody is about to take a pod or the allocation off the claim; nobody should count on either then."""
+        return claim.metadata.uid in self._releasing
+
+    def begin_release(self, claim: ResourceClaim) -> None:
+        """It is going to be released; to be ended as often."""
+        uid = claim.metadata.uid
+        self._releasing[uid] = self._releasing.get(uid, 0) + 1
+
+    def end_release(self, claim: ResourceClaim) -> None:
+        """It was released, or could not be."""
+        uid = claim.metadata.uid
+        left = self._releasing.get(uid, 0) - 1
+        if left > 0:
+            self._releasing[uid] = left
+        else:
+            self._releasing.pop(uid, None)
+
+
+def _allocated(claim: ResourceClaim, allocation: Allocation) -> ResourceClaim:
+    return replace(claim, status=replace(claim.status, allocation=allocation))
+
+
+def _newer(version: str, pending: Pending) -> bool:
+    """Whether a claim that is shown without its allocation was written after that: then it has lost it. As upstream, versions are numbers."""
+    if not pending.written:
+        return False
+    if version.isdecimal() and pending.written.isdecimal():
+        return int(version) > int(pending.written)
+    return version != pending.written
 
 
 class DeviceObjects:
@@ -25,7 +139,7 @@ class DeviceObjects:
     """
 
     def __init__(self) -> None:
-        self.claims: Table[ResourceClaim] = Table()
+        self.claims = ClaimTable()
         self.slices: Table[ResourceSlice] = Table(lambda item: f"{item.spec.driver}/{item.spec.pool.name}")
         self.classes: Table[DeviceClass] = Table()
         self.taint_rules: Table[DeviceTaintRule] = Table()

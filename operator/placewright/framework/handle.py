@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
+from placewright.api.devices import Allocation, ResourceClaim
+from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import (
     Binder,
+    ClaimError,
+    ClaimWriter,
     Extender,
     Plugin,
     RowTrials,
@@ -40,12 +45,69 @@ class NoVolumeWriter:
         return done()
 
 
+class NoClaimWriter:
+    """For evaluations outside a running scheduler: it refuses."""
+
+    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+        """There is nothing to write to."""
+        raise _no_api_server(claim, "reserved")
+
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+        """There is nothing to write to."""
+        raise _no_api_server(claim, "released")
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        """There is nothing to write to."""
+        raise _no_api_server(claim, "created")
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """There is nothing to write to."""
+        raise _no_api_server(claim, "deleted")
+
+    async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
+        """There is nothing to write to."""
+        raise ClaimError(f"the status of pod {pod.key} cannot be written: there is no API server")
+
+    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
+        """Nothing will happen: it is so, or it is not."""
+        return done()
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Nothing is written."""
+        work.close()
+
+    def now(self) -> float:
+        """No time passes."""
+        return 0.0
+
+
+def _no_api_server(claim: ResourceClaim, what: str) -> ClaimError:
+    return ClaimError(f"resourceclaim {claim.metadata.name} cannot be {what}: there is no API server")
+
+
+def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str) -> None:
+    """For evaluations outside a running scheduler."""
+
+
+#: (pod, reason, action, message): a Normal event about the pod.
+Announce = Callable[[PodInfo, str, str, str], None]
+
+
 class ProfileHandle:
     """The `Handle` of one profile's plugins."""
 
     def __init__(
-        self, cluster: Cluster, binder: Binder, nominations: Nominations, waiting: Iterable[WaitingForPermit], volumes: VolumeWriter
+        self,
+        cluster: Cluster,
+        binder: Binder,
+        nominations: Nominations,
+        waiting: Iterable[WaitingForPermit],
+        volumes: VolumeWriter,
+        claims: ClaimWriter = NoClaimWriter(),  # noqa: B008 - it has no state
+        announce: Announce = said_to_nobody,
     ) -> None:
+        self._claims = claims
+        self._announce = announce
         self._cluster = cluster
         self._waiting = waiting
         self._binder = binder
@@ -67,6 +129,15 @@ class ProfileHandle:
     def volumes(self) -> VolumeWriter:
         """Where it is written which claim gets which volume."""
         return self._volumes
+
+    @property
+    def claims(self) -> ClaimWriter:
+        """Where it is written which claim gets which devices."""
+        return self._claims
+
+    def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
+        """A Normal event about the pod."""
+        self._announce(pod, reason, action, message)
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting."""

@@ -24,13 +24,13 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.errors import BindError, VolumeError
+from placewright.api.errors import BindError, ClaimError, VolumeError
 from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import EventInterest
-from placewright.framework.ports import Binder, Extender, Seconds, VolumeWriter, WaitingForPermit
+from placewright.framework.ports import Binder, ClaimWriter, Extender, Seconds, VolumeWriter, WaitingForPermit
 from placewright.framework.status import SKIP, SUCCESS, Code, Status
 from placewright.framework.steps import Steps
 
@@ -191,6 +191,13 @@ class Handle(Protocol):
     @property
     def volumes(self) -> VolumeWriter:
         """Where it is written which claim gets which volume."""
+
+    @property
+    def claims(self) -> ClaimWriter:
+        """Where it is written which claim gets which devices."""
+
+    def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
+        """A Normal event about the pod."""
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting, of all profiles; to be allowed or rejected by those plugins."""
@@ -405,6 +412,8 @@ __all__ = [
     "BindPlugin",
     "Binder",
     "BoolColumn",
+    "ClaimError",
+    "ClaimWriter",
     "Code",
     "CycleState",
     "Diagnosis",

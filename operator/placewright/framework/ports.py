@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
+from placewright.api.devices import Allocation, ResourceClaim
 from placewright.api.extenders import ExtenderSettings, Filtered, NodeVictims
-from placewright.api.objects import NodeName
+from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -53,6 +54,41 @@ class VolumeWriter(Protocol):
 
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
         """Look again and again; True once `done` says so, False when that did not happen in time. What `done` raises passes through."""
+
+
+class ClaimWriter(Protocol):
+    """The port through which claims to devices are written. What awaits raises `ClaimError`.
+
+    Nothing here is undone by being done twice, and nothing of anybody else's is overwritten: whoever changed the claim in between is looked
+    at, and what is wanted is tried again on top of it, or found to be impossible.
+    """
+
+    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+        """The pod may use the claim, which gets this allocation if it has none (None: it has one); what the claim is now.
+
+        Refused when somebody else gave the claim other devices, or took its devices away.
+        """
+
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+        """The pod does not use the claim any more; if nobody else does, with `deallocate` its devices are free again. Fine when it is gone."""
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        """Make a claim, under a name that begins like this; what it is now."""
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Free its devices and delete it; fine when it is gone."""
+
+    async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
+        """Write into the pod's status which claim serves its extended resources."""
+
+    async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
+        """As a `VolumeWriter`'s."""
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside everything else; what it raises is logged."""
+
+    def now(self) -> float:
+        """Seconds since 1970, for timestamps in claims."""
 
 
 class Extender(Protocol):
