@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 from placewright.api.bad_input import InputError, printable
+from placewright.api.durations import seconds
 from placewright.cli.livecluster import add_cluster_options, readable
 from placewright.cli.options import Subparsers
 from placewright.cli.profiles.connection import ask
 from placewright.cli.recorder import Recorded, Recorder
 from placewright.cli.snapshot import add_largest_option, in_counts
 from placewright.kube.client import ApiClient
-from placewright.profiles.durations import seconds
 from placewright.simulate.newfile import NewFile, refuse_to_overwrite
 from placewright.simulate.recording import read_recording
 

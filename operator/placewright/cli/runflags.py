@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
+from placewright.api.durations import seconds
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.convert import read_file
 from placewright.cli.logoptions import add_log_options
@@ -19,7 +20,6 @@ from placewright.framework.registry import Registry
 from placewright.profiles.conversion.findings import Finding, Loss, without_counterpart
 from placewright.profiles.conversion.process import ProcessSettings
 from placewright.profiles.conversion.reading import convert
-from placewright.profiles.durations import seconds
 
 _TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")

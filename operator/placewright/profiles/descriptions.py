@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from placewright.api.durations import PATTERN as DURATION_PATTERN
+from placewright.api.profile import LIVE, SHADOW
 from placewright.profiles.bounds import (
     MAX_BACKOFF_SECONDS,
     MAX_ITEMS,
     MAX_NAME_LENGTH,
     MAX_PEM_LENGTH,
     MAX_PERCENTAGE,
+    MAX_SHADOW_BUDGET,
     MAX_URL_LENGTH,
     MAX_WEIGHT,
     MIN_BACKOFF_SECONDS,
+    MIN_SHADOW_BUDGET,
 )
-from placewright.profiles.durations import PATTERN as DURATION_PATTERN
 from placewright.profiles.presets import PRESETS
 
 Facets = Mapping[str, Any]
@@ -67,6 +70,20 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
             "x-kubernetes-list-type": "atomic",
         },
         "paused": {"description": "Take no new pods; those in flight are finished."},
+        "mode": {
+            "description": "Live: the profile places the pods of its schedulerName. Shadow: it decides the pods of another profile beside "
+            "that one, binds nothing, asks no extender, and claims no schedulerName; its status compares.",
+            "enum": [LIVE, SHADOW],
+        },
+        "shadows": {"description": "Of a Shadow alone: the name of the live SchedulingProfile whose pods it decides, too.", **_NAME},
+        "shadow": {"description": "Of a Shadow alone: what it may cost."},
+    },
+    "ShadowSettings": {
+        "budgetPercent": {
+            "description": "At most so much of the time, in percent, is spent for this shadow; pods that it has no time for are not sampled.",
+            "minimum": MIN_SHADOW_BUDGET,
+            "maximum": MAX_SHADOW_BUDGET,
+        },
     },
     "Plugins": {
         "multiPoint": {
@@ -171,6 +188,56 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
             "x-kubernetes-list-map-keys": ["type"],
         },
         "pending": {"description": "The profile's pods in the queue."},
+        "shadow": {"description": "Of a Shadow alone: how it compares with the live profile."},
+    },
+    "ShadowStatus": {
+        "since": {"description": "The figures are since then: since the shadow's or the live profile's generation took effect."},
+        "liveGeneration": {"description": "The generation of the live profile that it is compared with.", **_COUNT},
+        "pods": {"description": "Decisions of the live profile that there were to compare with.", **_COUNT},
+        "decided": {"description": "Those of them that the shadow has made, too.", **_COUNT},
+        "sampledPercent": {"description": "Their share, in percent, of those that are not still before it."},
+        "agreementPercent": {"description": "Of the pods that either of both found a node for, the share that both put on the same one."},
+        "same": {"description": "Both chose the same node.", **_COUNT},
+        "other": {"description": "They chose different nodes.", **_COUNT},
+        "liveOnly": {"description": "The live profile found a node, the shadow none.", **_COUNT},
+        "shadowOnly": {"description": "The shadow found a node, the live profile none.", **_COUNT},
+        "neither": {"description": "Neither found one.", **_COUNT},
+        "notFeasible": {"description": "The live profile's node could not have held the pod where the shadow placed all before.", **_COUNT},
+        "regret": {"description": "How much worse the live profile's nodes are than the shadow's, by the shadow's totals."},
+        "liveRegret": {
+            "description": "How much worse the shadow's nodes are than the live profile's, by the live totals, where those were kept."
+        },
+        "emptyNodes": {"description": "Nodes without a pod other than those of DaemonSets."},
+        "resources": {
+            "description": "What of each resource would be requested, and what is.",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+        "pending": {"description": "Pods that stand on a node, and for which the shadow has none now.", **_COUNT},
+        "backlog": {"description": "News and decisions that are still before it.", **_COUNT},
+        "restarts": {"description": "How often it fell too far behind, and began anew from the cluster as it was.", **_COUNT},
+        "timePercent": {"description": "The share of the time that it took, in percent."},
+        "errors": {"description": "What broke in it; nothing else comes of that.", **_COUNT},
+        "lastError": {"description": "The last of them."},
+    },
+    "Regret": {
+        "decisions": {"description": "Of how many decisions it is told.", **_COUNT},
+        "meanPoints": {"description": "The mean, in points of the total."},
+        "maxPoints": {"description": "The most."},
+        "meanPercent": {"description": "The mean, in percent of the best node's total."},
+    },
+    "ShadowUse": {
+        "name": {"description": "Of the resource."},
+        "shadow": {"description": "With pods where the shadow put them."},
+        "live": {"description": "With pods where they are."},
+    },
+    "Allocation": {
+        "meanPercent": {"description": "Mean over the nodes that offer it."},
+        "deviationPercent": {"description": "Standard deviation over these nodes."},
+    },
+    "EmptyNodes": {
+        "shadow": {"description": "With pods where the shadow put them.", **_COUNT},
+        "live": {"description": "With pods where they are.", **_COUNT},
     },
     "QueueSizes": {
         "total": {"description": "All of them.", **_COUNT},
@@ -195,5 +262,6 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "PluginConfig": ("name",),
     "ExtenderSpec": ("urlPrefix",),
     "ManagedResource": ("name",),
+    "ShadowUse": ("name",),
     "Condition": ("type", "status", "lastTransitionTime", "reason", "message"),
 }

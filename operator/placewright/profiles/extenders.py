@@ -15,10 +15,10 @@ from typing import Final
 import msgspec
 
 from placewright.api.bad_input import shown
+from placewright.api.durations import seconds
 from placewright.api.extenders import DEFAULT_TIMEOUT, ExtenderSettings, ExtenderSpec, ExtenderTLS
 from placewright.api.requests import is_extended_resource
 from placewright.profiles.bounds import MAX_EXTENDER_TIMEOUT, MAX_ITEMS, MAX_URL_LENGTH, MAX_WEIGHT
-from placewright.profiles.durations import seconds
 from placewright.profiles.problem import Problem
 
 _PATH: Final = "spec.extenders"
