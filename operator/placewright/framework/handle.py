@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from placewright.api.devices import Allocation, ResourceClaim
 from placewright.api.objects import PodExtendedResourceClaimStatus
+from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
@@ -23,6 +24,7 @@ from placewright.framework.interface import (
     VolumeWriter,
     WaitingForPermit,
 )
+from placewright.framework.ports import GangMembers
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import Nominations
 from placewright.framework.runtime import ProfileRuntime
@@ -93,6 +95,14 @@ def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str) -> None
 Announce = Callable[[PodInfo, str, str, str], None]
 
 
+class NoGangMembers:
+    """For evaluations outside a running scheduler: nobody waits."""
+
+    def members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """None."""
+        return ()
+
+
 class ProfileHandle:
     """The `Handle` of one profile's plugins."""
 
@@ -105,7 +115,9 @@ class ProfileHandle:
         volumes: VolumeWriter,
         claims: ClaimWriter = NoClaimWriter(),  # noqa: B008 - it has no state
         announce: Announce = said_to_nobody,
+        members: GangMembers = NoGangMembers(),  # noqa: B008 - it has no state
     ) -> None:
+        self._members = members
         self._claims = claims
         self._announce = announce
         self._cluster = cluster
@@ -142,6 +154,10 @@ class ProfileHandle:
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting."""
         return self._waiting
+
+    def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """The pods of a group that have no node yet."""
+        return self._members.members(ref)
 
     def making_room_for(self, pod: PodInfo) -> bool:
         """Whether victims of this pod are being evicted right now."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from placewright.api.errors import BindError, ClaimError, VolumeError
 from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
+from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import EventInterest
@@ -201,6 +202,9 @@ class Handle(Protocol):
 
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting, of all profiles; to be allowed or rejected by those plugins."""
+
+    def waiting_members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """The pods of a group that have no node yet, of all profiles, those that are being tried included."""
 
     def making_room_for(self, pod: PodInfo) -> bool:
         """Whether victims of this pod are being evicted right now."""

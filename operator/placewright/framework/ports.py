@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from placewright.api.devices import Allocation, ResourceClaim
 from placewright.api.extenders import ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
+from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -31,6 +32,13 @@ class WaitingForPermit(Protocol):
 
     def reject(self, plugin: str, reason: str) -> None:
         """This plugin refuses: everything is taken back, and the pod waits for the plugin's events."""
+
+
+class GangMembers(Protocol):
+    """Pods that wait, by the group that they are placed with; the queue's."""
+
+    def members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """The members without a node, of all profiles, those that are being tried included."""
 
 
 class Binder(Protocol):

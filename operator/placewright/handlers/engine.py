@@ -306,7 +306,7 @@ class Engine:
     # --- profiles --------------------------------------------------------------------------------------------------------------
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
-        handle = ProfileHandle(self.cluster, self._binder, self.queue.nominator, self.scheduler.waiting, self._volumes)
+        handle = ProfileHandle(self.cluster, self._binder, self.queue.nominator, self.scheduler.waiting, self._volumes, members=self.queue.gangs)
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from placewright.framework.registry import Registry
 from placewright.plugins.defaultbinder import DefaultBinder
 from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
+from placewright.plugins.devicefragmentation.plugin import DeviceFragmentation
 from placewright.plugins.dynamicresources import DynamicResources
+from placewright.plugins.gangscheduling import GangScheduling
 from placewright.plugins.imagelocality import ImageLocality
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.legacyvolumelimits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
@@ -54,6 +56,9 @@ def in_tree() -> Registry:
             ImageLocality,
             DefaultBinder,
             NodeDeclaredFeatures,
+            # Ours; in no profile that does not name it.
+            DeviceFragmentation,
+            GangScheduling,
             # Of earlier kube-schedulers; in no profile that does not name them.
             NodePreferAvoidPods,
             SelectorSpread,

@@ -69,7 +69,7 @@ class Lane:
     def adopt(self, policy: QueuePolicy | None) -> None:
         """Use another profile from now on: active and backing-off pods are sorted anew, or all are parked when there is none."""
         if policy is not None:
-            self.active.rekey(lambda queued: policy.sort_key(queued.pod, queued.timestamp))
+            self.active.rekey(lambda queued: queued.turn(policy))
             for heap in (self.backoff, self.error_backoff):
                 heap.rekey(lambda queued: _backoff_key(queued, policy))
         self._policy = policy
@@ -100,6 +100,10 @@ class Lane:
             return Place.UNSCHEDULABLE
         return Place.GATED if uid in self.gated else None
 
+    def waits(self, queued: QueuedPod) -> bool:
+        """True for a pod that waits for an event, or is gated."""
+        return queued.uid in self.unschedulable or queued.uid in self.gated
+
     def take(self, uid: str) -> QueuedPod | None:
         """Take a pod out of wherever it is."""
         return (  # thousands leave at once where pods wait for events, so those places come first
@@ -124,7 +128,7 @@ class Lane:
             return Place.GATED
         window = queued.backing_off_until(self._policy.backoff, now) if how is Requeue.AFTER_BACKOFF else None
         if window is not None:
-            self._back_off(queued, (window, self._policy.sort_key(queued.pod, queued.timestamp)))
+            self._back_off(queued, (window, queued.turn(self._policy)))
             return Place.BACKOFF
         self._make_active(queued, self._policy, now)
         return Place.ACTIVE
@@ -153,7 +157,7 @@ class Lane:
     def resort(self, queued: QueuedPod) -> None:
         """Give an active or backing-off pod its turn anew, after the pod changed."""
         if queued.uid in self.active:
-            self.active.push(queued.uid, self.policy.sort_key(queued.pod, queued.timestamp), queued)
+            self.active.push(queued.uid, queued.turn(self.policy), queued)
             return
         for heap in (self.backoff, self.error_backoff):
             if queued.uid in heap:
@@ -187,7 +191,7 @@ class Lane:
         return list(found.values())
 
     def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> None:
-        key = policy.sort_key(queued.pod, queued.timestamp)
+        key = queued.turn(policy)
         self.take(queued.uid)
         queued.gated = False
         if queued.initial_attempt_timestamp is None:
@@ -213,4 +217,4 @@ class Lane:
 
 
 def _backoff_key(queued: QueuedPod, policy: QueuePolicy) -> SortKey:
-    return (queued.backoff_window(policy.backoff) or 0, policy.sort_key(queued.pod, queued.timestamp))
+    return (queued.backoff_window(policy.backoff) or 0, queued.turn(policy))

@@ -16,9 +16,11 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import NodeName, PodKey
+from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent
+from placewright.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, EventResource
 from placewright.queue.assigned import may_help, narrows
+from placewright.queue.gangs import QueuedGang, QueuedGangs
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.inflight import Flight, Flights
@@ -37,6 +39,7 @@ ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 PROFILE_UPDATE: Final = "ProfileUpdate"
+UNSCHEDULED_POD_DELETE: Final = "UnscheduledPodDelete"
 
 NO_PLUGINS: Final[AbstractSet[str]] = frozenset()
 
@@ -64,6 +67,8 @@ class SchedulingQueue:
         on_incoming: called with (queue, event label) whenever a pod enters active, backoff, unschedulable or gated.
 
     Attributes:
+        nominator: which pods are nominated to which node.
+        gangs: groups that are placed together, for reading.
         timed_hints: takes the time of hints; to be set before the first pod comes.
     """
 
@@ -71,6 +76,7 @@ class SchedulingQueue:
         self, policies: Policies, clock: Callable[[], float], on_incoming: Callable[[str, str], None] | None = None
     ) -> None:
         self.nominator = Nominator()
+        self.gangs = QueuedGangs()
         self.timed_hints: Timed | None = None
         self._policies = policies
         self._clock = clock
@@ -96,7 +102,10 @@ class SchedulingQueue:
         flight = self._flights.get(pod.uid)
         if flight is None:
             queued = QueuedPod(pod, self._clock())
-            self._requeue(self._lane(pod.scheduler_name), queued, Requeue.IMMEDIATELY, POD_ADD)
+            self._join(queued)
+            # Whoever joins a group that backs off waits with it, so that a group cannot be tried again and again by adding pods.
+            how = Requeue.IMMEDIATELY if queued.gang is None or queued.gang.failed_at is None else Requeue.AFTER_BACKOFF
+            self._requeue(self._lane(pod.scheduler_name), queued, how, POD_ADD)
         else:  # deleted and back again while it is being tried
             queued, flight.gone = flight.queued, False
             self._change_in_flight(flight, pod)
@@ -127,13 +136,15 @@ class SchedulingQueue:
         """Forget a pod; its last version, or None when it is unknown. If it is in flight, its attempt leads nowhere."""
         if uid not in self._pods:
             return None
-        pod = self._latest(uid)
+        pod, gang = self._latest(uid), self._pods[uid].gang
         flight = self._flights.get(uid)
         if flight is not None:
             flight.gone = True
         else:
             self._take_from_lane(uid, pod.scheduler_name)
         self._forget(uid, pod.key)
+        if gang is not None:
+            self._stir(gang)
         return pod
 
     def nominate(self, pod: PodInfo, node: NodeName | None = None) -> None:
@@ -154,13 +165,37 @@ class SchedulingQueue:
             if heap is not None:
                 self._count(Place.ACTIVE, POP_FROM_BACKOFF)
         queued = heap.pop() if heap is not None else None
-        if queued is None:
-            return None
-        queued.attempts += 1
-        if queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = self._clock()
-        self._flights.begin(queued, self._lane(queued.pod.scheduler_name).hints)
+        if queued is not None:
+            self._hand_out(queued, self._lane(queued.pod.scheduler_name))
         return queued
+
+    def take_gang(self, popped: QueuedPod) -> list[QueuedPod]:
+        """Hand out, with a pod that was popped, the members of its group that may be tried; all of them, highest priority first.
+
+        Wherever they wait: the group is tried as one, when its first member's turn has come. Left out are members of other profiles, those
+        that a PreEnqueue plugin keeps back, and those in flight.
+        """
+        lane, gang = self._lane(popped.pod.scheduler_name), popped.gang
+        if gang is None:
+            return [popped]
+        gang.tried_at = self._clock() if gang.tried_at is None else gang.tried_at
+        taken = [q for q in gang.members.values() if q is popped or self._may_go_with(q, lane)]
+        for queued in taken:
+            if queued is not popped:
+                lane.take(queued.uid)
+                queued.gated = False
+                self._hand_out(queued, lane)
+        return sorted(taken, key=lambda q: -q.pod.priority)
+
+    def gang_failed(self, ref: GroupRef) -> None:
+        """A group was tried as one, and stays without nodes: its members, returned next, back off together."""
+        if (gang := self.gangs.get(ref)) is not None:
+            gang.failed(self._clock())
+
+    def gang_placed(self, ref: GroupRef) -> None:
+        """A group has what it needs: what is left of it in the queue are pods like any other."""
+        if (gang := self.gangs.get(ref)) is not None:
+            gang.placed()
 
     async def wait_for_pod(self) -> None:
         """Return as soon as `pop` has something to hand out."""
@@ -232,6 +267,8 @@ class SchedulingQueue:
         those of a priority above `up_to_priority`.
         """
         lanes = [lane for lane in self._lanes.values() if lane.served]
+        if event.resource is EventResource.ASSIGNED_POD and isinstance(new, PodInfo) and new.gang is not None:
+            self._reopen(new.gang, event.label)
         if self._flights and any(lane.hints.wanted(event) for lane in lanes):
             self._flights.record(event, old, new)
         moved = 0
@@ -388,6 +425,10 @@ class SchedulingQueue:
 
     def _within_reach(self, lane: Lane, event: ClusterEvent, new: Any) -> list[QueuedPod]:
         """The pods of a lane whose hints are to be asked."""
+        if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
+            if new is None:
+                return []
+            return [q for q in self.gangs.declared_by(new) if q.pod.scheduler_name == lane.name and lane.waits(q)]
         candidates = lane.candidates(event)
         if not (narrows(event) and isinstance(new, PodInfo)):
             return candidates
@@ -399,8 +440,51 @@ class SchedulingQueue:
         how = hints.worth(queued, old, new)
         return how is not Requeue.SKIP and self._requeue(lane, queued, how, label) is not Place.GATED
 
+    def _may_go_with(self, queued: QueuedPod, lane: Lane) -> bool:
+        """Whether this pod of a group may be handed out with another one of this lane."""
+        if self._flights.get(queued.uid) is not None or queued.pod.scheduler_name != lane.name:
+            return False
+        return lane.policy.pre_enqueue(queued.pod).ok
+
+    def _hand_out(self, queued: QueuedPod, lane: Lane) -> None:
+        queued.attempts += 1
+        if queued.initial_attempt_timestamp is None:
+            queued.initial_attempt_timestamp = self._clock()
+        self._flights.begin(queued, lane.hints)
+
+    def _join(self, queued: QueuedPod) -> None:
+        """Note which group the pod belongs to; all its members' turns change when its first one does."""
+        before = queued.gang.first if queued.gang is not None and queued.gang.members else None
+        self.gangs.join(queued, self._clock())
+        gang = queued.gang
+        if gang is None or len(gang.members) == 1 or gang.first is before:
+            return
+        for member in gang.members.values():
+            lane = self._lanes.get(member.pod.scheduler_name)
+            if lane is not None and lane.served:
+                lane.resort(member)
+
+    def _stir(self, gang: QueuedGang) -> None:
+        """A member is gone: what the others were tried with is not what they would be tried with now. One of them brings all."""
+        for queued in gang.members.values():
+            lane = self._lanes.get(queued.pod.scheduler_name)
+            if lane is not None and lane.served and queued.uid in lane.unschedulable:
+                self._requeue(lane, queued, Requeue.AFTER_BACKOFF, UNSCHEDULED_POD_DELETE)
+                return
+
+    def _reopen(self, ref: GroupRef, label: str) -> None:
+        """A member stands on a node: others may have been kept back only because too few were known."""
+        gang = self.gangs.get(ref)
+        gated = [queued for queued in gang.members.values() if queued.gated] if gang is not None else []
+        for queued in gated:
+            lane = self._lane(queued.pod.scheduler_name)
+            if not lane.served or self._requeue(lane, queued, Requeue.AFTER_BACKOFF, label) is Place.GATED:
+                return
+
     def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
         queued.replace(new)
+        if queued.gang is not None or new.gang is not None:
+            self._join(queued)
         lane = self._lane(new.scheduler_name)
         if not lane.served:
             return
@@ -447,11 +531,13 @@ class SchedulingQueue:
             del self._lanes[lane.name]
 
     def _register(self, pod: PodInfo, queued: QueuedPod) -> None:
+        if pod.gang is not None and queued.gang is None:
+            self._join(queued)
         self._pods[pod.uid] = queued
         self._uids[pod.key] = pod.uid
 
     def _forget(self, uid: str, key: PodKey) -> None:
-        del self._pods[uid]
+        self.gangs.leave(self._pods.pop(uid))
         del self._uids[key]
         self.nominator.delete(uid)
 

@@ -6,12 +6,15 @@ import enum
 import math
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
 from placewright.queue.assigned import AffinityTerm, required_affinity_terms
-from placewright.queue.policy import BackoffPolicy
+from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
+
+if TYPE_CHECKING:
+    from placewright.queue.gangs import QueuedGang
 
 #: Backoff ends at whole seconds of the clock, so that pods that failed together come back together and in order of priority.
 WINDOW_SECONDS: Final = 1
@@ -49,6 +52,7 @@ class QueuedPod:
         gating_plugin: who keeps it gated; meaningful only in `Place.GATED`.
         gated: True while it is in `Place.GATED`.
         flushed: True when only the long timeout brought it back: no event did, which hints at a missing queueing hint.
+        gang: the group that the pod is placed with, as the queue knows it; None for most pods.
     """
 
     pod: PodInfo
@@ -62,6 +66,7 @@ class QueuedPod:
     gating_plugin: str = ""
     gated: bool = False
     flushed: bool = False
+    gang: QueuedGang | None = field(default=None, repr=False)
     _affinity_terms: tuple[AffinityTerm, ...] | None = field(default=None, repr=False)
 
     @property
@@ -107,15 +112,28 @@ class QueuedPod:
         else:
             self.consecutive_errors += 1
 
+    def turn(self, policy: QueuePolicy) -> SortKey:
+        """The pod's place in the order of pods to be tried: a group's members all come when its first is due, by the group's age."""
+        gang = self.gang
+        return policy.sort_key(self.pod, self.timestamp) if gang is None else policy.sort_key(gang.first.pod, gang.since)
+
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
-        """The window (whole seconds of the clock) in which backoff ends; None when there is nothing to wait for."""
-        duration = policy.duration(self.consecutive_errors or self.unschedulable_count)
-        return window_of(self.timestamp + duration) if duration else None
+        """The window (whole seconds of the clock) in which backoff ends; None when there is nothing to wait for.
+
+        Members of a group that failed as one wait until the same time.
+        """
+        if self.gang is not None and self.gang.failed_at is not None:
+            return _window_after(self.gang.failed_at, policy.duration(self.gang.failures))
+        return _window_after(self.timestamp, policy.duration(self.consecutive_errors or self.unschedulable_count))
 
     def backing_off_until(self, policy: BackoffPolicy, now: float) -> int | None:
         """The window in which backoff ends; None once that is over, or when there is nothing to wait for."""
         window = self.backoff_window(policy)
         return window if window is not None and window >= window_of(now) else None
+
+
+def _window_after(failed_at: float, seconds: float) -> int | None:
+    return window_of(failed_at + seconds) if seconds else None
 
 
 def window_of(seconds: float) -> int:

@@ -1,0 +1,91 @@
+"""GangScheduling: pods that name a group are placed all or none. Implements PreEnqueue; the rest is the scheduler's (`scheduler.gangs`).
+
+A pod that names a group is not tried before somebody declares the group and enough of its members are there. Once a member of a group
+stands on a node, the others are pods like any other: they join.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from placewright.api.podgroups import FORM_OF, Gang, declares
+from placewright.api.pods import PodInfo
+from placewright.framework.constraints import within
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import Handle, PreEnqueuePlugin
+from placewright.framework.status import SUCCESS, Status, unresolvable
+from placewright.plugins.gangrules import declaration_complaint, members_complaint
+
+NAME: Final = "GangScheduling"
+
+
+class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """How groups are decided, and what they may keep others from.
+
+    Attributes:
+        reservation_after_seconds: a group that has been tried in vain for so long may have nodes kept for it; 0: at once.
+        reservations: so many groups may have nodes kept for them at a time; 0: none ever.
+        schedule_timeout_seconds: so long may members wait for each other between their decision and the first Binding, where the group
+            does not say; 0: as long as their volumes and devices take.
+        domains_to_compare: of the topology domains that hold the whole group, so many are compared.
+    """
+
+    reservation_after_seconds: Annotated[int, within(0)] = 60
+    reservations: Annotated[int, within(0)] = 1
+    schedule_timeout_seconds: Annotated[int, within(0)] = 0
+    domains_to_compare: Annotated[int, within(1)] = 4
+
+
+class GangScheduling(PreEnqueuePlugin):
+    """Keeps members of a group back until the group can be decided."""
+
+    name = NAME
+    Args = GangSchedulingArgs
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._gangs = handle.cluster.gangs
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Reject while the group is not declared, is declared wrongly, or has too few members."""
+        if pod.gang is None:
+            return SUCCESS
+        complaint = declaration_complaint(self._gangs, pod.gang)
+        gang = self._gangs.get(pod.gang)
+        if complaint or gang is None:
+            return unresolvable(f'waiting for pods\'s pod group "{pod.gang.name}" to appear in scheduling queue: {complaint}')
+        if gang.basic or standing(self.handle, gang):
+            return SUCCESS
+        return self._enough(pod, gang)
+
+    def _enough(self, pod: PodInfo, gang: Gang) -> Status:
+        ready = {member.uid: member for member in (*self.handle.waiting_members(gang.ref), pod) if _may_be_tried(member)}
+        if len(ready) >= gang.min_member:
+            names = Counter(member.scheduler_name for member in ready.values())
+            return unresolvable(members_complaint(gang, names)) if len(names) > 1 else SUCCESS
+        missing = gang.min_member - len(ready)
+        told = members_complaint(gang, Counter(member.scheduler_name for member in ready.values()))
+        return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({told})")
+
+    def events(self) -> Sequence[EventInterest]:
+        """The group is declared, or otherwise. The coming of members needs no event: the last one brings all (see `queue.gangs`)."""
+        return (interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),)
+
+
+def standing(handle: Handle, gang: Gang) -> bool:
+    """Whether a member stands on a node, or is assumed there; those that are being deleted do not count."""
+    cluster = handle.cluster
+    placements = (cluster.placement(uid) for uid in cluster.gangs.placed(gang.ref))
+    return any(placement is not None and not placement.pod.terminating for placement in placements)
+
+
+def _may_be_tried(pod: PodInfo) -> bool:
+    return not (pod.terminating or pod.pod.spec.scheduling_gates)
+
+
+def _declares_its_group(pod: PodInfo, _old: Any, new: Any) -> Hint:
+    return Hint.QUEUE if pod.gang is not None and type(new) in FORM_OF and declares(new, pod.gang) else Hint.SKIP
