@@ -20,6 +20,7 @@ from placewright.cli.real_sandbox import serve
 from placewright.controlplane.children import ControlPlaneFailed
 from placewright.controlplane.debian import BuildFailed
 from placewright.controlplane.server import ControlPlane, Options
+from placewright.sandbox.devices.layouts import DeviceKind, DeviceLayout
 from placewright.sandbox.provisioner import DEFAULT_CLASS
 from placewright.sandbox.server import Sandbox, SandboxOptions
 
@@ -38,6 +39,10 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--nodes", type=whole_number(0, 20_000), default=3, metavar="N", help="nodes to begin with (default 3)")
     parser.add_argument("--port", type=whole_number(0, 65535), default=0, metavar="P", help="port on 127.0.0.1 (default: a free one)")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write the kubeconfig (default: a temporary file)")
+    count = "devices of each node, by a simulated driver (default: none; not with --real)"
+    parser.add_argument("--devices", type=whole_number(0, 1024), default=0, metavar="N", help=count)
+    kinds = "how devices may be handed out: one claim each, in partitions, shared by memory, or attached first (default whole)"
+    parser.add_argument("--device-kind", choices=[*DeviceKind], default=DeviceKind.WHOLE, help=kinds)
     parser.add_argument("--real", action="store_true", help="run kube-apiserver and etcd instead (docs/e2e.md says where from)")
     parser.set_defaults(main=main)
 
@@ -55,6 +60,7 @@ def _embedded(args: argparse.Namespace) -> int:
         crds=crd_folders(),
         volumes=True,
         default_class=DEFAULT_CLASS,
+        devices=DeviceLayout(args.devices, DeviceKind(args.device_kind)) if args.devices else None,
     )
     try:
         asyncio.run(_serve(options, Console()))

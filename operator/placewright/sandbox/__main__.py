@@ -14,15 +14,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from .devices.layouts import DeviceKind, DeviceLayout
 from .kubelet import KubeletTimes
 from .server import Sandbox, SandboxOptions
+
+MAX_DEVICES = 1024
+"""Of one node."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM, SIGINT, or (asked to) until standard input ends. Answers the exit code."""
     parser = _parser()
     parsed = parser.parse_args(arguments)
-    for name, most in (("port", 65_535), ("nodes", 100_000), ("history", 10_000_000)):
+    for name, most in (("port", 65_535), ("nodes", 100_000), ("history", 10_000_000), ("devices", MAX_DEVICES)):
         if not 0 <= getattr(parsed, name) <= most:
             parser.error(f"--{name} {getattr(parsed, name)}: must be 0 to {most}")
     for folder in parsed.crds:
@@ -36,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         history=parsed.history,
         volumes=parsed.volumes,
         default_class=parsed.default_class,
+        devices=DeviceLayout(parsed.devices, DeviceKind(parsed.device_kind)) if parsed.devices else None,
         kubelets=KubeletTimes(start=parsed.start_seconds, end=parsed.end_seconds),
     )
     gc.set_threshold(50_000, 20, 50)
@@ -99,6 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--end-seconds", type=float, default=0.05, help="the most that a graceful end takes")
     parser.add_argument("--volumes", action="store_true", help="give claims volumes, as controllers and provisioners would")
     parser.add_argument("--default-class", default="", metavar="NAME", help="a default StorageClass to begin with")
+    parser.add_argument("--devices", type=int, default=0, metavar="N", help="devices of each node, by a simulated driver (default: none)")
+    parser.add_argument("--device-kind", choices=[*DeviceKind], default=DeviceKind.WHOLE, help="how they may be handed out")
     parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input ends")
     return parser
 

@@ -1,7 +1,8 @@
 """Every node's kubelet in one task: bound pods start to run after a moment, deleted ones end, some complete.
 
-A pod runs once its node exists. The annotation `sandbox.placewright.dev/run-seconds` makes a pod finish (Succeeded)
-that long after it started. Containers are imagined; nothing is executed.
+A pod runs once its node exists and its claims to devices are allocated and reserved for it. The annotation
+`sandbox.placewright.dev/run-seconds` makes a pod finish (Succeeded) that long after it started. Containers are imagined;
+nothing is executed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .devices.preparation import Preparation
 from .resources import ResourceType
 from .status import ApiError, Object
 from .store import Change, Stored
@@ -43,6 +45,7 @@ class Kubelets:
         self._addresses = itertools.count(1)
         self._wake = asyncio.Event()
         self._homeless: dict[str, list[Stored]] = {}
+        self._devices = Preparation(writes, lambda pod: self._later(0, lambda: self._start(pod)))
         writes.store.collection(pods.key).listeners.append(self._on_pod)
         writes.store.collection(NODES).listeners.append(self._on_node)
 
@@ -77,6 +80,8 @@ class Kubelets:
     def _on_pod(self, change: Change) -> None:
         pod = change.current
         if pod is None:
+            assert change.previous is not None
+            self._devices.forget(change.previous)
             return
         node = (pod.object.get("spec") or {}).get("nodeName")
         if not node:
@@ -110,7 +115,7 @@ class Kubelets:
         if found is None or "deletionTimestamp" in found.object["metadata"]:
             return
         status = found.object.get("status") or {}
-        if status.get("phase", "Pending") != "Pending":
+        if status.get("phase", "Pending") != "Pending" or not self._devices.is_ready(found):
             return
         running = _with_status(found.object, running_status(found.object, self._writes.identity.now(), self._next_address()))
         self._writes.store.put(self._pods.key, pod.namespace, pod.name, running)

@@ -24,6 +24,9 @@ from .collector import Collector
 from .credentials import Credentials, make_credentials, write_private
 from .definitionfiles import read_definitions
 from .definitions import Definitions
+from .devices.claimcontroller import ClaimController
+from .devices.driver import SimulatedDriver
+from .devices.layouts import DeviceLayout
 from .discovery import Discovery
 from .disruptions import Disruptions
 from .endpoint import Endpoint, Reply
@@ -62,7 +65,8 @@ class SandboxOptions:
     `port` 0 takes a free one; `kubeconfig` None writes to a folder that goes with the sandbox; `nodes` are made at the
     start; `crds` are folders of YAML definitions; `history` is how many changes a type remembers at least; `seed` fixes
     uids, generated names and the choice of faults. With `volumes` claims get volumes, as controllers and provisioners
-    would give them; `default_class` names a StorageClass to begin with, the default of claims (empty: none).
+    would give them; `default_class` names a StorageClass to begin with, the default of claims (empty: none). `devices` are
+    what a simulated driver publishes for each node (None: no driver).
     """
 
     port: int = 0
@@ -74,6 +78,7 @@ class SandboxOptions:
     seed: int | None = None
     volumes: bool = False
     default_class: str = ""
+    devices: DeviceLayout | None = None
 
 
 class Sandbox:
@@ -98,6 +103,7 @@ class Sandbox:
             cut_watches=self._cut_watches,
             seed=self._options.seed or 0,
         )
+        self.driver: SimulatedDriver | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._http: web.Server | None = None
@@ -165,6 +171,9 @@ class Sandbox:
         webhooks, selectable = Webhooks(self.store), self.definitions.selectable
         objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, selectable, self.access, webhooks)
         Collector(self.writes)
+        ClaimController(self.writes)
+        if self._options.devices is not None:
+            self.driver = SimulatedDriver(self.writes, self._options.devices)
         if self._options.volumes:
             VolumeController(self.writes)
             EphemeralClaims(self.writes, pods, self.resource("", "v1", "persistentvolumeclaims"))

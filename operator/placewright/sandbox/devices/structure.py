@@ -159,8 +159,8 @@ class ClassSpec(_Shape):
 
 
 class _Attribute(_Shape):
-    int: int | None = None
-    bool: bool | None = None
+    number: int | None = msgspec.field(default=None, name="int")
+    truth: bool | None = msgspec.field(default=None, name="bool")
     string: str | None = None
     version: str | None = None
     ints: list[Any] | None = None
