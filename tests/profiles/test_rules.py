@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.profiles.check import check_same_name
+from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.rules import RULES
@@ -35,6 +35,9 @@ def tls(**fields: Any) -> Spec:
 #: By the message of the rule: an object that breaks it and nothing else, with the former one where the rule is about a change.
 BREAKS: dict[str, tuple[Spec, Spec | None]] = {
     "schedulerName is immutable": ({"schedulerName": "b"}, {"schedulerName": "a"}),
+    "mode Shadow and shadows": ({"mode": "Shadow"}, None),
+    "shadow is for mode Shadow alone": ({"shadow": {"budgetPercent": 3}}, None),
+    "mode is immutable": ({"mode": "Shadow", "shadows": "a"}, {}),
     "a weight is 0 (off) to 100000": ({"weights": {"Tetris": 100_001}, "plugins": {"score": {"enabled": [{"name": "Tetris"}]}}}, None),
     "only one extender may have a bindVerb": ({"extenders": [{"urlPrefix": URL, "bindVerb": "bind"}] * 2}, None),
     "maxSeconds is at least initialSeconds": ({"backoff": {"initialSeconds": 3, "maxSeconds": 2}}, None),
@@ -47,6 +50,9 @@ FINE: list[tuple[Spec, Spec | None]] = [
     ({}, None),
     ({"schedulerName": "a"}, {"schedulerName": "a"}),
     ({"paused": True}, {}),
+    ({"mode": "Shadow", "shadows": "a"}, None),
+    ({"mode": "Shadow", "shadows": "b", "shadow": {"budgetPercent": 50}}, {"mode": "Shadow", "shadows": "a"}),
+    ({"mode": "Live", "shadows": ""}, None),
     ({"backoff": {"initialSeconds": 20, "maxSeconds": 0}}, None),
     ({"backoff": {"initialSeconds": 10}}, None),
     (extender(prioritizeVerb="score", weight=1), None),
@@ -87,7 +93,9 @@ def said_by_our_checks(new: Spec, old: Spec | None) -> str:
     except ProfileError as error:
         return str(error)
     former = wanted if old is None else profile(old)
-    return "\n".join(str(problem) for problem in check_same_name(wanted.spec.scheduler_name, former.spec.scheduler_name))
+    name = check_same_name(wanted.spec.scheduler_name, former.spec.scheduler_name)
+    mode = check_same_mode(wanted.spec.mode, former.spec.mode)
+    return "\n".join(str(problem) for problem in (*name, *mode))
 
 
 def test_every_rule_is_broken_by_a_case_here() -> None:
@@ -131,7 +139,14 @@ extenders = st.fixed_dictionaries(
 seconds = st.sampled_from([None, 0.5, 1, 2, 10, 11])
 backoffs = st.fixed_dictionaries({"initialSeconds": seconds, "maxSeconds": seconds | st.just(0)})
 specs = st.fixed_dictionaries(
-    {"backoff": st.none() | backoffs, "extenders": st.lists(extenders, max_size=2), "schedulerName": st.sampled_from(["a", "b"])}
+    {
+        "backoff": st.none() | backoffs,
+        "extenders": st.lists(extenders, max_size=2),
+        "schedulerName": st.sampled_from(["a", "b"]),
+        "mode": st.sampled_from([None, "Live", "Shadow"]),
+        "shadows": st.sampled_from([None, "", "a"]),
+        "shadow": st.sampled_from([None, {}, {"budgetPercent": 7.5}]),
+    }
 )
 
 

@@ -49,7 +49,7 @@ def test_the_schema_is_structural_and_every_field_is_described() -> None:
 
 def test_list_keys_are_required_in_the_items() -> None:
     keyed = [(path, schema) for path, schema in parts(openapi_schema()) if schema.get("x-kubernetes-list-type") == "map"]
-    assert len(keyed) == 2 * 13 + 2
+    assert len(keyed) == 2 * 13 + 3
     for path, schema in keyed:
         assert set(schema["x-kubernetes-list-map-keys"]) <= set(schema["items"]["required"]), path
 
@@ -63,6 +63,8 @@ def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None
         ".spec.backoff.initialSeconds": 1.0,
         ".spec.backoff.maxSeconds": 10.0,
         ".spec.paused": False,
+        ".spec.mode": "Live",
+        ".spec.shadow.budgetPercent": 5.0,
     }
     for _path, schema in schemas:
         if "default" in schema:

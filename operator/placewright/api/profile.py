@@ -1,7 +1,7 @@
 """The SchedulingProfile custom resource, as decoded: what people write, before it is checked and defaulted.
 
-`spec` takes what a KubeSchedulerConfiguration profile has, and adds `preset`, `weights`, `backoff`, `extenders` and `paused`. Checks and
-defaults live in `placewright.profiles`.
+`spec` takes what a KubeSchedulerConfiguration profile has, and adds `preset`, `weights`, `backoff`, `extenders`, `paused` and what makes it
+a shadow of another profile. Checks and defaults live in `placewright.profiles`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ VERSION: Final = "v1alpha1"
 PLURAL: Final = "schedulingprofiles"
 KIND: Final = "SchedulingProfile"
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+#: Values of `spec.mode`.
+LIVE: Final = "Live"
+SHADOW: Final = "Shadow"
 
 
 class PluginRef(KubeObject, frozen=True):
@@ -66,6 +69,12 @@ class Backoff(KubeObject, frozen=True):
     max_seconds: float = 10.0
 
 
+class ShadowSettings(KubeObject, frozen=True):
+    """What a shadow may cost: so many percent of the time, all that it does counted."""
+
+    budget_percent: float = 5.0
+
+
 class ProfileSpec(KubeObject, frozen=True):
     """`spec` of a SchedulingProfile."""
 
@@ -78,6 +87,14 @@ class ProfileSpec(KubeObject, frozen=True):
     backoff: Backoff = Backoff()
     extenders: list[ExtenderSpec] | None = None
     paused: bool = False
+    mode: str = LIVE
+    shadows: str | None = None
+    shadow: ShadowSettings | None = None
+
+    @property
+    def is_shadow(self) -> bool:
+        """Whether it decides beside another profile, and binds nothing."""
+        return self.mode == SHADOW
 
 
 class QueueSizes(KubeObject, frozen=True):
@@ -90,6 +107,64 @@ class QueueSizes(KubeObject, frozen=True):
     gated: int = 0
 
 
+class Regret(KubeObject, frozen=True):
+    """How much worse one side's nodes are than the other's, by the other's totals, over `decisions`; points, and percent of the best."""
+
+    decisions: int = 0
+    mean_points: float = 0.0
+    max_points: float = 0.0
+    mean_percent: float = 0.0
+
+
+class Allocation(KubeObject, frozen=True):
+    """Requested share of a resource over the nodes that offer it, in percent: their mean and standard deviation."""
+
+    mean_percent: float = 0.0
+    deviation_percent: float = 0.0
+
+
+class ShadowUse(KubeObject, frozen=True):
+    """A resource under the shadow's placements, and as it is."""
+
+    name: str
+    shadow: Allocation = Allocation()
+    live: Allocation = Allocation()
+
+
+class EmptyNodes(KubeObject, frozen=True):
+    """Nodes without a pod other than those of DaemonSets."""
+
+    shadow: int = 0
+    live: int = 0
+
+
+class ShadowStatus(KubeObject, frozen=True):
+    """What came of a shadow since `since`; the decisions are those that it made when its live profile decided a pod."""
+
+    since: str = ""
+    live_generation: int = 0
+    pods: int = 0
+    decided: int = 0
+    sampled_percent: float = 100.0
+    agreement_percent: float | None = None
+    same: int = 0
+    other: int = 0
+    live_only: int = 0
+    shadow_only: int = 0
+    neither: int = 0
+    not_feasible: int = 0
+    regret: Regret = Regret()
+    live_regret: Regret = Regret()
+    empty_nodes: EmptyNodes = EmptyNodes()
+    resources: list[ShadowUse] | None = None
+    pending: int = 0
+    backlog: int = 0
+    restarts: int = 0
+    time_percent: float = 0.0
+    errors: int = 0
+    last_error: str = ""
+
+
 class ProfileStatus(KubeObject, frozen=True):
     """`status` of a SchedulingProfile; `active_generation` is what decisions really use."""
 
@@ -97,6 +172,7 @@ class ProfileStatus(KubeObject, frozen=True):
     active_generation: int = 0
     conditions: list[Condition] | None = None
     pending: QueueSizes = QueueSizes()
+    shadow: ShadowStatus | None = None
 
 
 class SchedulingProfile(KubeObject, frozen=True):

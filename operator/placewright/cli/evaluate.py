@@ -19,7 +19,7 @@ from placewright.cli.verdict_table import show_verdict
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.config import read_profiles
+from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import answer, read_cases
@@ -95,7 +95,7 @@ def _profile(path: Path | None, pod: PodInfo) -> SchedulingProfile:
     """The profile in the file that claims the pod, or its only one; kube-scheduler's default without a file."""
     if path is None:
         return SchedulingProfile()
-    profiles = [profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)]
+    profiles = placing([profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)])
     claiming = [profile for profile in profiles if profile.spec.scheduler_name == pod.scheduler_name]
     if not claiming and len(profiles) != 1:
         names = ", ".join(sorted(profile.spec.scheduler_name for profile in profiles)) or "none"

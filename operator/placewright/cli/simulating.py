@@ -15,7 +15,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.options import whole_number
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
-from placewright.profiles.config import read_profiles
+from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.simulate.inputs import read_sources
@@ -114,6 +114,7 @@ def _from_file(path: Path, registry: Registry) -> Candidate:
 
 def _candidate(profiles: Sequence[SchedulingProfile], source: str, registry: Registry) -> Candidate:
     claimed: set[str] = set()
+    profiles = placing(profiles)
     for profile in profiles:
         if profile.spec.scheduler_name in claimed:
             raise bad_field(f"{source}: schedulerName", profile.spec.scheduler_name, "a name that no other profile of the file has")

@@ -112,6 +112,8 @@ class ResolvedProfile:
         percentage_of_nodes_to_score: 1 to 100; None means every node (0 in a manifest means the same).
         paused: take no new pods.
         extenders: in the order in which they are called: as written, those that are `ignorable` last.
+        shadows: the name of the profile beside which it decides without binding; None for a profile that places pods.
+        shadow_budget: share of the time that it may take then, 0 to 1.
         preset: what the profile started from; `default` is kube-scheduler's own default profile.
         origins: where plugins, weights and arguments came from; two profiles that decide alike are equal whatever it says.
     """
@@ -128,6 +130,8 @@ class ResolvedProfile:
     percentage_of_nodes_to_score: int | None = None
     paused: bool = False
     extenders: tuple[ExtenderSettings, ...] = ()
+    shadows: str | None = None
+    shadow_budget: float = 0.05
     preset: str = field(default="default", compare=False)
     origins: Origins = field(default_factory=Origins, compare=False)
 

@@ -20,3 +20,6 @@ MAX_URL_LENGTH: Final = 2048
 MAX_PEM_LENGTH: Final = 524_288
 #: Lists in a profile name plugins; far more than exist, and few enough for the API server to check cheaply.
 MAX_ITEMS: Final = 100
+#: Of the time, in percent, that one shadow may take.
+MIN_SHADOW_BUDGET: Final = 0.1
+MAX_SHADOW_BUDGET: Final = 50.0

@@ -11,16 +11,18 @@ from itertools import chain
 from typing import Final
 
 from placewright.api.bad_input import shown
-from placewright.api.profile import Backoff, PluginRef, PluginSet, ProfileSpec
+from placewright.api.profile import LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
 from placewright.framework.interface import MAX_NODE_SCORE
 from placewright.framework.resolved import ExtensionPoint
 from placewright.profiles.bounds import (
     MAX_BACKOFF_SECONDS,
     MAX_NAME_LENGTH,
     MAX_PERCENTAGE,
+    MAX_SHADOW_BUDGET,
     MAX_TOTAL_SCORE,
     MAX_WEIGHT,
     MIN_BACKOFF_SECONDS,
+    MIN_SHADOW_BUDGET,
 )
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.extenders import check_extenders
@@ -39,6 +41,7 @@ def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> list[Problem]:
         *_check_weights(spec.weights or {}, catalogue),
         *_check_backoff(spec.backoff),
         *check_extenders(spec.extenders),
+        *_check_mode(spec),
     ]
 
 
@@ -64,6 +67,12 @@ def check_same_name(name: str, former: str) -> Iterator[Problem]:
         yield Problem("spec.schedulerName", shown(name), allowed)
 
 
+def check_same_mode(mode: str, former: str) -> Iterator[Problem]:
+    """Nor does a profile become a shadow, which would leave its pods behind, or a shadow a profile that takes somebody's pods."""
+    if mode != former:
+        yield Problem("spec.mode", shown(mode), f"{shown(former)}: it is immutable; for the other mode, make another profile")
+
+
 def _check_scheduler_name(name: str) -> Iterator[Problem]:
     if not name or name != name.strip() or len(name) > MAX_NAME_LENGTH:
         yield Problem("spec.schedulerName", shown(name), f"a name of 1 to {MAX_NAME_LENGTH} characters without spaces around it")
@@ -81,6 +90,27 @@ def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
     if not (maximum == 0 or initial <= maximum <= MAX_BACKOFF_SECONDS):
         allowed = f"0 (no backoff), or initialSeconds ({initial}) to {MAX_BACKOFF_SECONDS}"
         yield Problem("spec.backoff.maxSeconds", str(maximum), allowed)
+
+
+def check_not_itself(name: str, spec: ProfileSpec) -> Iterator[Problem]:
+    """A shadow is beside somebody else."""
+    if spec.is_shadow and spec.shadows == name:
+        yield Problem("spec.shadows", shown(name), "the name of another profile, not its own")
+
+
+def _check_mode(spec: ProfileSpec) -> Iterator[Problem]:
+    """What belongs to a shadow, and to nobody else."""
+    if spec.mode not in (LIVE, SHADOW):
+        yield Problem("spec.mode", shown(spec.mode), f"{LIVE} or {SHADOW}{did_you_mean(spec.mode, (LIVE, SHADOW))}")
+        return
+    if spec.is_shadow and not spec.shadows:
+        yield Problem("spec.shadows", "nothing", f"the name of a live profile, as spec.mode is {SHADOW}")
+    if not spec.is_shadow and spec.shadows:
+        yield Problem("spec.shadows", shown(spec.shadows), f"nothing, as spec.mode is {LIVE} ({SHADOW} would decide beside that profile)")
+    if not spec.is_shadow and spec.shadow is not None:
+        yield Problem("spec.shadow", "settings", f"nothing, as spec.mode is {LIVE}")
+    if spec.shadow is not None and not MIN_SHADOW_BUDGET <= spec.shadow.budget_percent <= MAX_SHADOW_BUDGET:
+        yield Problem("spec.shadow.budgetPercent", str(spec.shadow.budget_percent), f"{MIN_SHADOW_BUDGET} to {MAX_SHADOW_BUDGET}")
 
 
 def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator[Problem]:

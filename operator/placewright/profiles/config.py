@@ -6,7 +6,7 @@ the legacy Policy are the business of `placewright.profiles.conversion`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -175,10 +175,17 @@ def _backoff(config: KubeSchedulerConfiguration) -> Backoff:
     )
 
 
+def placing(profiles: Sequence[SchedulingProfile]) -> list[SchedulingProfile]:
+    """Those that place pods where something is tried out: shadows only if there is nothing but shadows, and then as any profile."""
+    return [profile for profile in profiles if not profile.spec.is_shadow] or list(profiles)
+
+
 def refuse_repeated_names(profiles: Iterable[SchedulingProfile]) -> None:
-    """In a running cluster the older of two profiles wins; in a file there is no older one."""
+    """In a running cluster the older of two profiles wins; in a file there is no older one. Shadows claim no name."""
     seen: set[str] = set()
     for profile in profiles:
+        if profile.spec.is_shadow:
+            continue
         name = profile.spec.scheduler_name
         if name in seen:
             raise ProfileError([Problem("schedulerName", repr(name), "each schedulerName once")])

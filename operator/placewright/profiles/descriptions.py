@@ -75,12 +75,15 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
             "that one, binds nothing, asks no extender, and claims no schedulerName; its status compares.",
             "enum": [LIVE, SHADOW],
         },
-        "shadows": {"description": "Of a Shadow alone: the name of the live SchedulingProfile whose pods it decides, too.", **_NAME},
+        "shadows": {
+            "description": "Of a Shadow alone: the name of the live SchedulingProfile whose pods it decides, too.",
+            "maxLength": MAX_NAME_LENGTH,
+        },
         "shadow": {"description": "Of a Shadow alone: what it may cost."},
     },
     "ShadowSettings": {
         "budgetPercent": {
-            "description": "At most so much of the time, in percent, is spent for this shadow; pods that it has no time for are not sampled.",
+            "description": "At most so many percent of the time are spent for it; pods that there is no time for are passed over.",
             "minimum": MIN_SHADOW_BUDGET,
             "maximum": MAX_SHADOW_BUDGET,
         },

@@ -6,6 +6,8 @@ never a mixture. What cannot be used leaves the last good generation in effect.
 Two profiles may claim one schedulerName: the older (creationTimestamp, then name) has it, the other waits and gets it when the older
 lets go. The queue has one order, so a profile whose queueSort differs from that of the others in effect is not taken either.
 
+Shadows stand apart: they claim no schedulerName and no order, and are in effect for as long as the profile that they name is.
+
 `LiveProfiles` is used by one thread, or one event loop; `active` may be kept by a cycle for as long as it runs.
 """
 
@@ -17,9 +19,9 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from placewright.api.bad_input import InputError
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import LIVE, SHADOW, SchedulingProfile
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
-from placewright.profiles.check import check_same_name
+from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
@@ -87,21 +89,33 @@ class LiveProfiles(Generic[R]):
         catalogue: the plugins there are.
         build: makes a runtime; whatever it raises is the profile's fault and leaves the last good generation in effect.
         on_swap: told of every swap, after the whole set has been replaced.
+        on_shadows: told of the shadows in effect whenever they are others than before.
     """
 
     def __init__(
-        self, catalogue: Catalogue, build: Callable[[ResolvedProfile], R], on_swap: Callable[[Swap[R]], None] = lambda _swap: None
+        self,
+        catalogue: Catalogue,
+        build: Callable[[ResolvedProfile], R],
+        on_swap: Callable[[Swap[R]], None] = lambda _swap: None,
+        on_shadows: Callable[[Mapping[str, Active[R]]], None] = lambda _shadows: None,
     ) -> None:
         self._catalogue = catalogue
         self._build = build
         self._on_swap = on_swap
+        self._on_shadows = on_shadows
         self._entries: dict[str, _Entry[R]] = {}
         self._active: Mapping[str, Active[R]] = MappingProxyType({})
+        self._shadows: Mapping[str, Active[R]] = MappingProxyType({})
 
     @property
     def active(self) -> Mapping[str, Active[R]]:
         """By schedulerName, what is in effect; the mapping itself never changes."""
         return self._active
+
+    @property
+    def shadows(self) -> Mapping[str, Active[R]]:
+        """By name of the profile, the shadows in effect, paused ones included; the mapping itself never changes."""
+        return self._shadows
 
     def by_scheduler_name(self, name: str) -> Active[R] | None:
         """The profile that places the pods of this schedulerName, or None when they are not ours."""
@@ -157,7 +171,7 @@ class LiveProfiles(Generic[R]):
         entry = replace(fresh, seen=profile, reason=Reason.ACTIVE, complaint="")
         try:
             resolved = resolve(profile, self._catalogue)
-            _refuse_another_name(resolved, fresh.good)
+            _refuse_another_place(resolved, fresh.good)
         except ProfileError as error:
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint="; ".join(str(error).splitlines()))
         try:
@@ -173,18 +187,26 @@ class LiveProfiles(Generic[R]):
         before = self._active
         self._entries = _assign(entries)
         held = (entry.active for entry in self._entries.values())
-        self._active = MappingProxyType({active.profile.scheduler_name: active for active in held if active is not None})
+        in_effect = [active for active in held if active is not None]
+        self._active = MappingProxyType({each.profile.scheduler_name: each for each in in_effect if each.profile.shadows is None})
+        shadowed = self._shadows
+        self._shadows = MappingProxyType({each.profile.name: each for each in in_effect if each.profile.shadows is not None})
         swaps = _swaps(before, self._active)
         for swap in swaps:
             self._on_swap(swap)
+        if self._shadows != shadowed:
+            self._on_shadows(self._shadows)
         stands = {name: _standing(entry) for name, entry in self._entries.items()}
         others = tuple(standing for name, standing in stands.items() if name != changed and standing != stood.get(name))
         return Outcome(stands.get(changed), changed=True, swaps=swaps, others=others)
 
 
-def _refuse_another_name(profile: ResolvedProfile, good: Active[R] | None) -> None:
-    """Hold the schedulerName, as the API server's own rule does where it knows such rules (Kubernetes 1.25 and later)."""
-    if good is not None and (problems := list(check_same_name(profile.scheduler_name, good.profile.scheduler_name))):
+def _refuse_another_place(profile: ResolvedProfile, good: Active[R] | None) -> None:
+    """Hold schedulerName and mode, as the API server's own rules do where it knows such rules (Kubernetes 1.25 and later)."""
+    if good is None:
+        return
+    modes = (SHADOW if each.shadows is not None else LIVE for each in (profile, good.profile))
+    if problems := [*check_same_name(profile.scheduler_name, good.profile.scheduler_name), *check_same_mode(*modes)]:
         raise ProfileError(problems)
 
 
@@ -198,12 +220,34 @@ def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
     """Decide who has which schedulerName: from the oldest profile on, its last good generation, else the one that it has already."""
     assigned = dict(entries)
     taken: dict[str, str] = {}
-    for name, entry in sorted(entries.items(), key=lambda item: item[1].age):
-        others = [other.active for key, other in assigned.items() if key != name and other.active is not None]
+    for name, entry in sorted(entries.items(), key=lambda item: (_is_shadow(item[1]), item[1].age)):
+        if _is_shadow(entry):
+            assigned[name] = _beside(entry, assigned)
+            continue
+        others = [other.active for key, other in assigned.items() if key != name and other.active is not None and not _is_shadow(other)]
         assigned[name] = chosen = _choose(entry, taken, others)
         if chosen.active is not None:
             taken[chosen.active.profile.scheduler_name] = name
     return assigned
+
+
+def _is_shadow(entry: _Entry[R]) -> bool:
+    return entry.good is not None and entry.good.profile.shadows is not None
+
+
+def _beside(entry: _Entry[R], others: Mapping[str, _Entry[R]]) -> _Entry[R]:
+    """A shadow is in effect where the profile that it names is, and that places pods."""
+    assert entry.good is not None
+    wanted = entry.good.profile.shadows or ""
+    found = others.get(wanted)
+    if found is None or (found.active is None and not _is_shadow(found)):
+        what = "of which there is no profile" if found is None else "of which no generation is in effect"
+        refusal = f"spec.shadows: found {wanted!r}, {what}; allowed the name of a live profile"
+    elif _is_shadow(found):
+        refusal = f"spec.shadows: found {wanted!r}, which is a shadow itself; allowed the name of a live profile"
+    else:
+        return replace(entry, active=entry.good, refusal=None)
+    return replace(entry, active=None, refusal=(Reason.NOTHING_TO_SHADOW, refusal))
 
 
 def _choose(entry: _Entry[R], taken: Mapping[str, str], others: list[Active[R]]) -> _Entry[R]:
@@ -248,16 +292,29 @@ def _standing(entry: _Entry[R]) -> Standing:
         reason, message = entry.refusal
     if reason is Reason.ACTIVE:
         reason = Reason.PAUSED if entry.seen.spec.paused else Reason.ACTIVE
-        message = f"generation {meta.generation} places the pods of schedulerName {entry.seen.spec.scheduler_name!r}"
-        if entry.seen.spec.paused:
-            message = "no new pods are taken: spec.paused is true"
+        message = _does(entry.seen)
     else:
         message += f"; {_still(active)}"
     generation = None if active is None else active.profile.generation
-    return Standing(meta.name, entry.seen.spec.scheduler_name, meta.generation, generation, reason, message)
+    claimed = "" if entry.seen.spec.is_shadow else entry.seen.spec.scheduler_name
+    return Standing(meta.name, claimed, meta.generation, generation, reason, message)
+
+
+def _does(profile: SchedulingProfile) -> str:
+    """What a profile in effect does."""
+    spec = profile.spec
+    if spec.is_shadow:
+        return "nothing is decided: spec.paused is true" if spec.paused else (
+            f"generation {profile.metadata.generation} decides the pods of profile {spec.shadows!r}, too, and binds none"
+        )
+    if spec.paused:
+        return "no new pods are taken: spec.paused is true"
+    return f"generation {profile.metadata.generation} places the pods of schedulerName {spec.scheduler_name!r}"
 
 
 def _still(active: Active[R] | None) -> str:
     if active is None:
         return "no generation of this profile is in effect"
+    if active.profile.shadows is not None:
+        return f"generation {active.profile.generation} stays in effect as a shadow of {active.profile.shadows!r}"
     return f"generation {active.profile.generation} stays in effect for schedulerName {active.profile.scheduler_name!r}"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.api.profile import ProfileSpec, SchedulingProfile, ShadowSettings
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.profiles.arguments import resolve_args
-from placewright.profiles.check import check_resolved, check_spec
+from placewright.profiles.check import check_not_itself, check_resolved, check_spec
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.extenders import leave_to_extenders, resolve_extenders
 from placewright.profiles.merge import expand, merge_defaults, score_weights
@@ -25,7 +25,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
     Example: `resolve(SchedulingProfile(), catalogue)` is kube-scheduler's default profile, as far as the catalogue goes.
     """
     spec = profile.spec
-    problems = [*check_spec(spec, catalogue), *check_preset(spec.preset)]
+    problems = [*check_spec(spec, catalogue), *check_not_itself(profile.metadata.name, spec), *check_preset(spec.preset)]
     points, weights = _points_and_weights(spec, catalogue)
     if not problems:
         # A merged view of wrong names would report their consequences as further errors.
@@ -50,6 +50,8 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
         percentage_of_nodes_to_score=spec.percentage_of_nodes_to_score or None,
         paused=spec.paused,
         extenders=extenders,
+        shadows=spec.shadows if spec.is_shadow else None,
+        shadow_budget=(spec.shadow or ShadowSettings()).budget_percent / 100,
         preset=spec.preset or DEFAULT_PRESET,
         origins=origins_of(spec, points, weights, args),
     )

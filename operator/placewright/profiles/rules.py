@@ -28,12 +28,21 @@ _CERTIFICATE: Final = _given("certFile", "certData")
 _KEY: Final = _given("keyFile", "keyData")
 _VERBS: Final = ("filterVerb", "preemptVerb", "prioritizeVerb", "bindVerb")
 _COUNTS: Final = "has(self.managedResources) && self.managedResources.exists(r, has(r.ignoredByScheduler) && r.ignoredByScheduler)"
+_SHADOW: Final = "has(self.mode) && self.mode == 'Shadow'"
 
 #: By struct and field; an empty field stands for the struct itself.
 RULES: Final[Mapping[tuple[str, str], tuple[Rule, ...]]] = {
+    ("ProfileSpec", ""): (
+        Rule(
+            f"({_SHADOW}) == (has(self.shadows) && size(self.shadows) > 0)",
+            "mode Shadow and shadows, the name of a live profile, go together",
+        ),
+        Rule(f"!has(self.shadow) || ({_SHADOW})", "shadow is for mode Shadow alone"),
+    ),
     ("ProfileSpec", "schedulerName"): (
         Rule("self == oldSelf", "schedulerName is immutable: for another name, make another profile and delete this one"),
     ),
+    ("ProfileSpec", "mode"): (Rule("self == oldSelf", "mode is immutable: for the other mode, make another profile"),),
     ("ProfileSpec", "weights"): (
         Rule(f"self.all(name, self[name] >= 0 && self[name] <= {MAX_WEIGHT})", f"a weight is 0 (off) to {MAX_WEIGHT}"),
     ),

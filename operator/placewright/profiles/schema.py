@@ -36,6 +36,8 @@ _COLUMNS: Final = (
 _DETAIL_COLUMNS: Final = (
     ("Generation", "integer", ".metadata.generation", "The newest generation."),
     ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not."),
+    ("Shadows", "string", ".spec.shadows", "Of a shadow: the profile beside which it decides without binding."),
+    ("Agreement", "number", ".status.shadow.agreementPercent", "Of a shadow: percent of the pods that both put on the same node."),
 )
 
 

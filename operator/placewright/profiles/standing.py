@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.objects import Condition
-from placewright.api.profile import QueueSizes
+from placewright.api.profile import QueueSizes, ShadowStatus
 from placewright.profiles.advice import SEVERAL_HINTS, Hint
 
 READY: Final = "Ready"
@@ -36,6 +36,7 @@ class Reason(enum.StrEnum):
     BUILD_FAILED = "BuildFailed"
     SCHEDULER_NAME_TAKEN = "SchedulerNameTaken"
     QUEUE_SORT_DIFFERS = "QueueSortDiffers"
+    NOTHING_TO_SHADOW = "NothingToShadow"
 
     @property
     def stalls(self) -> bool:
@@ -49,7 +50,7 @@ class Standing:
 
     Attributes:
         name: of the SchedulingProfile.
-        scheduler_name: that the judged generation asks for.
+        scheduler_name: that the judged generation asks for; empty for a shadow, which claims none.
         observed_generation: the generation that was judged last.
         active_generation: the generation that decisions use; None when no pod is placed by this profile.
         reason: what came of the judged generation.
@@ -70,6 +71,7 @@ def status_of(
     now: str,
     pending: QueueSizes = QueueSizes(),  # noqa: B008 - frozen
     hints: Sequence[Hint] = (),
+    shadow: ShadowStatus | None = None,
 ) -> dict[str, Any]:
     """The body of `status`: all that we say, and nothing that others say.
 
@@ -79,8 +81,10 @@ def status_of(
         now: RFC 3339, for conditions whose status flips.
         pending: the profile's pods in the queue.
         hints: what its author may want to know of the generation in effect.
+        shadow: how a shadow compares; None for other profiles.
     """
     total = pending.active + pending.backoff + pending.unschedulable + pending.gated
+    compared = {} if shadow is None else {"shadow": msgspec.to_builtins(shadow)}
     return {
         "observedGeneration": standing.observed_generation,
         "activeGeneration": standing.active_generation or 0,
@@ -92,6 +96,7 @@ def status_of(
             "unschedulable": pending.unschedulable,
             "gated": pending.gated,
         },
+        **compared,
     }
 
 

@@ -16,8 +16,8 @@ import jsonschema
 import yaml
 
 from placewright.api.bad_input import printable, shown
-from placewright.api.profile import GROUP, KIND, SchedulingProfile
-from placewright.profiles.check import check_same_name
+from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
+from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
 from placewright.profiles.conversion.configuration import read_configuration
 from placewright.profiles.conversion.findings import Findings
@@ -114,8 +114,10 @@ def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogu
         resolve(profile, catalogue)
     except ProfileError as error:
         return list(error.problems)
-    former = ((old or {}).get("spec") or {}).get("schedulerName", profile.spec.scheduler_name)
-    return list(check_same_name(profile.spec.scheduler_name, former))
+    former = (old or {}).get("spec") or {}
+    mode = former.get("mode", LIVE) if former else profile.spec.mode
+    name = former.get("schedulerName", profile.spec.scheduler_name)
+    return [*check_same_name(profile.spec.scheduler_name, name), *check_same_mode(profile.spec.mode, mode)]
 
 
 def _check(value: Any, path: str, document: PlacedDocument, catalogue: Catalogue, notes: _Notes) -> None:
@@ -146,7 +148,8 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
         return
     notes.profiles += len(profiles)
     for index, profile in enumerate(profiles):
-        found = [*_of_profile(profile, catalogue), *_repeated(profile.spec.scheduler_name, notes.scheduler_names)]
+        claimed = () if profile.spec.is_shadow else _repeated(profile.spec.scheduler_name, notes.scheduler_names)
+        found = [*_of_profile(profile, catalogue), *claimed]
         if value["kind"] == CONFIG_KIND:
             yield from (problem._replace(path=_in_configuration(problem.path, index, value)) for problem in found)
         else:
