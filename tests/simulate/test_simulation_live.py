@@ -23,38 +23,13 @@ from placewright.simulate.simulation import simulate
 from scheduler.makers import World
 
 from .scenarios import pod, profile, random_nodes, random_pod
+from .stories import SCHEDULER, objects_of, places, put
 
-SCHEDULER = "placewright"
 PROFILES: dict[str, dict[str, Any]] = {
     "default": {},
     "packed": {"preset": "bin-packing"},
     "balanced": {"preset": "spread", "weights": {"NodeResourcesBalancedAllocation": 10}},
 }
-
-
-def objects_of(stage: Stage) -> list[Manifest]:
-    """Nodes and pods as the API server lists them."""
-    found: list[Manifest] = []
-    for kind, plural in (("Node", "nodes"), ("Pod", "pods")):
-        key = stage.sandbox.resource("", "v1", plural).key
-        found += [{**stored.object, "kind": kind} for stored in stage.sandbox.store.listed(key)]
-    return found
-
-
-def put(stage: Stage, manifest: Manifest) -> None:
-    plural, namespace = ("nodes", "") if manifest["kind"] == "Node" else ("pods", "default")
-    content = {**manifest, "metadata": {key: value for key, value in manifest["metadata"].items() if key != "uid"}}
-    if manifest["kind"] == "Pod":  # admission takes a pod's priority from its class alone
-        spec = dict(manifest["spec"])
-        value, policy = spec.pop("priority"), spec.pop("preemptionPolicy", "PreemptLowerPriority")
-        one = {"metadata": {"name": f"class-{value}"}, "value": value, "preemptionPolicy": policy}
-        stage.sandbox.writes.create(stage.sandbox.resource("scheduling.k8s.io", "v1", "priorityclasses"), "", one)
-        content["spec"] = {**spec, "priorityClassName": f"class-{value}"}
-    stage.sandbox.writes.create(stage.sandbox.resource("", "v1", plural), namespace, content)
-
-
-def places(manifests: list[Manifest]) -> dict[str, str]:
-    return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in manifests if each["kind"] == "Pod"}
 
 
 async def settled(stage: Stage, names: set[str]) -> None:

@@ -1,0 +1,299 @@
+"""Stories: a cluster drawn at random in which things happen, one after the other, before an operator at work; and what was seen of it.
+
+Each step waits until the operator has nothing left to do, so that the order of decisions is certain: pods have priorities of their own, and
+nobody's backoff runs. What happened is kept as a simulation takes it, ten virtual seconds a step. One thing is uncertain all the same: what
+the operator decides while bindings are on their way and victims leave, which in a simulation takes no time (docs/simulate.md). A story in
+which a pod waited for its turn just then is `crowded`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from handlers.stage import Running, Stage
+from placewright.framework.events import ASSIGNED_POD_ADD
+from placewright.queue.queue import SchedulingQueue
+from placewright.sandbox.writes import WriteOptions
+from placewright.scheduler.attempts import Attempt
+from placewright.simulate.scenario import Act, Happening, Manifest
+
+from .scenarios import node, pod
+
+SCHEDULER: Final = "placewright"
+ZONE, HOST, GATE = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.test/wait"
+SCORES: Final = (
+    "NodeResourcesFit", "NodeResourcesBalancedAllocation", "PodTopologySpread", "TaintToleration", "NodeAffinity", "InterPodAffinity"
+)  # fmt: skip
+STRICT, SOFT = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+SECONDS_A_STEP: Final = 10.0
+
+
+def random_spec(rng: random.Random) -> dict[str, Any]:
+    """A profile's spec; pods are tried again as soon as something happens that may help."""
+    spec: dict[str, Any] = {"backoff": {"initialSeconds": 1, "maxSeconds": 0}}
+    if rng.random() < 0.5:
+        spec["preset"] = rng.choice(("default", "bin-packing", "spread"))
+    if rng.random() < 0.7:
+        spec["weights"] = {name: rng.choice((0, 1, 3, 10)) for name in rng.sample(SCORES, 2)}
+    if rng.random() < 0.3:
+        strategy = {"type": rng.choice(("LeastAllocated", "MostAllocated")), "resources": [{"name": "memory", "weight": 3}]}
+        spec["pluginConfig"] = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}]
+    if rng.random() < 0.2:
+        spec["plugins"] = {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
+    return spec
+
+
+class Story:
+    """One of them; `tell` it, then ask for `before`, `happenings` and `places`.
+
+    Attributes:
+        before: nodes and pods as the API server listed them when the operator came.
+        happenings: what was done since.
+        seen: how often what was done, and `preempted` and `waited`: whether the story has what it was told for.
+        crowded: when others could be decided, victims left, or a binding made somebody worth another try.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.spec = random_spec(self.rng)
+        self.before: list[Manifest] = []
+        self.happenings: list[Happening] = []
+        self.seen: Counter[str] = Counter()
+        self.crowded = False
+        self._priorities = self.rng.sample(range(10, 5000), 400)
+        self._names = iter(range(400))
+
+    # --- what there is ----------------------------------------------------------------------------------------------------------
+
+    def node(self) -> Manifest:
+        rng = self.rng
+        labels = {ZONE: rng.choice("abc"), "disk": rng.choice(("ssd", "hdd"))}
+        taint = "dedicated" if rng.random() < 0.15 else ""
+        return node(f"node-{next(self._names):03d}", rng.choice("248"), f"{rng.choice((4, 8, 32))}Gi", taint, **labels)
+
+    def pod(self, on: str = "") -> Manifest:
+        """With any of what decides: room, selectors, tolerations, ports, gates, spread, and whom it wants beside it."""
+        rng, number = self.rng, next(self._names)
+        app = rng.choice(("web", "db", "batch"))
+        policy = rng.choice(("Never", "PreemptLowerPriority"))
+        more: dict[str, Any] = {"preemptionPolicy": policy, "terminationGracePeriodSeconds": 0, "schedulerName": SCHEDULER}
+        made = pod(f"pod-{number:03d}", f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=self._priorities[number], **more)
+        made["metadata"]["labels"] = {"app": app}
+        spec = made["spec"]
+        spec["containers"][0]["resources"]["requests"]["memory"] = f"{rng.choice((64, 512, 2048))}Mi"
+        mine = {"labelSelector": {"matchLabels": {"app": app}}}
+        spread = {"maxSkew": 1, "topologyKey": rng.choice((ZONE, HOST))}
+        spread["whenUnsatisfiable"] = rng.choice(("DoNotSchedule", "ScheduleAnyway"))
+        term = {"topologyKey": rng.choice((ZONE, HOST)), **mine}
+        wishes: list[tuple[float, dict[str, Any]]] = [
+            (0.15, {"nodeSelector": {"disk": rng.choice(("ssd", "hdd"))}}),
+            (0.3, {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}),
+            (0.3, {"topologySpreadConstraints": [spread | mine]}),
+            (0.15, {"affinity": {"podAntiAffinity": {STRICT: [term]}}}),
+            (0.15, {"affinity": {"podAffinity": {SOFT: [{"weight": 9, "podAffinityTerm": term}]}}}),
+        ]
+        for chance, wish in wishes:
+            if rng.random() < chance:
+                spec |= wish
+        if rng.random() < 0.1:
+            spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+        if rng.random() < 0.1 and not on:
+            spec["schedulingGates"] = [{"name": GATE}]
+        return made
+
+    # --- what happens -----------------------------------------------------------------------------------------------------------
+
+    def open(self, stage: Stage) -> None:
+        """The cluster before the operator comes: nodes, pods on some of them, pods that wait, and the profile."""
+        nodes = [self.node() for _ in range(self.rng.randint(3, 8))]
+        self.rng.shuffle(nodes)
+        running = [self.pod(on=self.rng.choice(nodes)["metadata"]["name"]) for _ in range(self.rng.randint(0, 6))]
+        waiting = [self.pod() for _ in range(self.rng.randint(0, 12))]
+        for each in waiting:  # all are decided in one go
+            each["spec"]["preemptionPolicy"] = "Never"
+        for manifest in (*nodes, *running, *waiting):
+            put(stage, manifest)
+        self.before = objects_of(stage)
+
+    async def tell(self, stage: Stage, running: Running, steps: int) -> None:
+        """The profile comes, then so many things happen."""
+        crowds = _Crowds(running.engine.queue, self.seen)
+        running.engine.observers.members.append(crowds)
+        await idle(stage, running)
+        stage.profile(**self.spec)
+        await stage.until(lambda: (stage.show_profile().get("status") or {}).get("activeGeneration"), "the profile is in effect")
+        await idle(stage, running)
+        crowds.all_is_quiet()
+        for number in range(1, steps + 1):
+            self._step(stage, SECONDS_A_STEP * number)
+            await idle(stage, running)
+            crowds.all_is_quiet()
+        self.crowded = crowds.crowded
+        self._count(places(objects_of(stage)))
+
+    def _count(self, end: dict[str, str]) -> None:
+        pods = places([*self.before, *(each.manifest for each in self.happenings)]).keys()
+        deleted = {each.manifest["metadata"]["name"] for each in self.happenings if each.act is Act.DELETED}
+        self.seen["waited"] = sum(not node for node in end.values())
+        self.seen["preempted"] = len(pods - deleted - end.keys())
+
+    def _step(self, stage: Stage, at: float) -> None:
+        acts: dict[str, tuple[int, Callable[[Stage], tuple[Act, Manifest] | None]]] = {
+            "pod comes": (50, self._pod_comes),
+            "pod goes": (18, self._pod_goes),
+            "gate falls": (8, self._gate_falls),
+            "pod is labelled": (6, self._pod_is_labelled),
+            "node comes": (4, self._node_comes),
+            "node changes": (14, self._node_changes),
+        }
+        what = self.rng.choices([*acts], [weight for weight, _ in acts.values()])[0]
+        done = acts[what][1](stage)
+        if done is not None:
+            self.seen[what] += 1
+            self.happenings.append(Happening(at, *done))
+
+    def _pod_comes(self, stage: Stage) -> tuple[Act, Manifest]:
+        made = self.pod()
+        put(stage, made)
+        return Act.ADDED, {**stage.show(made["metadata"]["name"]), "kind": "Pod"}
+
+    def _node_comes(self, stage: Stage) -> tuple[Act, Manifest]:
+        made = self.node()
+        put(stage, made)
+        return Act.ADDED, self._any(stage, "Node", lambda each: each["metadata"]["name"] == made["metadata"]["name"])
+
+    def _pod_goes(self, stage: Stage) -> tuple[Act, Manifest] | None:
+        chosen = self._any(stage, "Pod")
+        if chosen:
+            stage.delete_pod(chosen["metadata"]["name"])
+        return (Act.DELETED, chosen) if chosen else None
+
+    def _gate_falls(self, stage: Stage) -> tuple[Act, Manifest] | None:
+        gates = "schedulingGates"
+        return self._changed(stage, "Pod", lambda each: each["spec"].get(gates), lambda each: each["spec"].pop(gates))
+
+    def _pod_is_labelled(self, stage: Stage) -> tuple[Act, Manifest] | None:
+        app = self.rng.choice(("web", "db"))
+        return self._changed(stage, "Pod", lambda each: True, lambda each: each["metadata"].update(labels={"app": app}))
+
+    def _node_changes(self, stage: Stage) -> tuple[Act, Manifest] | None:
+        zone, taint = self.rng.choice("abc"), [{"key": "dedicated", "effect": "NoSchedule"}]
+        changes: list[Callable[[Manifest], Any]] = [
+            lambda each: each["spec"].update(unschedulable=not each["spec"].get("unschedulable")),
+            lambda each: each["spec"].update(taints=[] if each["spec"].get("taints") else taint),
+            lambda each: each["metadata"]["labels"].update({ZONE: zone}),
+        ]
+        return self._changed(stage, "Node", lambda each: True, self.rng.choice(changes))
+
+    def _changed(
+        self, stage: Stage, kind: str, wanted: Callable[[Manifest], Any], change: Callable[[Manifest], Any]
+    ) -> tuple[Act, Manifest] | None:
+        chosen = self._any(stage, kind, wanted)
+        if not chosen:
+            return None
+        changed = json.loads(json.dumps(chosen))
+        change(changed)
+        resource = stage.sandbox.resource("", "v1", "nodes" if kind == "Node" else "pods")
+        namespace = "" if kind == "Node" else "default"
+        name = chosen["metadata"]["name"]
+        stage.sandbox.writes.replace(resource, namespace, name, changed, WriteOptions())
+        return Act.MODIFIED, self._any(stage, kind, lambda each: each["metadata"]["name"] == name)
+
+    def _any(self, stage: Stage, kind: str, wanted: Callable[[Manifest], Any] = lambda each: True) -> Manifest:
+        found = [each for each in objects_of(stage) if each["kind"] == kind and wanted(each)]
+        return self.rng.choice(found) if found else {}
+
+
+class _Crowds:
+    """Hears of attempts, and looks around whenever something takes its time that takes none in a simulation."""
+
+    def __init__(self, queue: SchedulingQueue, seen: Counter[str]) -> None:
+        self.crowded = False
+        self._queue = queue
+        self._seen = seen
+        self._decided: set[str] = set()
+        self._woken = False
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        self._decided.add(attempt.uid)
+        if attempt.failure is None or not attempt.failure.victims:
+            return
+        sizes = self._queue.sizes()
+        self._seen["preemption"] += 1
+        several = len(attempt.failure.victims) > 1  # those that wait hear of the first one's end before the last one's
+        self.crowded |= bool(sizes.active + sizes.backoff + sizes.in_flight + several * (sizes.unschedulable - 1))
+
+    def pod_entered(self, place: str, event: str) -> None:
+        self._woken |= event == ASSIGNED_POD_ADD.label
+
+    def all_is_quiet(self) -> None:
+        """One turn is over. Beside the pod that was woken one other is no crowd: that one's binding has woken it."""
+        self.crowded |= self._woken and len(self._decided) > 2
+        self._decided, self._woken = set(), False
+
+
+# --- a cluster on stage -------------------------------------------------------------------------------------------------------------
+
+
+def objects_of(stage: Stage) -> list[Manifest]:
+    """Nodes and pods as the API server lists them."""
+    found: list[Manifest] = []
+    for kind, plural in (("Node", "nodes"), ("Pod", "pods")):
+        key = stage.sandbox.resource("", "v1", plural).key
+        found += [{**stored.object, "kind": kind} for stored in stage.sandbox.store.listed(key)]
+    return found
+
+
+def put(stage: Stage, manifest: Manifest) -> None:
+    """Create a node or a pod; admission takes a pod's priority from its class alone, so that is made as well."""
+    plural, namespace = ("nodes", "") if manifest["kind"] == "Node" else ("pods", "default")
+    content = {**manifest, "metadata": {key: value for key, value in manifest["metadata"].items() if key != "uid"}}
+    if manifest["kind"] == "Pod":
+        spec = dict(manifest["spec"])
+        value, policy = spec.pop("priority"), spec.pop("preemptionPolicy", "PreemptLowerPriority")
+        one = {"metadata": {"name": f"class-{value}"}, "value": value, "preemptionPolicy": policy}
+        stage.sandbox.writes.create(stage.sandbox.resource("scheduling.k8s.io", "v1", "priorityclasses"), "", one)
+        content["spec"] = {**spec, "priorityClassName": f"class-{value}"}
+    stage.sandbox.writes.create(stage.sandbox.resource("", "v1", plural), namespace, content)
+
+
+def places(manifests: list[Manifest]) -> dict[str, str]:
+    """Of every pod by name: its node, or nothing."""
+    return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in manifests if each["kind"] == "Pod"}
+
+
+async def idle(stage: Stage, running: Running) -> None:
+    """The operator knows what the API server shows, and has nothing left to do."""
+    engine = running.engine
+    nodes = stage.sandbox.resource("", "v1", "nodes").key
+
+    def at_rest() -> bool:
+        sizes = engine.queue.sizes()
+        known = {each.metadata.name: each.metadata.resource_version for each in engine.cluster.nodes()}
+        stored = {each.object["metadata"]["name"]: each.object["metadata"]["resourceVersion"] for each in stage.sandbox.store.listed(nodes)}
+        busy = sizes.active + sizes.backoff + sizes.in_flight
+        return not busy and known == stored and running.agrees_with(stage) and _pods_are_known(stage, running)
+
+    while True:
+        await stage.until(at_rest, "the operator has nothing left to do")
+        await engine.scheduler.settled()
+        if at_rest():
+            return
+
+
+def _pods_are_known(stage: Stage, running: Running) -> bool:
+    """In the labels and gates that they have, not just where they are."""
+    cluster, queue = running.engine.cluster, running.engine.queue
+    for stored in stage.sandbox.store.listed(stage.pod_key):
+        placement = cluster.placement(stored.uid)
+        known = placement.pod if placement is not None else queue.latest(stored.uid)
+        if known is None:
+            return False
+        gates = [gate["name"] for gate in stored.object["spec"].get("schedulingGates") or ()]
+        if dict(known.labels) != stored.object["metadata"].get("labels", {}) or bool(gates) != bool(known.pod.spec.scheduling_gates):
+            return False
+    return True
