@@ -16,6 +16,7 @@ from placewright.api.objects import Condition, KubeObject, Labels, ObjectMeta, P
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
 NATIVE_GROUP: Final = "scheduling.k8s.io"
 VOLCANO_GROUP: Final = "scheduling.volcano.sh"
+KIND: Final = "PodGroup"
 #: On members: the name of their group.
 GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
@@ -205,6 +206,12 @@ class VolcanoPodGroup(KubeObject, frozen=True):
 
 _NOTHING: Final[Labels] = {}
 GroupObject = CoschedulingPodGroup | NativePodGroup | Workload | VolcanoPodGroup
+#: What is called PodGroup, by API group; a Workload is the only one of its name.
+POD_GROUPS: Final[dict[str, type[GroupObject]]] = {
+    COSCHEDULING_GROUP: CoschedulingPodGroup,
+    NATIVE_GROUP: NativePodGroup,
+    VOLCANO_GROUP: VolcanoPodGroup,
+}
 FORM_OF: Final[dict[type[GroupObject], Form]] = {
     CoschedulingPodGroup: Form.COSCHEDULING,
     NativePodGroup: Form.NATIVE,

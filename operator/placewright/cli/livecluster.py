@@ -81,7 +81,7 @@ def _other_sources(served: ServedResources, found: Readable) -> Iterator[tuple[R
         place = served.find(row.wanted)
         if place is not None:
             yield row, row.source(place)
-        else:
+        elif not row.one_of_several:
             found.notes.append(f"{row.wanted} is not served in {' or '.join(row.wanted.versions)}: left out, {_means(row)}")
 
 

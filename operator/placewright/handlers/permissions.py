@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from placewright.api.podgroups import COSCHEDULING_GROUP, NATIVE_GROUP
 from placewright.api.profile import GROUP, PLURAL
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
@@ -77,6 +78,10 @@ def needs() -> Iterator[Need]:
         plugin="VolumeBinding",
     )
     yield Need("Preemption.", (Rule("", ("pods",), ("delete",)),), plugin="DefaultPreemption")
+    yield Need(
+        "What became of groups of pods that are placed all or none.",
+        (Rule(COSCHEDULING_GROUP, ("podgroups/status",), ("patch",)), Rule(NATIVE_GROUP, ("podgroups/status",), ("patch",))),
+    )
     yield Need("What decisions are made of.", (Rule("", ("nodes",), _READ),))
     yield from _reading()
     yield Need("Events about pods, where repeats become a series.", (Rule("events.k8s.io", ("events",), ("create", "patch")),))

@@ -18,6 +18,15 @@ from placewright.api.objects import (
     Service,
     StatefulSet,
 )
+from placewright.api.podgroups import (
+    COSCHEDULING_GROUP,
+    NATIVE_GROUP,
+    VOLCANO_GROUP,
+    CoschedulingPodGroup,
+    NativePodGroup,
+    VolcanoPodGroup,
+    Workload,
+)
 from placewright.api.storage import (
     CSIDriver,
     CSINode,
@@ -39,11 +48,19 @@ ASSIGNED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Fa
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """One row: what is wanted, the struct it is decoded into, and for older versions what makes their objects mean what the best's do."""
+    """One row.
+
+    Attributes:
+        wanted: the collection.
+        kind: the struct that its objects are decoded into.
+        upgrades: for older versions, what makes their objects mean what the best's do.
+        one_of_several: another row says the same in another way. Few servers have all such, and a server may well have none.
+    """
 
     wanted: Wanted
     kind: type[ClusterObject]
     upgrades: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    one_of_several: bool = False
 
     def source(self, found: Collection) -> Source[Any]:
         """What the reflector of this row reads where it was found."""
@@ -77,6 +94,12 @@ REFLECTED: Final = (
     Reflected(Wanted("storage.k8s.io", "csidrivers", ("v1",), "VolumeBinding"), CSIDriver),
     Reflected(Wanted("storage.k8s.io", "volumeattachments", ("v1",), "NodeVolumeLimits"), VolumeAttachment),
     Reflected(Wanted("storage.k8s.io", "csistoragecapacities", ("v1", "v1beta1"), "VolumeBinding"), CSIStorageCapacity),
+    Reflected(Wanted(COSCHEDULING_GROUP, "podgroups", ("v1alpha1",), "GangScheduling"), CoschedulingPodGroup, one_of_several=True),
+    Reflected(
+        Wanted(NATIVE_GROUP, "podgroups", ("v1beta1", "v1alpha3", "v1alpha2"), "GangScheduling"), NativePodGroup, one_of_several=True
+    ),
+    Reflected(Wanted(NATIVE_GROUP, "workloads", ("v1alpha1",), "GangScheduling"), Workload, one_of_several=True),
+    Reflected(Wanted(VOLCANO_GROUP, "podgroups", ("v1beta1",), "GangScheduling"), VolcanoPodGroup, one_of_several=True),
 )
 GROUPS: Final = frozenset(row.wanted.group for row in REFLECTED)
 
@@ -102,8 +125,8 @@ class Shortfall:
 
     @property
     def lacking(self) -> tuple[Wanted, ...]:
-        """What is served in no version that can be read."""
-        return tuple(row.wanted for row in REFLECTED if self.served.find(row.wanted) is None)
+        """What is served in no version that can be read, but for what most servers do without."""
+        return tuple(row.wanted for row in REFLECTED if not row.one_of_several and self.served.find(row.wanted) is None)
 
     def __str__(self) -> str:
         return "; ".join([f"API server: {self.version or 'of unknown version'}", *(self._parts() or ["lacks nothing"])])
@@ -114,12 +137,23 @@ class Shortfall:
     def _collections(self) -> Iterator[str]:
         for wanted in self.lacking:
             yield f"no {wanted} in {' or '.join(wanted.versions)}: {wanted.reader} sees none"
+        yield from self._none_of_several()
         if self.served.silent:
             yield f"no answer about {', '.join(self.served.silent)}, asked again later"
         for row in REFLECTED:
             found = self.served.find(row.wanted)
-            if found is not None and found.version != row.wanted.versions[0]:
+            if found is not None and found.version != row.wanted.versions[0] and not row.one_of_several:
                 yield f"{row.wanted} in {found.version}"
+
+    def _none_of_several(self) -> Iterator[str]:
+        """Once for each reader that has none of what it could do with any one of."""
+        by_reader: dict[str, list[Wanted]] = {}
+        for row in REFLECTED:
+            if row.one_of_several:
+                by_reader.setdefault(row.wanted.reader, []).append(row.wanted)
+        for reader, several in by_reader.items():
+            if all(self.served.find(wanted) is None for wanted in several):
+                yield f"none of {', '.join(map(str, several))}: {reader} sees none"
 
     def _pods(self) -> Iterator[str]:
         if self.version is None:

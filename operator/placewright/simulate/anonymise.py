@@ -27,6 +27,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.objects import Node
+from placewright.api.podgroups import GROUP_LABEL, TOPOLOGY_KEY, TOPOLOGY_MODE, VOLCANO_GROUP_ANNOTATION
 from placewright.api.profile import KIND as PROFILE
 from placewright.api.selectors import NODE_NAME_FIELD, parse_int64
 from placewright.api.storage import BETA_CLASS, MIGRATED_PLUGINS, SELECTED_NODE
@@ -52,7 +53,7 @@ _OWN_PREFIXES: Final = frozenset(
 _OWN_KEYS: Final = frozenset(
     {
         "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/worker",
-        "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.cinder.csi.openstack.org/zone",
+        GROUP_LABEL, "topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.cinder.csi.openstack.org/zone",
     }
 )  # fmt: skip
 #: Labels whose values tell of no one: systems, and types of machines, which say how many disks one takes.
@@ -76,7 +77,7 @@ _KEPT: Final = frozenset(
 _NAMES: Final = frozenset(
     {
         "name", "namespace", "namespaces", "nodeName", "nominatedNodeName", "volumeName", "persistentVolumeName", "storageClassName",
-        "volumeAttributesClassName",
+        "volumeAttributesClassName", "podGroupName", "podGroup", "podGroupReplicaKey",
     }
 )  # fmt: skip
 _IMAGES: Final = frozenset({"image", "reference", "names"})
@@ -187,11 +188,14 @@ class Mask:
         return made
 
     def _annotations(self, annotations: Mapping[str, str], manifest: Mapping[str, Json]) -> dict[str, str]:
-        made = {key: self.name(value) if key in (SELECTED_NODE, BETA_CLASS) else value for key, value in annotations.items()}
+        names = (SELECTED_NODE, BETA_CLASS, VOLCANO_GROUP_ANNOTATION)
+        made = {key: self.name(value) if key in names else value for key, value in annotations.items()}
+        if TOPOLOGY_KEY in made:
+            made[TOPOLOGY_KEY] = self.label_key(made[TOPOLOGY_KEY])
         if AVOIDED_PODS in made and manifest["kind"] == "Node":
             avoided = avoided_by(msgspec.convert(manifest, Node))
             made[AVOIDED_PODS] = avoided_text(Controller(kind, self.text(uid)) for kind, uid in avoided)
-        known = {SELECTED_NODE, BETA_CLASS, MIGRATED_PLUGINS, AVOIDED_PODS}
+        known = {*names, MIGRATED_PLUGINS, AVOIDED_PODS, TOPOLOGY_KEY, TOPOLOGY_MODE}
         return {key: value if key in known else "yes" for key, value in made.items()}
 
     def _ephemeral_claims(self, objects: Iterable[Mapping[str, Json]]) -> Iterable[tuple[tuple[str, str], str]]:

@@ -5,7 +5,15 @@ The order is the one in which a cluster accepts them: what others name comes fir
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from placewright.api.podgroups import KIND as POD_GROUP
+
+
+def group_in(api_version: str) -> str:
+    """The API group of an apiVersion; empty for the core group."""
+    return api_version.rpartition("/")[0]
 
 
 class Kind(NamedTuple):
@@ -19,7 +27,7 @@ class Kind(NamedTuple):
     @property
     def group(self) -> str:
         """The API group; empty for the core group."""
-        return self.api_version.rpartition("/")[0]
+        return group_in(self.api_version)
 
     def path(self, namespace: str = "") -> str:
         """The path of the collection on the API server."""
@@ -28,6 +36,7 @@ class Kind(NamedTuple):
 
 
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
+_DEVICES: Final = "resource.k8s.io/v1"
 
 #: In create order. Workloads stand before ReplicaSets and Jobs, which they own, and these before Pods.
 KINDS: Final = (
@@ -39,6 +48,9 @@ KINDS: Final = (
     Kind("SchedulingProfile", "placewright.dev/v1alpha1", "schedulingprofiles", namespaced=False),
     Kind("Node", "v1", "nodes", namespaced=False),
     Kind("CSINode", "storage.k8s.io/v1", "csinodes", namespaced=False),
+    Kind("DeviceClass", _DEVICES, "deviceclasses", namespaced=False),
+    Kind("ResourceSlice", _DEVICES, "resourceslices", namespaced=False),
+    Kind("DeviceTaintRule", "resource.k8s.io/v1beta2", "devicetaintrules", namespaced=False),
     Kind("PersistentVolume", "v1", "persistentvolumes", namespaced=False),
     Kind("ClusterRole", _RBAC, "clusterroles", namespaced=False),
     Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings", namespaced=False),
@@ -52,8 +64,14 @@ KINDS: Final = (
     Kind("PersistentVolumeClaim", "v1", "persistentvolumeclaims"),
     Kind("VolumeAttachment", "storage.k8s.io/v1", "volumeattachments", namespaced=False),
     Kind("CSIStorageCapacity", "storage.k8s.io/v1", "csistoragecapacities"),
+    Kind("ResourceClaimTemplate", _DEVICES, "resourceclaimtemplates"),
+    Kind("ResourceClaim", _DEVICES, "resourceclaims"),
     Kind("Service", "v1", "services"),
     Kind("PodDisruptionBudget", "policy/v1", "poddisruptionbudgets"),
+    Kind("PodGroup", "scheduling.x-k8s.io/v1alpha1", "podgroups"),
+    Kind("PodGroup", "scheduling.k8s.io/v1alpha2", "podgroups"),
+    Kind("Workload", "scheduling.k8s.io/v1alpha1", "workloads"),
+    Kind("PodGroup", "scheduling.volcano.sh/v1beta1", "podgroups"),
     Kind("CronJob", "batch/v1", "cronjobs"),
     Kind("Deployment", "apps/v1", "deployments"),
     Kind("DaemonSet", "apps/v1", "daemonsets"),
@@ -71,9 +89,15 @@ VOLCANO_JOB: Final = "batch.volcano.sh"
 
 def find_kind(api_version: str, kind: str) -> Kind | None:
     """The kind behind an apiVersion, older versions of the group included; None for kinds that are not read."""
-    group = api_version.rpartition("/")[0]
+    group = group_in(api_version)
     group = _FORMER_GROUPS.get(group, group)
     return next((k for k in KINDS if k.kind == kind and k.group == group), None)
+
+
+def kind_and_group(manifest: Mapping[str, Any]) -> str:
+    """`Pod`, `PodGroup.scheduling.k8s.io`: what tells kinds of one name apart."""
+    group = group_in(str(manifest.get("apiVersion") or ""))
+    return f"{manifest['kind']}.{group}" if manifest["kind"] == POD_GROUP else str(manifest["kind"])
 
 
 def create_rank(manifest: dict[str, object]) -> int:

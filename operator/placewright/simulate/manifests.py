@@ -15,7 +15,7 @@ from placewright.api.bad_input import InputError, bad_field, shown
 from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.simulate.expansion import MOST_PODS, Expanded, expand, suffix
-from placewright.simulate.kinds import VOLCANO_JOB, create_rank, find_kind
+from placewright.simulate.kinds import VOLCANO_JOB, create_rank, find_kind, kind_and_group
 from placewright.simulate.podcheck import check_node, check_pod
 from placewright.simulate.yamldocs import read_documents
 
@@ -204,7 +204,7 @@ class _Reader:
     def _is_new(self, item: Item) -> bool:
         """False for an exact repetition; raise `InputError` for another object of the same name."""
         meta = item.manifest["metadata"]
-        earlier = self._seen.setdefault((item.manifest["kind"], meta.get("namespace", ""), meta["name"]), item)
+        earlier = self._seen.setdefault((kind_and_group(item.manifest), meta.get("namespace", ""), meta["name"]), item)
         if earlier is item:
             return True
         if earlier.manifest == item.manifest:

@@ -26,6 +26,17 @@ from placewright.api.objects import (
     Volume,
     VsphereSource,
 )
+from placewright.api.podgroups import KIND as POD_GROUP
+from placewright.api.podgroups import (
+    POD_GROUPS,
+    TOPOLOGY_KEY,
+    TOPOLOGY_MODE,
+    VOLCANO_GROUP_ANNOTATION,
+    CoschedulingPodGroup,
+    CoschedulingStatus,
+    NativePodGroup,
+    NativeStatus,
+)
 from placewright.api.pods import FINISHED_PHASES
 from placewright.api.profile import KIND, ProfileStatus, SchedulingProfile
 from placewright.api.storage import BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE
@@ -36,11 +47,14 @@ from placewright.simulate import kinds
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-#: Every kind that placement reads, and the profiles, by their name.
-STRUCTS: Final[Mapping[str, type[Any]]] = {kind.__name__: kind for kind in (Node, Pod, *OTHER_KINDS)} | {KIND: SchedulingProfile}
-API_VERSIONS: Final[Mapping[str, str]] = {kind.kind: kind.api_version for kind in kinds.KINDS if kind.kind in STRUCTS}
+#: Every kind that placement reads, and the profiles, by their name; of several with one name see `struct_of`.
+STRUCTS: Final[Mapping[str, type[Any]]] = {
+    kind.__name__: kind for kind in (Node, Pod, *OTHER_KINDS) if kind not in POD_GROUPS.values()
+} | {KIND: SchedulingProfile}
 #: The only annotations that a plugin of ours looks at.
-READ_ANNOTATIONS: Final = frozenset({BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE, AVOIDED_PODS})
+READ_ANNOTATIONS: Final = frozenset(
+    {BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE, AVOIDED_PODS, TOPOLOGY_KEY, TOPOLOGY_MODE, VOLCANO_GROUP_ANNOTATION}
+)
 #: The conditions of pods that are looked at: who has to leave for another, and whether a resize can ever be.
 READ_CONDITIONS: Final = frozenset({"DisruptionTarget", "PodResizePending"})
 
@@ -52,15 +66,29 @@ def pruned(item: S) -> S:
     return cast(S, replace(kept, metadata=_metadata(kept.metadata)))
 
 
+def struct_of(api_version: object, kind: object) -> type[Any] | None:
+    """The struct of a kind, in whatever version of its group; None for what placement does not read."""
+    if kind == POD_GROUP:
+        return POD_GROUPS.get(str(api_version).rpartition("/")[0])
+    return STRUCTS.get(str(kind))
+
+
+#: The names of all kinds that placement reads, and of profiles.
+KNOWN: Final = frozenset({*STRUCTS, POD_GROUP})
+_KINDS: Final[Mapping[type[Any], kinds.Kind]] = {
+    struct: kind for kind in kinds.KINDS if (struct := struct_of(kind.api_version, kind.kind)) is not None
+}
+
+
 def kind_of(item: msgspec.Struct) -> str:
-    """The kind of a struct, which is called as its kind is."""
-    return type(item).__name__
+    """The kind of a struct."""
+    return _KINDS[type(item)].kind
 
 
 def manifest_line(item: msgspec.Struct) -> bytes:
     """The object as JSON on one line, with its kind and the API version whose shape it has."""
-    name = kind_of(item)
-    head = msgspec.json.encode({"apiVersion": API_VERSIONS[name], "kind": name})
+    kind = _KINDS[type(item)]
+    head = msgspec.json.encode({"apiVersion": kind.api_version, "kind": kind.kind})
     body = msgspec.json.encode(item)
     return head[:-1] + b"," + body[1:] if body != b"{}" else head
 
@@ -137,7 +165,17 @@ def _extender(extender: ExtenderSpec) -> ExtenderSpec:
     return replace(extender, url_prefix=prefix, tls_config=None)
 
 
-_CUTTERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {Pod: _pod, Node: _node, SchedulingProfile: _profile}
+def _declared(group: CoschedulingPodGroup) -> CoschedulingPodGroup:
+    return replace(group, spec=replace(group.spec, min_resources=None), status=CoschedulingStatus())
+
+
+_CUTTERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
+    Pod: _pod,
+    Node: _node,
+    SchedulingProfile: _profile,
+    CoschedulingPodGroup: _declared,
+    NativePodGroup: lambda group: replace(group, status=NativeStatus()),
+}
 
 
 def _all(cut: Callable[[S], S], items: Iterable[S] | None) -> tuple[S, ...] | None:

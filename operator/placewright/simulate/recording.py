@@ -20,6 +20,7 @@ from placewright.api.decode import DECODE_ERRORS
 from placewright.api.pods import FINISHED_PHASES
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, SchedulingProfile
 from placewright.api.profile import KIND as PROFILE
+from placewright.simulate.kinds import kind_and_group
 from placewright.simulate.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
 from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
 from placewright.simulate.snapshot import RECORDING, Header, ObjectLines, checked_object, read_header, source_of
@@ -199,7 +200,7 @@ def _belongs_to_a_node(pod: Manifest) -> bool:
 
 def _key(manifest: Mapping[str, Any]) -> _ObjectKey:
     meta = manifest["metadata"]
-    return str(manifest["kind"]), str(meta.get("namespace") or ""), str(meta["name"])
+    return kind_and_group(manifest), str(meta.get("namespace") or ""), str(meta["name"])
 
 
 def _uid(manifest: Mapping[str, Any]) -> str:

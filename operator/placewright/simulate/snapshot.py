@@ -21,7 +21,7 @@ from placewright.api.profile import KIND as PROFILE
 from placewright.api.profile import SchedulingProfile
 from placewright.simulate.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
 from placewright.simulate.newfile import NewFile
-from placewright.simulate.pruning import STRUCTS
+from placewright.simulate.pruning import KNOWN, struct_of
 from placewright.simulate.scenario import Manifest, Scenario
 
 SNAPSHOT: Final = "snapshot"
@@ -63,6 +63,7 @@ class _Claim(msgspec.Struct, frozen=True):
 class _Identity(msgspec.Struct, frozen=True):
     kind: str
     metadata: ObjectMeta
+    apiVersion: str = ""  # noqa: N815 - as it stands in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class ObjectLines:
         where = f"{self._path}: line {number}"
         manifest, item = checked_object(line, where)
         kind, meta = str(manifest["kind"]), item.metadata
-        key = (kind, meta.namespace, meta.name)
+        key = (type(item).__name__, meta.namespace, meta.name)
         if key in self._seen:
             raise bad_field(where, f"{kind} {meta.namespace}/{meta.name} again", "every object once")
         self._seen.add(key)
@@ -165,9 +166,9 @@ def checked_object(raw: bytes | msgspec.Raw, where: str) -> tuple[Manifest, Any]
     """An object as plain data and as the struct of its kind; raises `InputError`."""
     try:
         identity = msgspec.json.decode(raw, type=_Identity)
-        struct = STRUCTS.get(identity.kind)
+        struct = struct_of(identity.apiVersion, identity.kind)
         if struct is None:
-            raise bad_field(f"{where}: kind", identity.kind, f"one of {', '.join(sorted(STRUCTS))}")
+            raise bad_field(f"{where}: kind", identity.kind, f"one of {', '.join(sorted(KNOWN))}")
         if not identity.metadata.name:
             raise bad_field(f"{where}: metadata.name", identity.metadata.name, "a name")
         return msgspec.json.decode(raw, type=dict[str, Any]), msgspec.json.decode(raw, type=struct)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -26,8 +26,7 @@ from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import NoNominations
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import SchedulingCycle
-
-_OTHER_KINDS: Final[Mapping[str, type[ClusterObject]]] = {kind.__name__: kind for kind in KINDS}
+from placewright.simulate.pruning import struct_of
 
 
 @dataclass(slots=True)
@@ -68,8 +67,9 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
             return node
         if kind == "Pod":
             return PodInfo(_identified(convert(manifest, Pod)))
-        if isinstance(kind, str) and kind in _OTHER_KINDS:
-            return _admitted(convert(manifest, _OTHER_KINDS[kind]))
+        struct = struct_of(manifest.get("apiVersion"), kind)
+        if struct is not None and struct in KINDS:
+            return _admitted(convert(manifest, struct))
     except (DecodeError, QuantityError) as problem:
         raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
     return None
