@@ -1,10 +1,9 @@
-"""DynamicResources, as far as this version has it: pods without claims pass, pods with claims are told the truth."""
+"""DynamicResources beside other plugins: pods without claims pass, pods with claims that are not there are told so."""
 
 from __future__ import annotations
 
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
-from placewright.plugins.dynamicresources.plugin import NOT_SUPPORTED, DynamicResources
 from plugins.preempting import Scene, pod
 
 CLAIMS = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
@@ -25,7 +24,7 @@ def test_a_pod_with_claims_is_refused_on_every_node_with_the_reason() -> None:
     _, _, diagnosis = Scene().node("n").diagnosed(pod("new", spec=CLAIMS))
     assert diagnosis.absent is not None
     assert diagnosis.absent.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert diagnosis.prefilter_message == NOT_SUPPORTED
+    assert diagnosis.prefilter_message == 'could not find ResourceClaim "default/mine"'
     assert diagnosis.unschedulable_plugins == {"DynamicResources"}
 
 
@@ -41,8 +40,3 @@ def test_where_its_prefilter_never_ran_postfilter_is_an_error_and_preemption_is_
     result = evaluator.runtime.run_post_filter(CycleState(), pod("new", 10), diagnosis)
     assert (result.status.code, result.status.message) == (Code.ERROR, "not found")
     assert result.victims == ()
-
-
-def test_no_event_brings_a_refused_pod_back() -> None:
-    plugin = next(p for p in Scene().node("n").evaluator().runtime.post_filter if isinstance(p, DynamicResources))
-    assert plugin.events() == ()

@@ -67,6 +67,22 @@ class ClaimTable(Table[ResourceClaim]):
             self.assume(assumed)
         return pending
 
+    def written(self, claim: ResourceClaim) -> None:
+        """The API server has taken the pending allocation: it answered with this claim."""
+        pending = self.pending(claim)
+        if pending is not None:
+            pending.written = claim.metadata.resource_version
+
+    def leave(self, claim: ResourceClaim, user: str) -> None:
+        """The pod is not on its way any more. A written allocation that nobody is on the way with, and that is shown, is not pending."""
+        pending = self.pending(claim)
+        if pending is None:
+            return
+        pending.users.discard(user)
+        shown = self.shown(claim.metadata.name, claim.metadata.namespace)
+        if shown is not None and not pending.unseen:
+            self._reconsider(key_of(claim.metadata), pending, shown)
+
     def withdraw(self, claim: ResourceClaim) -> None:
         """The claim is as the API server shows it; fine when nothing is pending."""
         pending = self._pending.pop(key_of(claim.metadata), None)
@@ -83,11 +99,18 @@ class ClaimTable(Table[ResourceClaim]):
         if pending is not None:
             if pending.unseen:
                 before, pending.unseen = None, False
-            if pending.uid != item.metadata.uid or item.status.allocation is not None or _newer(item.metadata.resource_version, pending):
-                del self._pending[key]
-            elif item is self._items[key]:
-                self.assume(_allocated(item, pending.allocation))
+            self._reconsider(key, pending, item)
         return before
+
+    def _reconsider(self, key: str, pending: Pending, shown: ResourceClaim) -> None:
+        """The API server shows the claim anew."""
+        allocated = shown.status.allocation is not None
+        settled = not pending.users and (allocated or _newer(shown.metadata.resource_version, pending))
+        if settled or pending.uid != shown.metadata.uid:
+            del self._pending[key]
+            self.restore(shown)
+        elif not allocated and shown is self._items[key]:
+            self.assume(_allocated(shown, pending.allocation))
 
     def remove(self, item: ResourceClaim) -> ResourceClaim | None:
         """As any table's."""
@@ -120,7 +143,7 @@ def _allocated(claim: ResourceClaim, allocation: Allocation) -> ResourceClaim:
 
 
 def _newer(version: str, pending: Pending) -> bool:
-    """Whether a claim that is shown without its allocation was written after that: then it has lost it. As upstream, versions are numbers."""
+    """Whether a claim that is shown without its allocation was written after that: then it has lost it. Versions are numbers."""
     if not pending.written:
         return False
     if version.isdecimal() and pending.written.isdecimal():

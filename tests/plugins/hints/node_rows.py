@@ -80,7 +80,6 @@ _gpu = Rejected("NodeResourcesFit", asks(**GPU))
 _ignored_gpu = Rejected("NodeResourcesFit", asks(**GPU), {"ignoredResources": ["vendor.com/gpu"]})
 _modest = Rejected("NodeResourcesFit", PLAIN)
 _features = Rejected("NodeDeclaredFeatures", pod("me", spec=NEEDS_USERS))
-_claims = Rejected("DynamicResources", pod("me", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}))
 _preemption = Rejected("DefaultPreemption", PLAIN)
 
 WITHOUT_NODES: Final[tuple[Row, ...]] = (
@@ -92,8 +91,6 @@ WITHOUT_NODES: Final[tuple[Row, ...]] = (
     _preemption.rests("a pod that leaves a node", POD_DELETED, old=pod("else", node="n")),
     _preemption.rests("a nominated pod that is deleted", WAITING_DELETED, old=nominated(pod("else"))),
     _preemption.rests("a new node", NODE_ADDED, new=node("n")),
-    _claims.rests("a new node", NODE_ADDED, new=node("n")),
-    _claims.rests("a pod that leaves a node", POD_DELETED, old=pod("else", node="n")),
 )  # fmt: skip
 
 NODES: Final[tuple[Row, ...]] = (

@@ -19,6 +19,8 @@ class Row:
         old, new: the object before and after; None where it was not there yet, or is no more.
         args: the plugin's arguments in the profile.
         placed: pods that stand on nodes, so that the plugin sees them in the columns.
+        known: other objects that are there.
+        gated: whether the plugin keeps the pod from being tried at all.
     """
 
     plugin: str
@@ -30,6 +32,8 @@ class Row:
     new: Any = None
     args: Mapping[str, Any] = field(default_factory=dict)
     placed: tuple[PodInfo, ...] = ()
+    known: tuple[Any, ...] = ()
+    gated: bool = False
 
     def __str__(self) -> str:
         return f"{self.plugin}: {self.says} {'wakes' if self.wakes else 'does not wake'} the pod"
@@ -52,14 +56,16 @@ class Rejected:
     pod: PodInfo
     args: Mapping[str, Any] = field(default_factory=dict)
     placed: tuple[PodInfo, ...] = ()
+    known: tuple[Any, ...] = ()
+    gated: bool = False
 
     def wakes(self, says: str, event: ClusterEvent, *, old: Any = None, new: Any = None) -> Row:
         """The pod must be tried again."""
-        return Row(self.plugin, says, True, self.pod, event, old, new, self.args, self.placed)
+        return Row(self.plugin, says, True, self.pod, event, old, new, self.args, self.placed, self.known, self.gated)
 
     def rests(self, says: str, event: ClusterEvent, *, old: Any = None, new: Any = None) -> Row:
         """The pod must be left where it is."""
-        return Row(self.plugin, says, False, self.pod, event, old, new, self.args, self.placed)
+        return Row(self.plugin, says, False, self.pod, event, old, new, self.args, self.placed, self.known, self.gated)
 
 
 def _event(resource: EventResource, action: Action) -> ClusterEvent:
@@ -84,6 +90,7 @@ WAITING_LABELLED = _event(EventResource.UNSCHEDULED_POD, Action.UPDATE_POD_LABEL
 WAITING_SHRUNK = _event(EventResource.UNSCHEDULED_POD, Action.UPDATE_POD_SCALE_DOWN)
 WAITING_TOLERATES = _event(EventResource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION)
 WAITING_UNGATED = _event(EventResource.UNSCHEDULED_POD, Action.UPDATE_POD_GATES_ELIMINATED)
+WAITING_GOT_CLAIMS = _event(EventResource.UNSCHEDULED_POD, Action.UPDATE_POD_GENERATED_CLAIM)
 WAITING_CHANGED = _event(EventResource.UNSCHEDULED_POD, Action.UPDATE_OTHER)
 WAITING_DELETED = _event(EventResource.UNSCHEDULED_POD, Action.DELETE)
 
@@ -104,3 +111,15 @@ CAPACITY_CHANGED = _event(EventResource.CSI_STORAGE_CAPACITY, Action.UPDATE)
 CAPACITY_DELETED = _event(EventResource.CSI_STORAGE_CAPACITY, Action.DELETE)
 ATTACHED = _event(EventResource.VOLUME_ATTACHMENT, Action.ADD)
 DETACHED = _event(EventResource.VOLUME_ATTACHMENT, Action.DELETE)
+
+DEVICES_CLAIMED = _event(EventResource.RESOURCE_CLAIM, Action.ADD)
+DEVICE_CLAIM_CHANGED = _event(EventResource.RESOURCE_CLAIM, Action.UPDATE)
+DEVICE_CLAIM_DELETED = _event(EventResource.RESOURCE_CLAIM, Action.DELETE)
+DEVICE_CLASS_ADDED = _event(EventResource.DEVICE_CLASS, Action.ADD)
+DEVICE_CLASS_CHANGED = _event(EventResource.DEVICE_CLASS, Action.UPDATE)
+SLICE_ADDED = _event(EventResource.RESOURCE_SLICE, Action.ADD)
+SLICE_CHANGED = _event(EventResource.RESOURCE_SLICE, Action.UPDATE)
+SLICE_DELETED = _event(EventResource.RESOURCE_SLICE, Action.DELETE)
+RULE_ADDED = _event(EventResource.DEVICE_TAINT_RULE, Action.ADD)
+RULE_CHANGED = _event(EventResource.DEVICE_TAINT_RULE, Action.UPDATE)
+RULE_DELETED = _event(EventResource.DEVICE_TAINT_RULE, Action.DELETE)

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from framework.makers import Scene, node, pod
-from hints import node_rows, pairwise_rows, volume_rows
+from hints import device_rows, node_rows, pairwise_rows, volume_rows
 from hints.rows import NODE_TAINTED, Rejected, Row
 from hints.waiting_room import WaitingRoom
 from placewright.framework.events import Action, ClusterEvent, EventInterest, EventResource, always
@@ -18,13 +18,13 @@ from placewright.queue.queued import Place
 #: Who waits for new nodes also hears of taints that change, although its hint for nodes might not be asked: upstream issue 109437.
 HEAR_OF_TAINTS: Final = (
     "NodeName", "NodePorts", "NodeResourcesFit", "NodeAffinity", "VolumeRestrictions", "VolumeBinding", "VolumeZone",
-    "InterPodAffinity", "NodeDeclaredFeatures",
+    "InterPodAffinity", "NodeDeclaredFeatures", "DynamicResources",
 )  # fmt: skip
 TAINT_ROWS: Final = tuple(
     Rejected(plugin, pod("me")).wakes("any change of a node's taints", NODE_TAINTED, old=node("n"), new=node("n"))
     for plugin in HEAR_OF_TAINTS
 )
-ROWS: Final[tuple[Row, ...]] = (*node_rows.ROWS, *pairwise_rows.ROWS, *volume_rows.ROWS, *TAINT_ROWS)
+ROWS: Final[tuple[Row, ...]] = (*node_rows.ROWS, *pairwise_rows.ROWS, *volume_rows.ROWS, *device_rows.ROWS, *TAINT_ROWS)
 
 #: What kube-scheduler 1.36 registers, from its sources.
 _POD, _NODE = EventResource.POD, EventResource.NODE
@@ -65,11 +65,12 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
         _POD: Action.UPDATE_POD_GENERATED_CLAIM,
         EventResource.DEVICE_CLASS: _CHANGE,
         EventResource.RESOURCE_SLICE: _CHANGE,
+        EventResource.DEVICE_TAINT_RULE: Action.ALL,  # upstream: slices change with the rules that taint their devices
     },
     "DefaultPreemption": {_POD: _DELETE},
 }
-#: Devices are not allocated by this version, so nothing that happens to them could help a pod.
-NO_DEVICES: Final = {"DynamicResources": frozenset(EventResource), "NodeResourcesFit": frozenset({EventResource.DEVICE_CLASS})}
+#: Extended resources are not served by devices, so no class could help.
+NO_DEVICES: Final = {"NodeResourcesFit": frozenset({EventResource.DEVICE_CLASS})}
 #: No event wakes a pod for these: the scheduler itself activates it.
 NEVER: Final = frozenset({"DefaultPreemption"})
 
@@ -84,16 +85,16 @@ INTERESTS: Final = WaitingRoom().runtime.interests
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_waiting_pod_is_tried_again_only_after_what_could_help_it(row: Row) -> None:
-    room = WaitingRoom(row.plugin, row.args, row.placed)
+    room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
     room.reject(row.rejected, row.plugin)
     assert not room.tried_again(row.rejected)
     room.happens(row)
     assert room.tried_again(row.rejected) is row.wakes
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.plugin != "SchedulingGates"], ids=str)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.plugin != "SchedulingGates" and not row.gated], ids=str)
 def test_the_same_holds_for_what_happens_while_the_pod_is_being_tried(row: Row) -> None:
-    room = WaitingRoom(row.plugin, row.args, row.placed)
+    room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
     room.queue.add(row.rejected)
     attempt = room.queue.pop()
     assert attempt is not None
@@ -102,10 +103,10 @@ def test_the_same_holds_for_what_happens_while_the_pod_is_being_tried(row: Row) 
     assert room.tried_again(row.rejected) is row.wakes
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.wakes and not row.own], ids=str)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.wakes and not row.own and not row.gated], ids=str)
 def test_a_pod_that_another_plugin_rejected_is_left_alone(row: Row) -> None:
     """DefaultPreemption stands for a plugin whose pods no event helps."""
-    room = WaitingRoom(row.plugin, row.args, row.placed)
+    room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
     room.reject(row.rejected, "DefaultPreemption")
     room.happens(row)
     assert not room.tried_again(row.rejected)

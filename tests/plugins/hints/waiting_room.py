@@ -9,6 +9,7 @@ from typing import Any
 from framework.makers import Scene, node
 from hints.rows import Row
 from placewright.api.pods import PodInfo
+from placewright.cluster.devices import DEVICE_KINDS
 from placewright.framework.events import ClusterEvent
 from placewright.queue.check import check_invariants
 from placewright.queue.podchanges import pod_update_events
@@ -27,13 +28,21 @@ class Quiet(Scene):
 
 
 class WaitingRoom:
-    """A queue whose profile is the default one, with arguments for one plugin; `placed` are pods on the one node, n."""
+    """A queue whose profile is the default one, with arguments for one plugin.
 
-    def __init__(self, plugin: str = "", args: Mapping[str, Any] | None = None, placed: tuple[PodInfo, ...] = ()) -> None:
+    `placed` are pods on the one node, n, `known` other objects that are there.
+    """
+
+    def __init__(
+        self, plugin: str = "", args: Mapping[str, Any] | None = None, placed: tuple[PodInfo, ...] = (), known: tuple[Any, ...] = ()
+    ) -> None:
         scene = Quiet(spec={"pluginConfig": [{"name": plugin, "args": dict(args)}]} if args else {})
         scene.with_nodes(node("n", labels={"zone": "1"}))
         for pod in placed:
             scene.cluster.set_pod(pod)
+        for item in known:
+            scene.cluster.objects.put(item)
+        self.objects = scene.cluster.objects
         self.runtime = scene.evaluator().runtime
         policy = ProfilePolicy(self.runtime)
         self.queue = SchedulingQueue(lambda _name: policy, lambda: 100.0)
@@ -47,6 +56,8 @@ class WaitingRoom:
 
     def happens(self, row: Row) -> None:
         """Tell the queue: the rejected pod's own update as an update, all else as a move."""
+        if isinstance(row.new, DEVICE_KINDS):
+            self.objects.put(row.new)
         if row.own:
             [(resource, action)] = [(e.resource, e.action) for e in pod_update_events(row.old, row.new)]
             assert (resource, action) == (row.event.resource, row.event.action), "the row names another kind of change"

@@ -1,65 +1,317 @@
-"""DynamicResources, as far as pods without resource claims go. Implements PreFilter, PostFilter.
+"""DynamicResources: devices for pods that claim them.
 
-Allocating devices is not supported by this version: a pod with claims is refused with a reason that says so. For all other pods the
-plugin does what kube-scheduler's does, which shows in messages: its PostFilter speaks before preemption does.
+Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, PreBind. What a claim can get on a node is `devices`' to
+say; here is which claims a pod has (`claims`), what of that is decided once a node is chosen (`reserving`), and when its devices are
+ready (`readiness`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
+import numpy as np
+from msgspec.structs import replace
+
+from placewright.api.devices import ResourceClaim
+from placewright.api.errors import ClaimError
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.devices import ClaimTable
+from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import EventInterest
 from placewright.framework.interface import (
+    BoolColumn,
     CycleState,
     Diagnosis,
+    Handle,
+    IntColumn,
+    MaxNormalised,
     PostFilterPlugin,
     PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    Rejection,
+    ReservePlugin,
+    Rows,
 )
-from placewright.framework.status import SKIP, error, unresolvable, unschedulable
+from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from placewright.plugins.dynamicresources.args import DynamicResourcesArgs
+from placewright.plugins.dynamicresources.claims import (
+    NOTHING_CLAIMED,
+    Demand,
+    NotReady,
+    called,
+    claims_of,
+    has_room,
+    reserved_for,
+    shapes,
+    unused_but_by,
+)
+from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Refusal
+from placewright.plugins.dynamicresources.hints import interests
+from placewright.plugins.dynamicresources.places import Places
+from placewright.plugins.dynamicresources.readiness import must_wait, ready, timestamp, too_late
+from placewright.plugins.dynamicresources.reserving import (
+    Reserved,
+    deallocate,
+    give_back,
+    join,
+    settle,
+    take,
+    write,
+)
+from placewright.plugins.dynamicresources.search import Search
+from placewright.plugins.dynamicresources.subrequests import has_preferences, preference
 
 NAME: Final = "DynamicResources"
+_RESERVED: Final = f"{NAME}/reserved"
 NOTHING_TO_DEALLOCATE: Final = "no new claims to deallocate"
-NOT_SUPPORTED: Final = "pod has resource claims, which this version of placewright does not support"
+DEALLOCATED: Final = "deallocation of ResourceClaim completed"
+STILL_NOT: Final = "still not schedulable"
 NOT_FOUND: Final = "not found"
+IN_USE: Final = "resourceclaim in use"
+NOT_AVAILABLE: Final = "resourceclaim not available on the node"
+PENDING_CONDITIONS: Final = "BindingConditionsPending"
+TIMED_OUT: Final = "device binding timeout"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimsOfThePod:
-    """What PreFilter saw; its absence tells PostFilter that PreFilter never ran."""
-
-    count: int
-
-
-class DynamicResources(PreFilterPlugin, PostFilterPlugin):
-    """Refuses pods with resource claims; has nothing to say about the others."""
+class DynamicResources(
+    PreEnqueuePlugin, PreFilterPlugin, JudgesApart, PostFilterPlugin, PreScorePlugin, MaxNormalised, ReservePlugin, PreBindPlugin
+):
+    """Keeps pods to nodes where their claims have, or can get, devices."""
 
     name = NAME
+    Args = DynamicResourcesArgs
+    reads = Reads.CLUSTER
     default_weight = 2
 
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._search: Search | None = None
+        self._places = Places()
+
+    @property
+    def _table(self) -> ClaimTable:
+        return self.handle.cluster.objects.devices.claims
+
+    def _searching(self, cluster: Cluster) -> Search:
+        if self._search is None:
+            self._search = Search(cluster)
+        return self._search
+
+    # --- before nodes ----------------------------------------------------------------------------------------------------------
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What the pod's claims ask for: pods whose claims were made from one template look alike."""
+        if not pod.pod.spec.resource_claims:
+            return ()
+        try:
+            return shapes(claims_of(pod, self._table))
+        except NotReady:
+            return (pod.uid,)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Every claim must be there, and be the pod's to use."""
+        if not pod.pod.spec.resource_claims:
+            return SUCCESS
+        try:
+            claims_of(pod, self._table)
+        except NotReady as problem:
+            return unresolvable(str(problem))
+        return SUCCESS
+
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """SKIP without claims; with claims the pod is refused on every node."""
-        claims = pod.pod.spec.resource_claims or ()
-        state.write(NAME, ClaimsOfThePod(len(claims)))
-        return PreFilterResult(unresolvable(NOT_SUPPORTED) if claims else SKIP)
+        """Skip pods without claims; refuse those whose claims cannot be used now, wherever the pod goes."""
+        state.write(NAME, NOTHING_CLAIMED)
+        if not pod.pod.spec.resource_claims:
+            return PreFilterResult(SKIP)
+        try:
+            claims = claims_of(pod, cluster.objects.devices.claims)
+        except NotReady as problem:
+            return PreFilterResult(unresolvable(str(problem)))
+        if not claims:
+            return PreFilterResult(SKIP)
+        demand = self._demand(claims)
+        refusal = self._refusal(pod, demand)
+        if refusal.ok and demand.wanted:
+            search = self._searching(cluster)
+            search.devices.refresh()
+            refusal = search.devices.check(demand.wanted)
+        if refusal.ok:
+            state.write(NAME, demand)
+        return PreFilterResult(refusal)
+
+    def _demand(self, claims: Sequence[ResourceClaim]) -> Demand:
+        allocated = tuple([claim for claim in claims if claim.status.allocation is not None])
+        wanted = tuple([claim for claim in claims if claim.status.allocation is None])
+        return Demand(allocated, wanted, frozenset(self._broken(allocated)), shapes(wanted))
+
+    def _broken(self, allocated: Iterable[ResourceClaim]) -> Iterable[str]:
+        for claim in allocated:
+            if not must_wait(claim) or self._table.pending(claim) is not None:
+                continue
+            try:
+                late = not ready(claim) and too_late(claim, self.handle.claims.now(), self.args.binding_seconds)
+            except ClaimError:
+                late = True
+            if late:
+                yield claim.metadata.uid
+
+    def _refusal(self, pod: PodInfo, demand: Demand) -> Status:
+        for claim in demand.claims:
+            if self._table.releasing(claim):
+                return error(f"resource claim {called(claim)} is in the process of being released")
+            pending = self._table.pending(claim)
+            if pending is not None and not pending.written and pod.gang is None:
+                return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
+            if claim.status.allocation is not None and not has_room(claim) and not reserved_for(claim, pod):
+                return unresolvable(IN_USE)
+        return SUCCESS
+
+    # --- nodes -----------------------------------------------------------------------------------------------------------------
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where all claims can be used, and those without devices can get some."""
+        demand = state.read(NAME, Demand)
+        fits = self._available(demand, cluster, rows)
+        if demand.wanted:
+            fits = fits & self._searching(cluster).fits(demand.wanted, demand.signature, rows)
+        return fits
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """What cannot be allocated goes before what is elsewhere, as upstream."""
+        demand = state.read(NAME, Demand)
+        by_reason: dict[str, list[int]] = {}
+        for row in rows.tolist():
+            by_reason.setdefault(self._reason(demand, cluster, row), []).append(row)
+        return [Rejection(unresolvable(reason), np.array(found, np.intp)) for reason, found in by_reason.items()]
+
+    def _reason(self, demand: Demand, cluster: Cluster, row: int) -> str:
+        if demand.wanted:
+            answer = self._searching(cluster).answer(demand.wanted, demand.signature, row)
+            if isinstance(answer, Refusal):
+                return answer.message
+        return NOT_AVAILABLE if demand.allocated else CANNOT_ALLOCATE
+
+    def _available(self, demand: Demand, cluster: Cluster, rows: Rows) -> BoolColumn:
+        if demand.broken:
+            return np.zeros(len(rows), np.bool_)
+        fits = np.ones(len(rows), np.bool_)
+        for claim in demand.allocated:
+            fits &= self._places.reaching(claim, cluster)[rows]
+        return fits
+
+    def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
+        """The claims, and how often anything changed that is looked at for them."""
+        demand, tables = state.read(NAME, Demand), cluster.objects.devices.tables.values()
+        uids = tuple([claim.metadata.uid for claim in demand.allocated])
+        return (uids, demand.broken, demand.signature, cluster.node_journal.position, *[table.version for table in tables])
+
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+        """No pod on any node has a say: what victims have stays theirs until they are gone."""
+        return FilterAsJudge(self, state, pod, cluster)
 
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
-        """UNSCHEDULABLE: there is no claim whose de-allocation would help.
+        """UNSCHEDULABLE; the devices of one claim of the pod's that binds it to nodes where it does not fit, and nobody to the claim, go.
 
         An error when another plugin had refused the pod before this one's PreFilter could look at it: kube-scheduler then attempts no
         preemption, so neither do we.
         """
         try:
-            state.read(NAME, ClaimsOfThePod)
+            demand = state.read(NAME, Demand)
         except KeyError:
             return PostFilterResult(error(NOT_FOUND))
-        return PostFilterResult(unschedulable(NOTHING_TO_DEALLOCATE))
+        if not demand.claims:
+            return PostFilterResult(unschedulable(NOTHING_TO_DEALLOCATE))
+        rows = cluster.rows()
+        for claim in demand.allocated:
+            kept = self._table.pending(claim) is not None or self._table.releasing(claim)
+            elsewhere = claim.metadata.uid in demand.broken or not self._places.reaching(claim, cluster)[rows].all()
+            if elsewhere and not kept and unused_but_by(claim, pod):
+                self._table.begin_release(claim)
+                self.handle.claims.beside(deallocate(claim, pod, self._table, self.handle.claims))
+                return PostFilterResult(unschedulable(DEALLOCATED))
+        return PostFilterResult(unschedulable(STILL_NOT))
+
+    def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
+        """Skip pods none of whose claims can be served in several ways."""
+        demand = state.data.get(NAME)
+        return SUCCESS if isinstance(demand, Demand) and any(map(has_preferences, demand.wanted)) else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """The better served, the higher."""
+        demand, search = state.read(NAME, Demand), self._searching(cluster)
+        answers = (search.answer(demand.wanted, demand.signature, row) if cluster.present[row] else None for row in rows.tolist())
+        return np.array([preference(demand.wanted, answer) for answer in answers], np.int64)
+
+    # --- once a node is chosen -------------------------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Let the pod's claims have their devices, for pods that come after it."""
+        cluster, demand = self.handle.cluster, state.data.get(NAME)
+        row = cluster.row(node)
+        if row is None or not isinstance(demand, Demand) or not demand.claims:
+            return SUCCESS
+        reserved = Reserved()
+        if demand.wanted:
+            answer = self._searching(cluster).answer(demand.wanted, demand.signature, row)
+            if isinstance(answer, Refusal):
+                return unresolvable(answer.message)
+            found = zip(demand.wanted, answer.allocations, strict=True)
+            reserved.shares += [take(claim, allocation, pod, self._table) for claim, allocation in found]
+        reserved.shares += [join(claim, pod, self._table) for claim in demand.allocated]
+        state.write(_RESERVED, reserved)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Give back what was not written; what was is written back beside everything else."""
+        reserved = state.data.pop(_RESERVED, None)
+        if isinstance(reserved, Reserved):
+            give_back(reserved, pod, self._table, self.handle.claims)
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Write, and wait until every device is ready."""
+        reserved = state.data.get(_RESERVED)
+        if not isinstance(reserved, Reserved):
+            return SUCCESS
+        try:
+            for share in reserved.shares:
+                allocation = share.allocation
+                if allocation is not None:
+                    allocation = replace(allocation, allocation_timestamp=timestamp(self.handle.claims.now()))
+                await write(share, pod, self._table, self.handle.claims, allocation)
+            await self._devices_ready(state, reserved, pod, node)
+        except ClaimError as problem:
+            return error(str(problem))
+        settle(reserved, pod, self._table)
+        return SUCCESS
+
+    async def _devices_ready(self, state: CycleState, reserved: Reserved, pod: PodInfo, node: NodeName) -> None:
+        if not any(map(must_wait, reserved.claims)):
+            return
+        self.handle.announce(pod, PENDING_CONDITIONS, "Scheduling", f"waiting for binding conditions for device on node {node}")
+
+        def all_ready() -> bool:
+            if state.abandoned:
+                raise ClaimError("pod does not exist any more")
+            return all(ready(self._now(claim)) for claim in reserved.claims)
+
+        if not await self.handle.claims.until(all_ready, self.args.binding_seconds):
+            raise ClaimError(TIMED_OUT)
+
+    def _now(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim with what its driver says by now; raise `ClaimError` when it is gone."""
+        shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
+        if shown is None or shown.metadata.uid != claim.metadata.uid:
+            raise ClaimError(f"resourceclaim {called(claim)} does not exist any more")
+        return shown
 
     def events(self) -> Sequence[EventInterest]:
-        """Nothing that happens in the cluster gives a pod's claims what this version lacks."""
-        return ()
+        """Claims of the pod's, devices that become free, classes, slices, nodes."""
+        return interests(lambda: self._table)

@@ -1,0 +1,61 @@
+"""Which changes could help a pod that DynamicResources rejected. Source: kube-scheduler `dynamicresources.go`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from placewright.api.devices import ResourceClaim
+from placewright.api.pods import PodInfo
+from placewright.cluster.devices import ClaimTable
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.plugins.dynamicresources.claims import NotReady, claims_of
+
+_NEW_OR_CHANGED = Action.ADD | Action.UPDATE
+
+
+def interests(table: Callable[[], ClaimTable]) -> Sequence[EventInterest]:
+    """The plugin's events. `table`: the claims as they are when an event comes."""
+
+    def claim_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+        return after_claim_change(pod, old, new, table())
+
+    def pod_changed(pod: PodInfo, _old: Any, new: Any) -> Hint:
+        return after_pod_change(pod, new, table())
+
+    return (
+        interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+        interest(EventResource.RESOURCE_CLAIM, _NEW_OR_CHANGED, claim_changed),
+        interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed),
+        interest(EventResource.DEVICE_CLASS, _NEW_OR_CHANGED),
+        interest(EventResource.RESOURCE_SLICE, _NEW_OR_CHANGED),
+        # Upstream has slices change with the rules that taint them.
+        interest(EventResource.DEVICE_TAINT_RULE, Action.ALL),
+    )
+
+
+def after_claim_change(pod: PodInfo, old: Any, new: Any, table: ClaimTable) -> Hint:
+    """Devices that became free may be anybody's; else only what happens to the pod's own claims counts, once all of them are there."""
+    if not isinstance(new, ResourceClaim):
+        return Hint.SKIP
+    try:
+        claims = claims_of(pod, table)
+    except NotReady:
+        return Hint.SKIP
+    before = old if isinstance(old, ResourceClaim) else None
+    if before is not None and before.status.allocation is not None and new.status.allocation is None:
+        return Hint.QUEUE
+    if all(claim.metadata.uid != new.metadata.uid for claim in claims):
+        return Hint.SKIP
+    return Hint.SKIP if before is not None and before.status == new.status else Hint.QUEUE
+
+
+def after_pod_change(pod: PodInfo, new: Any, table: ClaimTable) -> Hint:
+    """The pod's own claims were made, and are there."""
+    if not isinstance(new, PodInfo) or new.uid != pod.uid:
+        return Hint.SKIP
+    try:
+        claims_of(new, table)
+    except NotReady:
+        return Hint.SKIP
+    return Hint.QUEUE

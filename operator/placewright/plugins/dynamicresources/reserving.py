@@ -1,0 +1,119 @@
+"""From the choice of a node to claims that are written, and the way back.
+
+Allocations are pending in the table of claims from Reserve on: no other pod gets those devices. Pods that share a claim and are decided
+together share its pending allocation; whoever comes first to PreBind writes it, the others add themselves.
+
+A release that was begun ends whatever becomes of the pod, and until then nobody counts on the claim.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from placewright.api.devices import Allocation, ResourceClaim
+from placewright.api.errors import ClaimError
+from placewright.api.pods import PodInfo
+from placewright.cluster.devices import ClaimTable
+from placewright.framework.interface import ClaimWriter
+from placewright.plugins.dynamicresources.claims import called, reserved_for
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Share:
+    """A pod's part in a claim.
+
+    Attributes:
+        claim: as the decision saw it.
+        allocation: what is to be written into it; None where it has its devices already.
+        tried: whether something may have been written for the pod.
+    """
+
+    claim: ResourceClaim
+    allocation: Allocation | None
+    tried: bool = False
+
+
+@dataclass(slots=True)
+class Reserved:
+    """All claims of a pod that is on its way to a node, in its order."""
+
+    shares: list[Share] = field(default_factory=list)
+
+    @property
+    def claims(self) -> list[ResourceClaim]:
+        """The claims alone."""
+        return [share.claim for share in self.shares]
+
+
+def take(claim: ResourceClaim, allocation: Allocation, pod: PodInfo, table: ClaimTable) -> Share:
+    """The claim gets these devices with this pod."""
+    table.allocate(claim, allocation, pod.uid)
+    return Share(claim, allocation)
+
+
+def join(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> Share:
+    """The pod uses a claim that has its devices, or is about to get them with another pod."""
+    pending = table.pending(claim)
+    if pending is None:
+        return Share(claim, None)
+    pending.users.add(pod.uid)
+    return Share(claim, pending.allocation)
+
+
+async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWriter, allocation: Allocation | None) -> None:
+    """Let the claim say what was decided; `allocation`: the share's, as it is to be written. Raises `ClaimError`."""
+    if share.allocation is None and reserved_for(share.claim, pod):
+        return
+    share.tried = True
+    share.claim = await writer.reserve(share.claim, allocation, pod)
+    table.written(share.claim)
+
+
+def settle(reserved: Reserved, pod: PodInfo, table: ClaimTable) -> None:
+    """The claims say what was decided; from now on they protect it themselves."""
+    for share in reserved.shares:
+        table.leave(share.claim, pod.uid)
+
+
+def give_back(reserved: Reserved, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
+    """The pod does not go there after all."""
+    for share in reserved.shares:
+        if share.tried or reserved_for(share.claim, pod):
+            table.begin_release(share.claim)
+            writer.beside(_release(share, pod, table, writer))
+        else:
+            table.leave(share.claim, pod.uid)
+            withdraw_unused(share.claim, table)
+
+
+def withdraw_unused(claim: ResourceClaim, table: ClaimTable) -> None:
+    """An allocation that no pod needs any more is not pending any more."""
+    pending = table.pending(claim)
+    if pending is not None and not pending.users and not pending.written:
+        table.withdraw(claim)
+
+
+async def _release(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
+    try:
+        await writer.release(share.claim, pod, deallocate=share.allocation is not None)
+    except ClaimError as problem:
+        _logger.warning("resourceclaim %s still names pod %s: %s", called(share.claim), pod.key, problem)
+    finally:
+        table.end_release(share.claim)
+        table.leave(share.claim, pod.uid)
+        pending = table.pending(share.claim)
+        if pending is not None and not pending.users:
+            table.withdraw(share.claim)
+
+
+async def deallocate(claim: ResourceClaim, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
+    """Free the devices of a claim that nobody uses; `begin_release` came before."""
+    try:
+        await writer.release(claim, pod, deallocate=True)
+    except ClaimError as problem:
+        _logger.warning("resourceclaim %s keeps its devices, which no pod uses: %s", called(claim), problem)
+    finally:
+        table.end_release(claim)

@@ -1,0 +1,95 @@
+"""DynamicResources: claims, and what could give them devices."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from framework.makers import node, pod
+from hints.rows import (
+    DEVICE_CLAIM_CHANGED,
+    DEVICE_CLAIM_DELETED,
+    DEVICE_CLASS_ADDED,
+    DEVICE_CLASS_CHANGED,
+    DEVICES_CLAIMED,
+    NODE_ADDED,
+    NODE_CONDITION,
+    NODE_LABELLED,
+    NODE_RESIZED,
+    POD_DELETED,
+    RULE_ADDED,
+    RULE_CHANGED,
+    RULE_DELETED,
+    SLICE_ADDED,
+    SLICE_CHANGED,
+    SLICE_DELETED,
+    WAITING_GOT_CLAIMS,
+    WAITING_LABELLED,
+    Rejected,
+    Row,
+)
+from placewright.api.decode import convert
+from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from placewright.api.objects import PodResourceClaimStatus
+from placewright.api.pods import PodInfo
+
+CLAIMS: Final = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
+MADE: Final = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}]}
+ALLOCATION: Final = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "x"}]}}
+SLICE, CLASS, RULE = ResourceSlice(), DeviceClass(), DeviceTaintRule()
+
+
+def claim(name: str, version: str = "1", owner: str = "", **status: Any) -> ResourceClaim:
+    owners = [{"uid": owner, "controller": True}] if owner else []
+    meta = {"name": name, "namespace": "default", "uid": name, "resourceVersion": version, "ownerReferences": owners}
+    return convert({"metadata": meta, "status": status}, ResourceClaim)
+
+
+def waiting(*made: str) -> PodInfo:
+    """The pod, by whose status such claims were made for it."""
+    plain = pod("me", spec=MADE).pod
+    statuses = tuple(PodResourceClaimStatus(name="gpu", resource_claim_name=name) for name in made)
+    return PodInfo(replace(plain, status=replace(plain.status, resource_claim_statuses=statuses)))
+
+
+def labelled(one: PodInfo) -> PodInfo:
+    return PodInfo(replace(one.pod, metadata=replace(one.pod.metadata, labels={"a": "b"})))
+
+
+MINE: Final = claim("mine")
+_claims = Rejected("DynamicResources", pod("me", spec=CLAIMS), known=(MINE,))
+_absent = Rejected("DynamicResources", pod("me", spec=CLAIMS), gated=True)
+_unmade = Rejected("DynamicResources", waiting(), known=(claim("made", owner="me"),), gated=True)
+
+ROWS: Final[tuple[Row, ...]] = (
+    _claims.wakes("a new node", NODE_ADDED, new=node("n")),
+    _claims.wakes("a label of a node", NODE_LABELLED, old=node("n"), new=node("n")),
+    _claims.wakes("what a node offers", NODE_RESIZED, old=node("n"), new=node("n")),
+    _claims.rests("a node's condition", NODE_CONDITION, old=node("n"), new=node("n")),
+    _claims.rests("a pod that leaves a node", POD_DELETED, old=pod("else", node="n")),
+    _claims.wakes("its claim that is made anew", DEVICES_CLAIMED, new=MINE),
+    _claims.rests("another claim that is made", DEVICES_CLAIMED, new=claim("else")),
+    _claims.wakes("devices given to its claim", DEVICE_CLAIM_CHANGED, old=MINE, new=claim("mine", "2", allocation=ALLOCATION)),
+    _claims.rests("a label of its claim", DEVICE_CLAIM_CHANGED, old=MINE, new=claim("mine", "2")),
+    _claims.rests("devices given to another claim", DEVICE_CLAIM_CHANGED, old=claim("else"), new=claim("else", "2", allocation=ALLOCATION)),
+    _claims.wakes(
+        "devices taken from another claim", DEVICE_CLAIM_CHANGED, old=claim("else", allocation=ALLOCATION), new=claim("else", "2")
+    ),
+    _claims.rests("a claim that goes", DEVICE_CLAIM_DELETED, old=claim("else")),
+    _absent.wakes("the claim that it waits for", DEVICES_CLAIMED, new=MINE),
+    _absent.rests(
+        "others lose devices while its claim is missing", DEVICE_CLAIM_CHANGED, old=claim("else", allocation=ALLOCATION), new=claim("else")
+    ),
+    _unmade.wakes("a claim made for it", WAITING_GOT_CLAIMS, old=waiting(), new=waiting("made")),
+    _unmade.rests("a claim made for it that is not there yet", WAITING_GOT_CLAIMS, old=waiting(), new=waiting("nowhere")),
+    _unmade.rests("a label of its own", WAITING_LABELLED, old=waiting(), new=labelled(waiting())),
+    _claims.wakes("a new class", DEVICE_CLASS_ADDED, new=CLASS),
+    _claims.wakes("a changed class", DEVICE_CLASS_CHANGED, old=CLASS, new=CLASS),
+    _claims.wakes("new devices", SLICE_ADDED, new=SLICE),
+    _claims.wakes("changed devices", SLICE_CHANGED, old=SLICE, new=SLICE),
+    _claims.rests("devices that go", SLICE_DELETED, old=SLICE),
+    _claims.wakes("a new taint of devices", RULE_ADDED, new=RULE),
+    _claims.wakes("a changed taint of devices", RULE_CHANGED, old=RULE, new=RULE),
+    _claims.wakes("a taint of devices that goes", RULE_DELETED, old=RULE),
+)
