@@ -29,6 +29,7 @@ ACROSS_FIELDS: Final = {
     "NodeResourcesBalancedAllocation": r"resources\[\d+\]\.name",
     "PodTopologySpread": r"defaultConstraints(\[\d+\](\.minDomains)?)?",
     "DefaultPreemption": r"minCandidateNodesPercentage",
+    "DeviceFragmentation": r"resource|typicalPods\[\d+\]\.requests(\..*)?",
     "VolumeBinding": r"shape(\[\d+\]\.utilization)?",
 }
 

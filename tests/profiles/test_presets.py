@@ -39,9 +39,9 @@ def test_the_preset_default_is_no_preset() -> None:
 def test_no_preset_takes_a_filter_away_or_changes_anything_before_scoring(preset: str) -> None:
     scoring = {SCORE, PRE_SCORE}
     with_it, without = resolved(preset), resolved()
-    assert {point: names for point, names in with_it.points.items() if point not in scoring} == {
-        point: names for point, names in without.points.items() if point not in scoring
-    }
+    added = PRESETS[preset].adds
+    for point in set(ExtensionPoint) - scoring:
+        assert tuple(name for name in with_it.at(point) if name not in added) == without.at(point)
     assert with_it.preset == preset
 
 
@@ -66,6 +66,23 @@ def test_gpu_packing_looks_at_gpus_more_than_at_cpu_and_memory() -> None:
     weights = {spec.name: spec.weight for spec in strategy.resources}
     assert strategy.type == "MostAllocated"
     assert weights["nvidia.com/gpu"] == weights["amd.com/gpu"] > weights["cpu"] + weights["memory"]
+
+
+def test_gpu_fragmentation_adds_its_plugin_wherever_that_has_something_to_do() -> None:
+    result = resolved("gpu-fragmentation")
+    points = {point for point, names in result.points.items() if "DeviceFragmentation" in names}
+    assert points == {point for point in ExtensionPoint if point.implemented_by(PLUGINS["DeviceFragmentation"])}
+    assert FILTER in points
+    assert result.origins.plugins[FILTER]["DeviceFragmentation"] is Origin.PRESET
+    assert result.weights["DeviceFragmentation"] > max(weight for name, weight in result.weights.items() if name != "DeviceFragmentation")
+
+
+def test_what_a_preset_adds_the_profile_can_switch_off() -> None:
+    off = resolved("gpu-fragmentation", plugins={"multiPoint": {"disabled": [{"name": "DeviceFragmentation"}]}})
+    assert "DeviceFragmentation" not in off.plugin_names
+    quiet = resolved("gpu-fragmentation", weights={"DeviceFragmentation": 0})
+    assert "DeviceFragmentation" in quiet.at(FILTER)
+    assert "DeviceFragmentation" not in quiet.at(SCORE)
 
 
 def test_no_scoring_scores_nothing_and_filters_as_ever() -> None:
@@ -121,7 +138,7 @@ def test_a_problem_in_the_profile_s_arguments_is_found_where_it_stands() -> None
 def test_an_unknown_preset_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ProfileError) as caught:
         resolved("binpacking")
-    allowed = "default, bin-packing, spread, gpu-packing, no-scoring (did you mean 'bin-packing'?)"
+    allowed = "default, bin-packing, spread, gpu-packing, gpu-fragmentation, no-scoring (did you mean 'bin-packing'?)"
     assert str(caught.value) == f"spec.preset: found 'binpacking'; allowed {allowed}"
 
 
@@ -159,7 +176,8 @@ def test_what_is_said_to_come_from_the_defaults_is_what_the_defaults_have(preset
     for name, weight in result.weights.items():
         expected = default.weights if result.origins.weights[name] is Origin.DEFAULT else PRESETS[preset].weights
         assert weight == expected[name]
-    assert all(result.args[name] == default.args[name] for name in result.args if name not in result.origins.args)
+    inherited = result.args.keys() - result.origins.args.keys() - set(PRESETS[preset].adds)
+    assert all(result.args[name] == default.args[name] for name in inherited)
 
 
 def test_where_it_came_from_does_not_make_two_profiles_different() -> None:

@@ -28,11 +28,12 @@ def plugin_set(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
     return value
 
 
-def merge_defaults(chosen: PluginSet, catalogue: Catalogue) -> list[PluginRef]:
-    """The profile's `multiPoint` merged with the default plugins, in run order."""
+def merge_defaults(chosen: PluginSet, catalogue: Catalogue, added: Sequence[str] = ()) -> list[PluginRef]:
+    """The profile's `multiPoint` merged with the default plugins, and after them those that a preset has added, in run order."""
     enabled = {ref.name: ref for ref in chosen.enabled or ()}
     disabled = {ref.name for ref in chosen.disabled or ()}
-    kept = [] if ALL in disabled else [name for name in default_plugins(catalogue) if name not in disabled]
+    known = [*default_plugins(catalogue), *(name for name in added if name in catalogue)]
+    kept = [] if ALL in disabled else [name for name in known if name not in disabled]
     merged = [enabled.get(name) or _default(name, catalogue) for name in kept]
     return merged + [ref for name, ref in enabled.items() if name not in kept]
 

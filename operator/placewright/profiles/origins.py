@@ -29,7 +29,10 @@ def origins_of(spec: ProfileSpec, points: Mapping[ExtensionPoint, Iterable[str]]
 
 def _plugins(spec: ProfileSpec, point: ExtensionPoint, names: Iterable[str]) -> Mapping[str, Origin]:
     own = _named(spec.plugins.multi_point) | _named(plugin_set(spec.plugins, point))
-    return MappingProxyType({name: Origin.PLUGINS if name in own else Origin.DEFAULT for name in names})
+    lent = set(find_preset(spec.preset).adds)
+    return MappingProxyType(
+        {name: Origin.PLUGINS if name in own else Origin.PRESET if name in lent else Origin.DEFAULT for name in names}
+    )
 
 
 def _weight(spec: ProfileSpec, name: str) -> Origin:

@@ -1,8 +1,9 @@
 """Presets: whole ways to place pods, by one word in `spec.preset`.
 
 A preset is a layer between the default profile and what the profile itself says: `spec.weights`, `spec.plugins` and `spec.pluginConfig` go
-over it. It changes weights and arguments of the default plugins and never takes a filter away, so that no preset can place a pod where it
-must not be. A preset's arguments of one plugin belong together: they hold unless the profile says one of the same fields.
+over it. It changes weights and arguments of the default plugins, may add plugins, and never takes a filter away, so that no preset can
+place a pod where it must not be. A preset's arguments of one plugin belong together: they hold unless the profile says one of the same
+fields.
 """
 
 from __future__ import annotations
@@ -31,15 +32,19 @@ class Preset:
         summary: what it is for, in one line.
         weights: score weight by plugin; 0 takes it out of scoring.
         args: fields of arguments by plugin, as documents spell them.
+        adds: plugins that run besides the default ones, after them, at every extension point that they have.
     """
 
     summary: str
     weights: Mapping[str, int]
     args: Mapping[str, Fields]
+    adds: tuple[str, ...] = ()
 
 
-def _preset(summary: str, weights: Mapping[str, int] | None = None, args: Mapping[str, Fields] | None = None) -> Preset:
-    return Preset(summary, MappingProxyType(dict(weights or {})), MappingProxyType(dict(args or {})))
+def _preset(
+    summary: str, weights: Mapping[str, int] | None = None, args: Mapping[str, Fields] | None = None, adds: tuple[str, ...] = ()
+) -> Preset:
+    return Preset(summary, MappingProxyType(dict(weights or {})), MappingProxyType(dict(args or {})), adds)
 
 
 def _resources(**weights: int) -> list[dict[str, Any]]:
@@ -54,6 +59,7 @@ _GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.inte
 #: Constraints that a pod brings itself still count; only those that pods without any would get are gone, for they empty nodes evenly.
 _NO_DEFAULT_SPREAD: Final[Fields] = {"defaultingType": "List", "defaultConstraints": []}
 _FULL_NODES_FIRST: Final = 5
+_FRAGMENTATION_FIRST: Final = 10
 
 PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
     {
@@ -89,6 +95,12 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
                 },
                 "PodTopologySpread": _NO_DEFAULT_SPREAD,
             },
+        ),
+        "gpu-fragmentation": _preset(
+            "keep shares of a GPU on one GPU each, and place pods where they leave most GPUs of use to others",
+            {"DeviceFragmentation": _FRAGMENTATION_FIRST, "NodeResourcesBalancedAllocation": 0},
+            {"PodTopologySpread": _NO_DEFAULT_SPREAD},
+            adds=("DeviceFragmentation",),
         ),
         # OpenShift's NoScoring.
         "no-scoring": _preset(

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.extenders import ExtenderSpec
-from placewright.api.profile import Backoff, SchedulingProfile
+from placewright.api.profile import Backoff, ProfileSpec, SchedulingProfile
 from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND
 from placewright.profiles.conversion.documents import Document, stated_plugins
@@ -43,6 +43,7 @@ def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Finding
     spec, path = profile.spec, f"profile {profile.metadata.name or profile.spec.scheduler_name}"
     resolved = resolve(profile, catalogue)
     draft = Draft(spec.plugins, with_preset(spec.plugin_config or (), find_preset(spec.preset), catalogue))
+    _state_added(draft, spec, resolved)
     _state_weights(draft, catalogue)
     _fold_weights(draft, profile, resolved, catalogue)
     _leave_out_gone(draft, resolved, path, findings)
@@ -62,6 +63,13 @@ def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Finding
 
 
 # --- weights ---------------------------------------------------------------------------------------------------------------
+
+
+def _state_added(draft: Draft, spec: ProfileSpec, resolved: ResolvedProfile) -> None:
+    """kube-scheduler knows no presets: plugins that one adds are named, but for those that the profile switches off."""
+    for name in find_preset(spec.preset).adds:
+        if name in resolved.plugin_names and name not in draft.multi_point.names() and not draft.multi_point.drops(name):
+            draft.multi_point.enable(name)
 
 
 def _state_weights(draft: Draft, catalogue: Catalogue) -> None:

@@ -1,0 +1,135 @@
+"""What is free on each device of each node.
+
+Kubernetes counts a node's devices in one number. Which of them a pod has is written on the pod (`api.annotations.DEVICES`): with the
+Binding for those that were placed here, and from the moment of the choice on pods that are assumed. So what is free follows from nodes and
+the pods on them alone, for every profile and after a restart alike.
+
+Pods that carry no annotation, or one that cannot be (an extender bound them, or another scheduler), are thought of as packed: after those
+with one, in the order in which they were created, each share onto the fullest device that has room for it, whole devices onto free ones,
+always the lowest number first; and if there is no such device, onto those with most left, as far as that goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from placewright.api.annotations import read_devices
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import IntColumn, Rows
+from placewright.plugins.devicefragmentation.args import MOST_DEVICES
+
+
+class Devices:
+    """Free units by row and device, kept up to date row by row."""
+
+    def __init__(self, resource: str, units: int) -> None:
+        """`units`: what one whole device has of the resource."""
+        self.resource = resource
+        self.units = units
+        self._free: IntColumn = np.zeros((0, 1), np.int64)
+        self._stale: set[int] = set()
+        self._positions = (-1, -1)
+
+    def at(self, cluster: Cluster, rows: Rows) -> IntColumn:
+        """Free units of each device in these rows, 0 where a node has fewer devices; shape (len(rows), devices)."""
+        supposed = cluster.supposed_rows()
+        self._refresh(cluster, supposed)
+        free: IntColumn = self._free[rows]
+        if supposed:
+            for index, row in enumerate(rows.tolist()):
+                if row in supposed:
+                    free[index] = 0
+                    self._write(free[index], self.of_row(cluster, row))
+        return free
+
+    def of_row(self, cluster: Cluster, row: int, without: str = "") -> list[int]:
+        """Free units of each device of a row, worked out anew; `without`: the uid of a pod that is not to count."""
+        name = cluster.names[row]
+        count = self.count(cluster, row)
+        if name is None or not count:
+            return []
+        free = [self.units] * count
+        unknown: list[PodInfo] = []
+        for pod in cluster.pods_on(name):
+            asked = pod.requests.get(self.resource, 0)
+            if asked > 0 and pod.uid != without:
+                chosen = self.chosen_by(pod, count)
+                if chosen is None:
+                    unknown.append(pod)
+                else:
+                    _take(free, asked, chosen, self.units)
+        for pod in sorted(unknown, key=lambda pod: (pod.created, pod.uid)):
+            self._pack(free, pod.requests[self.resource])
+        return free
+
+    def chosen_by(self, pod: PodInfo, count: int) -> tuple[int, ...] | None:
+        """The devices that a pod on a node with `count` of them has by its annotation; None where it says nothing that can be."""
+        chosen = read_devices(pod.pod.metadata.annotations, self.resource)
+        if chosen is None or len(set(chosen)) != len(chosen) or not all(0 <= index < count for index in chosen):
+            return None
+        return chosen if len(chosen) == -(-pod.requests.get(self.resource, 0) // self.units) else None
+
+    def count(self, cluster: Cluster, row: int) -> int:
+        """How many devices a row has; what its node offers beyond whole ones belongs to none."""
+        return min(int(cluster.resources.column(self.resource).allocatable[row]) // self.units, MOST_DEVICES)
+
+    def _refresh(self, cluster: Cluster, supposed: Iterable[int]) -> None:
+        """Rows that are supposed to be different just now stay stale until they are not."""
+        positions = (cluster.node_journal.position, cluster.pod_journal.position)
+        if positions == self._positions and not self._stale:
+            return
+        self._note_changes(cluster)
+        self._positions = positions
+        now = self._stale.difference(supposed)
+        for row in now:
+            self._free[row] = 0
+            self._write(self._free[row], self.of_row(cluster, row))
+        self._stale -= now
+
+    def _note_changes(self, cluster: Cluster) -> None:
+        nodes, pods = cluster.node_journal.since(self._positions[0]), cluster.pod_journal.since(self._positions[1])
+        if nodes is None or pods is None or self._positions[0] < 0:
+            self._stale.update(range(cluster.size))
+        else:
+            self._stale.update(nodes, pods)
+        if nodes is None or nodes or self._positions[0] < 0:
+            self._grow(cluster)
+
+    def _grow(self, cluster: Cluster) -> None:
+        offered = cluster.resources.column(self.resource).allocatable[: cluster.size]
+        devices = min(int(offered.max(initial=0)) // self.units, MOST_DEVICES)
+        rows, width = self._free.shape
+        if devices > width or cluster.size > rows:
+            grown = np.zeros((max(2 * rows, cluster.size), max(devices, width)), np.int64)
+            grown[:rows, :width] = self._free
+            self._free = grown
+
+    @staticmethod
+    def _write(target: IntColumn, free: Sequence[int]) -> None:
+        target[: len(free)] = free
+
+    def _pack(self, free: list[int], asked: int) -> None:
+        if asked <= self.units:
+            fitting = [(left, index) for index, left in enumerate(free) if left >= asked]
+            if fitting:
+                free[min(fitting)[1]] -= asked
+                return
+        else:
+            for index in [index for index, left in enumerate(free) if left == self.units][: asked // self.units]:
+                free[index] = 0
+                asked -= self.units
+        for index in sorted(range(len(free)), key=lambda index: -free[index]):
+            taken = min(free[index], asked)
+            free[index] -= taken
+            asked -= taken
+
+
+def _take(free: list[int], asked: int, chosen: Iterable[int], units: int) -> None:
+    """Never below 0: annotations may promise more than there is."""
+    for index in chosen:
+        share = min(asked, units)
+        free[index] = max(free[index] - share, 0)
+        asked -= share

@@ -1,0 +1,100 @@
+"""The mix of pods seen: a bounded record of the last pods that asked for devices, and the classes that it comes to.
+
+A pod counts once, however often it is tried, and until `window` others have come after it. At a start the record begins with the pods that
+stand on nodes, in the order of their creation; those that wait are seen as the queue takes them in. So after a restart the mix is that of
+the pods that are there, which with pods that come and go alike is what it was before.
+
+The mix is taken anew when a quarter has come to what there was, not with each pod: every kept column depends on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from typing import Final
+
+from placewright.api.pods import PodInfo
+from placewright.api.requests import CPU, MEMORY, canonical
+from placewright.cluster.cluster import Cluster
+from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, TypicalPod, may_be_asked
+from placewright.plugins.devicefragmentation.shapes import Shape, selection_from, shape_of
+
+#: The mix is taken anew when the record has grown, or changed, by one part in so many.
+_PART: Final = 4
+
+#: Classes of pods, each with how many there were; the most frequent first.
+Typical = tuple[tuple[Shape, int], ...]
+
+
+class Mix:
+    """What pods look like here.
+
+    Attributes:
+        version: grows whenever `typical` becomes another.
+    """
+
+    def __init__(self, args: DeviceFragmentationArgs) -> None:
+        self.version = 0
+        self._args = args
+        self._typical = _fixed(args)
+        self._fixed = bool(self._typical)
+        self._seen: OrderedDict[str, Shape] = OrderedDict()
+        self._counts: Counter[Shape] = Counter()
+        self._since = 0
+        self._begun = False
+
+    def see(self, pod: PodInfo) -> None:
+        """Count a pod that is to be placed; those that ask for no device, or for what no pod may, change nothing."""
+        asked = pod.requests.get(self._args.resource, 0)
+        if not self._fixed and pod.uid not in self._seen and may_be_asked(asked, self._args.units_per_device):
+            self._add(pod.uid, shape_of(pod, self._args.resource))
+
+    def typical(self, cluster: Cluster) -> Typical:
+        """The classes of pods, at most as many as the profile wants."""
+        if self._fixed:
+            return self._typical
+        if not self._begun:
+            self._begin(cluster)
+        if self._since and self._since * _PART >= len(self._seen):
+            self._since = 0
+            taken = _most_frequent(self._counts, self._args.shapes)
+            if taken != self._typical:
+                self._typical = taken
+                self.version += 1
+        return self._typical
+
+    def _begin(self, cluster: Cluster) -> None:
+        """The pods on nodes came before those that were seen so far."""
+        self._begun = True
+        seen, self._seen, self._counts = self._seen, OrderedDict(), Counter()
+        for pod in sorted((placement.pod for placement in cluster.placements()), key=lambda pod: (pod.created, pod.uid)):
+            self.see(pod)
+        for uid, shape in seen.items():
+            if uid not in self._seen:
+                self._add(uid, shape)
+
+    def _add(self, uid: str, shape: Shape) -> None:
+        self._seen[uid] = shape
+        self._counts[shape] += 1
+        self._since += 1
+        if len(self._seen) > self._args.window:
+            _, oldest = self._seen.popitem(last=False)
+            self._counts[oldest] -= 1
+            if not self._counts[oldest]:
+                del self._counts[oldest]
+
+
+def _most_frequent(counts: Counter[Shape], most: int) -> Typical:
+    """Those with equal counts by what they ask for, so that no order of arrival shows."""
+    return tuple(sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))[:most])
+
+
+def _fixed(args: DeviceFragmentationArgs) -> Typical:
+    counts: Counter[Shape] = Counter()
+    for typical in args.typical_pods:
+        counts[_shape(typical, args.resource)] += typical.popularity
+    return _most_frequent(counts, args.shapes)
+
+
+def _shape(typical: TypicalPod, resource: str) -> Shape:
+    requests = canonical(typical.requests)
+    return Shape(requests.get(resource, 0), requests.get(CPU, 0), requests.get(MEMORY, 0), selection_from(typical.node_selector))

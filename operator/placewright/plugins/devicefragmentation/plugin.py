@@ -1,0 +1,186 @@
+"""DeviceFragmentation. Implements PreEnqueue, PreFilter, Filter, PreScore, Score, Reserve.
+
+A resource counts the units of all devices of a node together, thousandths of GPUs for example. A pod that asks for up to one device's units
+gets them on one device, one that asks for more gets whole devices; the plugin rejects nodes where that cannot be, though the sum would do.
+Nodes are preferred where the pod strands least for the mix of pods seen (`workload`), and inside the node the device is chosen by
+the same measure. The choice is written on the pod, with its Binding.
+
+Score: the growth of the node's fragmentation, normalised over the feasible nodes: 100 for the least, and for every other
+99·(greatest − growth) // (greatest − least), so that under this plugin alone a pod always goes where the measure says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from placewright.api.annotations import DEVICES, write_devices
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.api.requests import CPU, MEMORY
+from placewright.cluster.cluster import Cluster
+from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.interface import (
+    MAX_NODE_SCORE,
+    BoolColumn,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    IntColumn,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Reads,
+    Rejection,
+    ReservePlugin,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, may_be_asked
+from placewright.plugins.devicefragmentation.choosing import choose
+from placewright.plugins.devicefragmentation.devices import Devices
+from placewright.plugins.devicefragmentation.mix import Mix, Typical
+from placewright.plugins.devicefragmentation.selections import Selections
+from placewright.plugins.devicefragmentation.workload import Ask, Nodes, Workload
+
+NAME: Final = "DeviceFragmentation"
+_WORKLOAD: Final = f"{NAME}/workload"
+
+
+class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin):
+    """Keeps shares of devices whole, and devices of use."""
+
+    name = NAME
+    Args = DeviceFragmentationArgs
+    reads = Reads.NODE_AND_ITS_PODS
+
+    def __init__(self, args: DeviceFragmentationArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._devices = Devices(args.resource, args.units_per_device)
+        self._mix = Mix(args)
+        self._selections = Selections()
+        self._taken: Typical = ()
+        self._workload = Workload((), args.units_per_device)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """What the pod requests, and the mix that columns are computed for."""
+        self._current()
+        return self._mix.version, self._ask(pod)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Lets every pod in; it is seen here, whether or not it will find a node."""
+        self._mix.see(pod)
+        return SUCCESS
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
+        """Skip pods that ask for no device; refuse those that ask for what is neither a share of one nor whole ones."""
+        state.write(_WORKLOAD, self._workload)
+        asked, units = self._ask(pod).units, self.args.units_per_device
+        if not asked:
+            return PreFilterResult(SKIP)
+        if may_be_asked(asked, units):
+            return PreFilterResult()
+        what = f"asks for {asked} {self.args.resource}, allowed are 1 to {units} on one device, or a multiple of {units} for whole devices"
+        return PreFilterResult(unresolvable(what))
+
+    def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
+        """True where one device has room for the share, or enough whole devices are free."""
+        return self._has_room(self._devices.at(cluster, rows), self._ask(pod).units)
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """What is free is spread over devices; unresolvable where the node has not enough of them in all."""
+        units, asked = self.args.units_per_device, self._ask(pod).units
+        wanted = "on one device" if asked <= units else "in whole devices"
+        reason = f"Insufficient {self.args.resource} {wanted}"
+        few = np.array([self._devices.count(cluster, row) * units < asked for row in rows.tolist()], np.bool_)
+        verdicts = ((unschedulable(reason), rows[~few]), (unresolvable(reason), rows[few]))
+        return [Rejection(status, rejected) for status, rejected in verdicts if len(rejected)]
+
+    def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
+        """Skip while no pod that asks for devices has been seen: then nothing can be stranded for anybody."""
+        return SUCCESS if self._of(state).total else SKIP
+
+    def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
+        """How much the fragmentation of each node would grow; not in 0..100 yet."""
+        workload = self._of(state)
+        return workload.growth(self._nodes(workload, cluster, rows), self._ask(pod))
+
+    def summarise(self, state: CycleState, raw: IntColumn) -> Hashable | None:
+        """The least and the greatest growth of all feasible nodes."""
+        return (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
+
+    def normalise(self, state: CycleState, raw: IntColumn, summary: Any) -> IntColumn:
+        """100 for the least; the others by how far from the greatest they are, below 99."""
+        least, greatest = summary
+        scaled = (MAX_NODE_SCORE - 1) * (greatest - raw) // max(greatest - least, 1)
+        return np.where(raw <= least, MAX_NODE_SCORE, scaled)
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
+        """Choose the devices, and note them on the pod."""
+        cluster, ask = self.handle.cluster, self._ask(pod)
+        row = cluster.row(node)
+        if row is None or not ask.units:
+            return SUCCESS
+        free = np.array([self._devices.of_row(cluster, row, without=pod.uid)], np.int64)
+        if not free.size or not self._has_room(free, ask.units)[0]:
+            return unschedulable(f"node(s) had no device left for {ask.units} {self.args.resource}")
+        workload = self._of(state)
+        nodes = self._nodes(workload, cluster, np.array([row], np.intp))._replace(devices=free)
+        # The pod is assumed by now: what it asks for is counted.
+        before = nodes._replace(cpu=nodes.cpu + ask.cpu, memory=nodes.memory + ask.memory)
+        chosen = choose(workload, before, ask, self.args.units_per_device)
+        state.annotations[DEVICES] = write_devices(self.args.resource, chosen)
+        cluster.annotate(pod.uid, {DEVICES: state.annotations[DEVICES]})
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """The pod has no devices any more."""
+        if state.annotations.pop(DEVICES, None) is not None:
+            self.handle.cluster.annotate(pod.uid, {DEVICES: (pod.pod.metadata.annotations or {}).get(DEVICES)})
+
+    def events(self) -> Sequence[EventInterest]:
+        """Pods that leave or shrink and had some of the resource; nodes that come or offer something else."""
+        return (
+            interest(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._may_free_devices),
+            interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
+        )
+
+    def _may_free_devices(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+        """A pod that shrinks itself may be looked at again, too."""
+        frees = isinstance(old, PodInfo) and (old.uid == pod.uid or (old.node_name and old.requests.get(self.args.resource, 0)))
+        return Hint.QUEUE if frees else Hint.SKIP
+
+    def _current(self) -> Workload:
+        """The workload of the mix as it is now; rebuilt when that became another."""
+        typical = self._mix.typical(self.handle.cluster)
+        if typical is not self._taken:
+            self._taken = typical
+            self._workload = Workload(typical, self.args.units_per_device)
+        return self._workload
+
+    def _of(self, state: CycleState) -> Workload:
+        """The workload that the pod's columns are computed for: pods may be seen between a cycle's steps."""
+        known = state.data.get(_WORKLOAD)
+        return known if isinstance(known, Workload) else self._workload
+
+    def _ask(self, pod: PodInfo) -> Ask:
+        requests = pod.requests
+        return Ask(requests.get(self.args.resource, 0), requests.get(CPU, 0), requests.get(MEMORY, 0))
+
+    def _has_room(self, free: IntColumn, asked: int) -> BoolColumn:
+        units = self.args.units_per_device
+        room: BoolColumn = free.max(axis=1, initial=0) >= asked if asked <= units else (free == units).sum(axis=1) >= asked // units
+        return room
+
+    def _nodes(self, workload: Workload, cluster: Cluster, rows: Rows) -> Nodes:
+        cpu, memory = cluster.resources.column(CPU), cluster.resources.column(MEMORY)
+        return Nodes(
+            cpu.allocatable[rows] - cpu.requested[rows],
+            memory.allocatable[rows] - memory.requested[rows],
+            self._devices.at(cluster, rows),
+            self._selections.of(workload, cluster)[rows],
+        )

@@ -1,0 +1,167 @@
+"""The fragmentation measure on columns.
+
+Source: Q. Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023,
+section 3. A node n has R_g free on its device g. A class m of pods asks for D_m devices, less than one or a whole number, and has the share
+p_m of the workload M. What class m cannot use of node n is
+
+    F_n(m) = sum over g of R_g                                where a pod of the class cannot run on the node: its devices, CPU, memory or
+                                                              labels do not suffice (quadrants I, II and IV of the paper's figure),
+    F_n(m) = sum over g of R_g where R_g < min(D_m, 1), else 0    where it can (quadrant III),
+
+the node's fragmentation F_n(M) = sum over m of p_m F_n(m), and a pod goes where F_n(M) grows least.
+
+Here it is turned round: what class m can use of a node, U_n(m) = sum over g of R_g − F_n(m), is 0 where it cannot run, and else the sum of
+the R_g that are not too small. For shares that is a sum over devices, for several whole devices it depends on the number of free ones:
+the sizes of requests being few and sorted, both are looked up in sums over the classes that fit by CPU, memory and labels.
+
+Popularities are counts, amounts are the resource's own units, so everything is a whole number: the paper's F is this one over `total`.
+Pods that ask for no device are left out of M: to them all that is free is useless, now and after, so that they add the same on every node.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.framework.interface import IntColumn
+from placewright.plugins.devicefragmentation.mix import Typical
+
+#: Per row and class: shape (rows, classes).
+BoolTable = NDArray[np.bool_]
+IntTable = NDArray[np.int64]
+
+#: In a gain, for a device that cannot take the pod: less than any.
+IMPOSSIBLE: Final = -1
+
+
+class Nodes(NamedTuple):
+    """Rows as the measure sees them.
+
+    Attributes:
+        cpu, memory: free milli-CPU and bytes; shape (rows,).
+        devices: free units by device, 0 for devices that are not there; shape (rows, devices).
+        selected: by each distinct selection of the workload, whether a pod with it may be there; shape (rows, selections).
+    """
+
+    cpu: IntColumn
+    memory: IntColumn
+    devices: IntTable
+    selected: BoolTable
+
+
+class Ask(NamedTuple):
+    """What a pod that is to be placed asks for; `units` of the devices' resource, 0 for none."""
+
+    units: int
+    cpu: int
+    memory: int
+
+
+class Workload:
+    """A mix of pods, prepared for the measure.
+
+    Attributes:
+        total: all popularities together.
+        selections: distinct node selections, in the order of `Nodes.selected`.
+    """
+
+    def __init__(self, typical: Typical, units: int) -> None:
+        """`units`: of one whole device."""
+        self.total = sum(count for _, count in typical)
+        self.selections = tuple(dict.fromkeys(shape.selection for shape, _ in typical))
+        self._units = units
+        self._cpu = np.array([shape.cpu for shape, _ in typical], np.int64)
+        self._memory = np.array([shape.memory for shape, _ in typical], np.int64)
+        self._selection = np.array([self.selections.index(shape.selection) for shape, _ in typical], np.intp)
+        asked = np.array([shape.units for shape, _ in typical], np.int64)
+        counts = np.array([count for _, count in typical], np.float64)
+        self._shares = np.unique(asked[asked <= units])
+        self._wholes = np.unique(asked[asked > units] // units)
+        self._by_share = _up_to(np.where(asked <= units, asked, 0), self._shares, counts)
+        self._by_whole = _up_to(np.where(asked > units, asked // units, 0), self._wholes, counts)
+
+    def useful(self, nodes: Nodes) -> IntColumn:
+        """What is expected to be of use to the next pod, times `total`: sum over m of p_m U_n(m); shape (rows,)."""
+        fits = self._fitting(nodes)
+        shared: IntColumn = self._of_devices(fits, nodes.devices).sum(axis=1)
+        return shared + self._of_whole_ones(fits, _whole(nodes.devices, self._units))
+
+    def fragmentation(self, nodes: Nodes) -> IntColumn:
+        """F_n(M), times `total`; shape (rows,)."""
+        fragmentation: IntColumn = self.total * nodes.devices.sum(axis=1) - self.useful(nodes)
+        return fragmentation
+
+    def growth(self, nodes: Nodes, ask: Ask) -> IntColumn:
+        """F after less F before, times `total`, if the pod comes and gets the devices that are best for it; shape (rows,).
+
+        Where it does not fit, a number without meaning.
+        """
+        best: IntColumn = self.useful_after(nodes, ask).max(axis=1)
+        growth: IntColumn = self.useful(nodes) - self.total * ask.units - best
+        return growth
+
+    def useful_after(self, nodes: Nodes, ask: Ask) -> IntTable:
+        """`useful` once the pod is there, by the device that a share is put on, `IMPOSSIBLE` where it does not fit; shape (rows, devices).
+
+        Pods that ask for no device, or whole ones, have one column: free whole devices are all alike.
+        """
+        left = nodes._replace(cpu=nodes.cpu - ask.cpu, memory=nodes.memory - ask.memory)
+        fits, devices = self._fitting(left), nodes.devices
+        worth, whole = self._of_devices(fits, devices), _whole(devices, self._units)
+        if ask.units <= 0:
+            unchanged: IntTable = worth.sum(axis=1)[:, None]
+            return unchanged + self._of_whole_ones(fits, whole)[:, None]
+        if ask.units <= self._units:
+            return self._after_share(fits, devices, worth, whole, ask.units)
+        number = ask.units // self._units
+        taken = number * self._units * fits.shares[:, -1]
+        after = worth.sum(axis=1) - taken + self._of_whole_ones(fits, np.maximum(whole - number, 0))
+        return np.where(whole >= number, after, IMPOSSIBLE)[:, None]
+
+    def _after_share(self, fits: _Fitting, devices: IntTable, worth: IntTable, whole: IntColumn, units: int) -> IntTable:
+        left = np.maximum(devices - units, 0)
+        after = worth.sum(axis=1)[:, None] - worth + self._of_devices(fits, left)
+        if len(self._wholes):
+            broken = self._of_whole_ones(fits, np.maximum(whole - 1, 0))[:, None]
+            after += np.where(devices == self._units, broken, self._of_whole_ones(fits, whole)[:, None])
+        return np.where(devices >= units, after, IMPOSSIBLE)
+
+    def _fitting(self, nodes: Nodes) -> _Fitting:
+        fits = (nodes.cpu[:, None] >= self._cpu) & (nodes.memory[:, None] >= self._memory)
+        if nodes.selected.shape[1] > 1 or not nodes.selected.all():
+            fits &= nodes.selected[:, self._selection]
+        counted = fits.astype(np.float64)
+        return _Fitting((counted @ self._by_share).astype(np.int64), (counted @ self._by_whole).astype(np.int64))
+
+    def _of_devices(self, fits: _Fitting, devices: IntTable) -> IntTable:
+        """What each device is worth to classes that ask for a share; shape (rows, devices)."""
+        return devices * np.take_along_axis(fits.shares, self._shares.searchsorted(devices, "right"), axis=1)
+
+    def _of_whole_ones(self, fits: _Fitting, whole: IntColumn) -> IntColumn:
+        """What so many free whole devices are worth to classes that ask for several; shape (rows,)."""
+        if not len(self._wholes):
+            return np.zeros(len(whole), np.int64)
+        served = np.take_along_axis(fits.wholes, self._wholes.searchsorted(whole, "right")[:, None], axis=1)[:, 0]
+        worth: IntColumn = self._units * whole * served
+        return worth
+
+
+class _Fitting(NamedTuple):
+    """By row, how many pods of M fit by CPU, memory and labels and ask for at most the i-th size, sizes ascending; none in column 0."""
+
+    shares: IntTable
+    wholes: IntTable
+
+
+def _up_to(asked: IntColumn, sizes: IntColumn, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Column i: the counts of those that ask for at most the i-th size (from 1), but for something; shape (classes, sizes + 1)."""
+    small_enough = (asked[:, None] > 0) & (asked[:, None] <= np.concatenate([[0], sizes]))
+    counted: NDArray[np.float64] = small_enough * counts[:, None]
+    return counted
+
+
+def _whole(devices: IntTable, units: int) -> IntColumn:
+    whole: IntColumn = (devices == units).sum(axis=1)
+    return whole
