@@ -8,7 +8,7 @@ from pathlib import Path
 
 from placewright.api.bad_input import InputError
 from placewright.cli.comparisons import as_data, markdown_of, show_table
-from placewright.cli.options import Subparsers
+from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data
 from placewright.cli.simulating import add_scenario_options, candidates, say_not_asked, scenario_of
 from placewright.framework.registry import installed_plugins
@@ -25,6 +25,8 @@ def register(subparsers: Subparsers) -> None:
     add_scenario_options(parser)
     profile = "a SchedulingProfile or KubeSchedulerConfiguration; repeatable, the first is what the others are compared to"
     parser.add_argument("--profile", action="append", type=Path, default=[], metavar="FILE", help=profile)
+    seeds = "simulate with so many seeds, --seed and those after it: mean, spread, and what may be chance (default: 1)"
+    parser.add_argument("--seeds", type=whole_number(1, 1000), default=1, metavar="N", help=seeds)
     parser.add_argument("-o", "--output", choices=("table", "json", "markdown"), default="table", help="default: table")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write a page of HTML, too, that needs no network")
     parser.set_defaults(main=main)
@@ -38,8 +40,11 @@ def main(args: argparse.Namespace) -> int:
     if args.report is not None:
         _write(args.report, "", "a")  # now, rather than after minutes of simulation, is the time to learn that it cannot be written
     say_not_asked(tried, "compare")
-    outcomes = [simulate(scenario, each.profiles, registry, seed=args.seed, which=args.which, name=each.name) for each in tried]
-    comparison = compare(scenario.source, outcomes)
+    runs = (
+        [simulate(scenario, each.profiles, registry, seed=seed, which=args.which, name=each.name) for each in tried]
+        for seed in range(args.seed, args.seed + args.seeds)
+    )
+    comparison = compare(scenario.source, next(runs), runs)
     if args.report is not None:
         _write(args.report, page_of(comparison))
     _print(comparison, args.output)

@@ -38,10 +38,17 @@ def show_table(to: Console, comparison: Comparison) -> None:
         table.add_row(Text("  ").append_text(plain(row.label)), *(_cell(row, index) for index in range(len(row.values))))
     print_table(to, table)
     say(to, f"Nodes as they stand {moment_of(comparison.figures[0])}.")
+    if comparison.repetitions:
+        say(to, f"Mean ± standard deviation over {in_words(comparison.seeds)}; ~: values of both profiles overlap, it may be chance.")
+
+
+def in_words(seeds: Sequence[int]) -> str:
+    """`seeds 0 to 4`: they follow each other."""
+    return f"seeds {seeds[0]} to {seeds[-1]}"
 
 
 def _cell(row: Row, index: int) -> Text:
-    by = row.differences[index]
+    by = row.differences[index] + (" ~" if row.within_spread[index] else "")
     return Text(row.texts[index]).append(f" ({by})" if by else "", style="dim")
 
 
@@ -53,7 +60,8 @@ def markdown_of(rows: Iterable[Row], figures: Sequence[Figures]) -> str:
         if row.group != group:
             group = row.group
             lines.append(_line([f"**{escaped(group)}**", *("" for _ in figures)]))
-        lines.append(_line([escaped(row.label), *(_both(text, by) for text, by in zip(row.texts, row.differences, strict=True))]))
+        by = [each + (", within the spread" if chance else "") for each, chance in zip(row.differences, row.within_spread, strict=True)]
+        lines.append(_line([escaped(row.label), *map(_both, row.texts, by)]))
     return "\n".join(lines) + "\n"
 
 
@@ -74,11 +82,37 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
     """Everything as plain data, in the columns' own units; shares are from 0 to 1, times virtual seconds."""
     first, *others = (figures.profile for figures in comparison.figures)
     changes = zip(others, comparison.changes, strict=True)
-    return {
+    data = {
         "scenario": comparison.source,
         "profiles": [figures_data(figures) for figures in comparison.figures],
         "changes": [{"profile": name, "against": first, **change_data(change)} for name, change in changes],
     }
+    return data | ({"seeds": list(comparison.seeds), "overSeeds": _over_seeds(comparison)} if comparison.repetitions else {})
+
+
+def _over_seeds(comparison: Comparison) -> list[dict[str, Any]]:
+    """Every row as it is shown: what each profile came to under each seed."""
+    names = [figures.profile for figures in comparison.figures]
+    return [
+        {
+            "figure": f"{row.group}: {row.label}",
+            "profiles": [
+                {
+                    "profile": name,
+                    "mean": value,
+                    "standardDeviation": deviation,
+                    "min": min(sample, default=None),
+                    "max": max(sample, default=None),
+                    "values": list(sample),
+                    "differenceWithinSpread": chance,
+                }
+                for name, value, deviation, sample, chance in zip(
+                    names, row.values, row.deviations, row.samples, row.within_spread, strict=True
+                )
+            ],
+        }
+        for row in rows_of(comparison)
+    ]
 
 
 def figures_data(figures: Figures) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """Figures of several profiles as rows: a label, a value for each profile, and how far it is from the first one's.
 
-What every form of the comparison shows, terminal, Markdown and page alike, is decided here once; how it looks is theirs.
+What every form of the comparison shows, terminal, Markdown and page alike, is decided here once; how it looks is theirs. Of several seeds
+a value is their mean, with the standard deviation behind it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
 from typing import Final
 
 from placewright.simulate.comparison import Comparison
@@ -42,6 +44,10 @@ class Unit:
         text = f"{abs(by):,.{self.decimals}f}"
         return f"{'+' if by > 0 else '−'}{text}" if float(text.replace(",", "")) else ""
 
+    def deviation(self, value: float) -> str:
+        """How far values lie apart: as `text`, without its suffix."""
+        return f"{self._scaled(value):,.{self.decimals}f}"
+
     def _scaled(self, value: float) -> float:
         return value * self.scale
 
@@ -55,17 +61,39 @@ THOUSANDTHS: Final = Unit(0.001, 1)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of all profiles."""
+    """One figure of all profiles.
+
+    Attributes:
+        values: one for each profile; of several seeds their mean.
+        samples: of each profile, what every seed came to, in order; empty for a single seed.
+    """
 
     group: str
     label: str
     unit: Unit
     values: tuple[Value, ...]
+    samples: tuple[tuple[float, ...], ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Every profile's value as people read it."""
-        return tuple(self.unit.text(value) for value in self.values)
+        """Every profile's value as people read it: `81.2 %`, or `81.2 % ± 0.3` where seeds differ."""
+        spreads = (f" ± {self.unit.deviation(by)}" if by else "" for by in self.deviations)
+        return tuple(self.unit.text(value) + spread for value, spread in zip(self.values, spreads, strict=True))
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """Every profile's standard deviation over the seeds, that of a sample; 0 for a single one."""
+        several = self.samples or ((),) * len(self.values)
+        return tuple(stdev(sample) if len(sample) > 1 else 0.0 for sample in several)
+
+    @property
+    def within_spread(self) -> tuple[bool, ...]:
+        """True for a profile that differs from the first, but not by more than seeds do: the ranges of their values overlap."""
+        if not self.samples or not self.samples[0]:
+            return (False,) * len(self.values)
+        low, high = min(self.samples[0]), max(self.samples[0])
+        overlap = (bool(sample) and min(sample) <= high and max(sample) >= low for sample in self.samples)
+        return tuple(bool(by) and shared for by, shared in zip(self.differences, overlap, strict=True))
 
     @property
     def differences(self) -> tuple[str, ...]:
@@ -77,12 +105,22 @@ class Row:
         """True when somebody's value does not read as the first one's does."""
         return len(set(self.texts)) > 1
 
+    def over(self, profiles: int) -> Row:
+        """Of values of all profiles seed by seed: a value for each of so many profiles, with what the seeds came to."""
+        samples = tuple(tuple(value for value in self.values[place::profiles] if value is not None) for place in range(profiles))
+        whole = self.unit.decimals or all(len(set(sample)) <= 1 for sample in samples)
+        unit = self.unit if whole else replace(self.unit, decimals=1)
+        return replace(self, unit=unit, values=tuple(fmean(sample) if sample else None for sample in samples), samples=samples)
+
 
 def rows_of(comparison: Comparison) -> list[Row]:
     """Every figure, grouped; a figure that no profile has makes no row."""
-    figures = comparison.figures
-    rows = [*_pods(comparison), *_nodes(figures), *_zones(figures), *_scores(figures), *_times(figures)]
-    return [row for row in rows if any(value is not None for value in row.values)]
+    several = comparison.repetitions
+    figures = [*comparison.figures, *(each for repetition in several for each in repetition.figures)]
+    moved = [None, *(len(change.moves) for change in comparison.changes), *(count for each in several for count in each.moved)]
+    rows = [*_pods(figures, moved), *_nodes(figures), *_zones(figures), *_scores(figures), *_times(figures)]
+    rows = [row for row in rows if any(value is not None for value in row.values)]
+    return [row.over(len(comparison.figures)) for row in rows] if several else rows
 
 
 def moment_of(figures: Figures) -> str:
@@ -126,16 +164,15 @@ def _row(group: str, label: str, unit: Unit, figures: Sequence[Figures], value: 
     return Row(group, label, unit, tuple(value(each) for each in figures))
 
 
-def _pods(comparison: Comparison) -> Iterator[Row]:
-    figures = comparison.figures
+def _pods(figures: Sequence[Figures], moved: Sequence[int | None]) -> Iterator[Row]:
     yield _row("Pods", "to place", COUNT, figures, lambda f: f.pods)
     yield _row("Pods", "placed", COUNT, figures, lambda f: f.placed)
     yield _row("Pods", "pending", COUNT, figures, lambda f: f.pending)
     if any(each.gone for each in figures):
         yield _row("Pods", "left before they had a node", COUNT, figures, lambda f: f.gone)
     yield _row("Pods", "preempted", COUNT, figures, lambda f: f.preempted)
-    if comparison.changes:
-        yield Row("Pods", "on another node than under the first", COUNT, (None, *(len(change.moves) for change in comparison.changes)))
+    if len(moved) > 1:
+        yield Row("Pods", "on another node than under the first", COUNT, tuple(moved))
     yield from _reasons(figures)
 
 

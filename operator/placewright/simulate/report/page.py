@@ -28,6 +28,7 @@ def page_of(comparison: Comparison) -> str:
         source=comparison.source,
         profiles=[each.profile for each in figures],
         figures=figures,
+        seeds=comparison.seeds,
         groups=[(name, list(rows)) for name, rows in groups],
         reasons=pending_by_reason(figures),
         most_pending=max((each.pending for each in figures), default=0),
