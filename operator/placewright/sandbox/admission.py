@@ -12,6 +12,8 @@ from .defaulting import PriorityRefused, admit_priority, default, qos_class
 from .definitions import DEFINITIONS, Definitions
 from .devices.defaults import GROUP as DEVICES
 from .devices.defaults import default_devices
+from .devices.podrules import check_pod_claims
+from .devices.rules import check_spec, check_status
 from .eventrules import check_event
 from .resources import GroupResource, ResourceType
 from .status import Object, forbidden, invalid
@@ -20,6 +22,7 @@ from .store import Store
 PODS: GroupResource = ("", "pods")
 EVENTS: GroupResource = ("", "events")
 NAMESPACES: GroupResource = ("", "namespaces")
+POD_GROUPS: GroupResource = ("scheduling.k8s.io", "podgroups")
 PRIORITY_CLASSES: GroupResource = ("scheduling.k8s.io", "priorityclasses")
 _PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 _STATUS_AT_CREATION = frozenset({("", "nodes"), ("storage.k8s.io", "volumeattachments")})
@@ -45,8 +48,9 @@ class Admission:
             check_event(resource, new)
         elif resource.plural == "persistentvolumeclaims":
             self._admit_class(new)
-        elif resource.group == DEVICES:
+        elif resource.group == DEVICES or resource.key == POD_GROUPS:
             default_devices(resource.kind, new, now)
+            check_spec(resource, new, None, self._namespace(new))
         default(resource.kind, new)
         return self._with_first_status(resource, new, now)
 
@@ -55,11 +59,14 @@ class Admission:
         if resource.custom:
             return self.definitions.admit(resource, new, old)
         if subresource:
+            if subresource == "status" and (resource.group == DEVICES or resource.key == POD_GROUPS):
+                check_status(resource, new, old, self._namespace(new))
             return new
         if resource.key == PODS:
             _keep_priority(old, new)
-        elif resource.group == DEVICES:
+        elif resource.group == DEVICES or resource.key == POD_GROUPS:
             default_devices(resource.kind, new, now)
+            check_spec(resource, new, old, self._namespace(new))
         default(resource.kind, new)
         if resource.key == PODS:
             _check_pod_update(resource, old, new)
@@ -89,6 +96,10 @@ class Admission:
         if resource.key != NAMESPACES:
             return marked
         return {**marked, "status": {**(marked.get("status") or {}), "phase": "Terminating"}}
+
+    def _namespace(self, new: Object) -> Object | None:
+        found = self.store.get(NAMESPACES, "", new["metadata"].get("namespace", ""))
+        return None if found is None else found.object
 
     def _admit_priority(self, resource: ResourceType, pod: Object) -> None:
         classes = {each.name: each.object for each in self.store.listed(PRIORITY_CLASSES)}
@@ -132,6 +143,8 @@ def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
     for index, container in enumerate(containers):
         if not isinstance(container, dict) or not container.get("name"):
             raise invalid(resource, name, [(f"spec.containers[{index}].name", "Required value")])
+    if faults := list(check_pod_claims(spec)):
+        raise invalid(resource, name, faults)
     status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         if spec.get("nodeName"):

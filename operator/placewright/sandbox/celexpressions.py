@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import cel
 
 _MACRO: Final = re.compile(r"\.(?:all|exists|exists_one|existsOne|filter|map)\(\s*([A-Za-z_]\w*)\s*,")
+_BOUND: Final = re.compile(r"\bcel\.bind\(\s*([A-Za-z_]\w*)\s*,")
+#: What conditions on devices may name: the device, and where functions of Kubernetes' libraries live.
+_SELECTOR_NAMES: Final = frozenset({"device", "cel", "sets", "math", "base64", "optional", "lists", "strings"})
 _NAME: Final = re.compile(r"[A-Za-z]\w*")
 #: Functions of the language itself.
 _STANDARD: Final = frozenset(
@@ -80,6 +83,17 @@ class Expression:
 def expression(source: str) -> Expression:
     """The compiled expression, compiled once however many definitions have it. Raises `ExpressionError`."""
     return Expression(source)
+
+
+def check_selector(source: str) -> None:
+    """Raises `ExpressionError` unless it compiles as a condition on a device; what its functions are is left to who evaluates it."""
+    import cel  # noqa: PLC0415 - see above
+
+    try:
+        program: cel.Program = cel.compile(source)
+    except ValueError as error:
+        raise ExpressionError(f"ERROR: {_one_line(str(error).partition(': ')[2] or str(error))}") from None
+    _refuse_undeclared(set(program.variables()) - _SELECTOR_NAMES - set(_MACRO.findall(source)) - set(_BOUND.findall(source)))
 
 
 def _refuse_undeclared(names: set[str]) -> None:

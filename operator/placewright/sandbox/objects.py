@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from aiohttp import web
 
 from . import queries, status
 from .access import Access
+from .devices.statusrights import CLAIMS, StatusRights
 from .endpoint import Answer, Reply
 from .patches import APPLY_PATCH
 from .pods import PodOperations
 from .queries import Query
-from .rbac import User
+from .rbac import MASTERS, User
 from .reads import Reads
 from .resources import ResourceRegistry, ResourceType
 from .reviews import GROUPS as REVIEW_GROUPS
@@ -26,7 +27,7 @@ from .store import Stored
 from .views import Views
 from .watches import View
 from .webhooks import Webhooks, Write
-from .writes import PatchRequest, Writes
+from .writes import PatchRequest, WriteOptions, Writes
 
 _encode = msgspec.json.Encoder().encode
 SelectableFields = Callable[[ResourceType], tuple[str, ...]]
@@ -64,11 +65,11 @@ class ObjectRequests:
         """What the request does when it is carried out with such parameters; it can be rehearsed with `dryRun`."""
         content_type, agent = request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
         if request.method == "PATCH":
-            return lambda query: self._patch(found, query, body, content_type, agent)
+            return lambda query: self._patch(found, query, body, content_type, agent, user)
         if request.method == "POST":
             return lambda query: self._post(found, query, queries.decode(body, content_type), agent, user)
         if request.method == "PUT":
-            return lambda query: self._put(found, query, queries.decode(body, content_type), agent)
+            return lambda query: self._put(found, query, queries.decode(body, content_type), agent, user)
         raise method_not_allowed()
 
     async def _ask_webhooks(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> None:
@@ -129,19 +130,25 @@ class ObjectRequests:
             self.pods.bind(found.scope, name, sent, dry_run=queries.is_dry_run(query, "CreateOptions"))
         return Reply(_encode(status.success(201)), 201)
 
-    def _put(self, found: Route, query: Query, sent: object, agent: str) -> Answer:
+    def _put(self, found: Route, query: Query, sent: object, agent: str, user: User) -> Answer:
         _require_name(found)
-        options = queries.write_options(query, found.subresource, agent, "UpdateOptions")
+        options = self._guarded(found, queries.write_options(query, found.subresource, agent, "UpdateOptions"), user, "update")
         return self._shown(
             found.resource, self.writes.replace(found.resource, found.scope, found.name, sent, options), 200
         )
 
-    def _patch(self, found: Route, query: Query, body: bytes, content_type: str, agent: str) -> Answer:
+    def _guarded(self, found: Route, options: WriteOptions, user: User, verb: str) -> WriteOptions:
+        """Only the status of claims is guarded, and not from administrators."""
+        if found.resource.key != CLAIMS or found.subresource != "status" or MASTERS in user.groups:
+            return options
+        return replace(options, guard=StatusRights(self.access.authorizer, user, verb).check)
+
+    def _patch(self, found: Route, query: Query, body: bytes, content_type: str, agent: str, user: User) -> Answer:
         _require_name(found)
         request = PatchRequest(
             queries.decode(body, content_type), queries.patch_type(content_type), queries.flag(query, "force")
         )
-        options = queries.write_options(query, found.subresource, agent, "PatchOptions")
+        options = self._guarded(found, queries.write_options(query, found.subresource, agent, "PatchOptions"), user, "patch")
         if request.force and request.content_type != APPLY_PATCH:
             raise status.invalid_options("PatchOptions", "force", "Forbidden: may not be specified for non-apply patch")
         stored, created = self.writes.patch(found.resource, found.scope, found.name, request, options)

@@ -31,13 +31,14 @@ _VERSION_REQUIRED = frozenset(
 )
 """Types that, like custom ones, are only ever replaced by somebody who says which version he read."""
 
-_BUSY = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases")})
+_BUSY = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases"), ("resource.k8s.io", "resourceclaims")})
 """Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
 and from the first server-side apply of an object on: until then nobody reads it, and it would double the cost."""
 
 _STATUS_ALONE = frozenset({"resource.k8s.io"})
 """Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers."""
 
+Guard = Callable[[ResourceType, Object, Object], None]
 _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
 
@@ -47,7 +48,8 @@ class WriteOptions:
     """What a request says about how to write: `dry_run` checks everything and stores nothing.
 
     `manager` is who writes, empty for the server itself; `named` says that the client itself gave that name. `strict`
-    refuses fields that the schema of a custom type does not know.
+    refuses fields that the schema of a custom type does not know. `guard` is asked last, with the type, the object as it was
+    and as it would be, and raises ApiError where this client may not change just that.
     """
 
     dry_run: bool = False
@@ -55,6 +57,7 @@ class WriteOptions:
     subresource: str = ""
     named: bool = False
     strict: bool = False
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +232,8 @@ class Writes:
             new.pop("status", None)
         self._refuse_unknown_fields(resource, new, options)
         new = to_stored(resource, self.admission.on_update(resource, old, new, now, options.subresource))
+        if options.guard is not None:
+            options.guard(resource, old, new)
         if resource.has_status and not options.subresource and resource.key != DEFINITIONS:
             new = _keep(old, new, "status")
         if self._is_tracked(resource, options) or (options.manager and "managedFields" in old["metadata"]):

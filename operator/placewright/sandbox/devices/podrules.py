@@ -1,0 +1,47 @@
+"""Rules for the claims that a pod names, and that its containers name in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from placewright.sandbox.status import Object
+
+from .fields import Faults, distinct, duplicate, invalid, label_name, subdomain
+
+_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
+
+
+def check_pod_claims(spec: Object) -> Faults:
+    """What is wrong with `spec.resourceClaims` of a pod and with what refers to it."""
+    claims = spec.get("resourceClaims") or ()
+    for at, claim in enumerate(claims):
+        yield from _check_claim(f"spec.resourceClaims[{at}]", claim)
+    yield from distinct("spec.resourceClaims", claims, lambda each: str(each.get("name", "")))
+    names = {each.get("name") for each in claims}
+    for kind in ("initContainers", "containers"):
+        for at, container in enumerate(spec.get(kind) or ()):
+            uses = ((container or {}).get("resources") or {}).get("claims") or ()
+            yield from _check_uses(f"spec.{kind}[{at}].resources.claims", uses, names)
+
+
+def _check_claim(path: str, claim: Object) -> Faults:
+    yield from label_name(f"{path}.name", claim.get("name"))
+    given = [field for field in _SOURCES if claim.get(field) is not None]
+    listed = ", ".join(f"`{field}`" for field in _SOURCES)
+    if not given:
+        yield invalid(path, claim, f"must specify one of: {listed}")
+    elif len(given) > 1:
+        yield invalid(path, claim, f"at most one of {listed.replace(',', ' or', 1)} may be specified")
+    for field in given:
+        yield from subdomain(f"{path}.{field}", claim[field])
+
+
+def _check_uses(path: str, uses: Collection[Object], names: Collection[str | None]) -> Faults:
+    seen: set[tuple[str, str]] = set()
+    for at, use in enumerate(uses):
+        name, request = str(use.get("name") or ""), str(use.get("request") or "")
+        if name not in names:
+            yield f"{path}[{at}].name", f'Not found: "{name}"'
+        if (name, request) in seen:
+            yield duplicate(f"{path}[{at}]", f"{name}/{request}" if request else name)
+        seen.add((name, request))
