@@ -6,7 +6,8 @@ from pathlib import Path
 
 
 def crd_folders() -> tuple[Path, ...]:
-    """Folders of YAML definitions that a cluster needs for Placewright; empty when none is found."""
+    """Folders of YAML definitions that a cluster of its own needs for Placewright, groups of pods included; empty when none is found."""
     package = Path(__file__).resolve().parents[1]
     candidates = (package / "crds", package.parents[1] / "crds")
-    return tuple(folder for folder in candidates if folder.is_dir())[:1]
+    found = next((folder for folder in candidates if folder.is_dir()), None)
+    return () if found is None else tuple(folder for folder in (found, found / "groups") if folder.is_dir())

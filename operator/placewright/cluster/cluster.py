@@ -377,6 +377,7 @@ class Cluster:
 
     def _replace(self, known: Placement, pod: PodInfo) -> None:
         self._placements[pod.uid] = Placement(pod, known.node, assumed=False)
+        self.gangs.replace(known.pod, pod)
         self._drop_priority(known.pod.priority)
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         self._pods_on[known.node][pod.uid] = pod

@@ -23,6 +23,7 @@ from placewright.cluster.storage import Table
 
 #: The kinds kept here.
 GROUP_KINDS: Final = (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup)
+_RUNNING: Final = "Running"
 _NOBODY: Final[AbstractSet[str]] = frozenset()
 
 
@@ -54,6 +55,8 @@ class Gangs:
         self._objects = objects
         #: Uids of members on nodes; groups without any are not here.
         self._placed: dict[GroupRef, set[str]] = {}
+        self._running: dict[GroupRef, int] = {}
+        self._stirred: set[GroupRef] = set()
         self._moves = 0
         #: What was read from an object, as long as that is the one known.
         self._read: dict[GroupRef, tuple[GroupObject, Gang | None]] = {}
@@ -83,10 +86,20 @@ class Gangs:
         """Uids of the members that stand on a node, or are assumed there; a view, not to be kept over changes."""
         return self._placed.get(ref, _NOBODY)
 
+    def running(self, ref: GroupRef) -> int:
+        """How many of them run."""
+        return self._running.get(ref, 0)
+
+    def take_stirred(self) -> set[GroupRef]:
+        """The groups in which a member began or ceased to run since this was last asked; for who tells of it."""
+        taken, self._stirred = self._stirred, set()
+        return taken
+
     def enter(self, pod: PodInfo) -> None:
         """A pod came to a node."""
         if pod.gang is not None:
             self._placed.setdefault(pod.gang, set()).add(pod.uid)
+            self._count_running(pod, 1)
             self._moves += 1
 
     def leave(self, pod: PodInfo) -> None:
@@ -97,4 +110,20 @@ class Gangs:
         members.remove(pod.uid)
         if not members:
             del self._placed[pod.gang]
+        self._count_running(pod, -1)
         self._moves += 1
+
+    def replace(self, old: PodInfo, new: PodInfo) -> None:
+        """A pod on a node changed, but not its group."""
+        self._count_running(old, -1)
+        self._count_running(new, 1)
+
+    def _count_running(self, pod: PodInfo, sign: int) -> None:
+        if pod.gang is None or pod.pod.status.phase != _RUNNING:
+            return
+        count = self._running.get(pod.gang, 0) + sign
+        if count:
+            self._running[pod.gang] = count
+        else:
+            self._running.pop(pod.gang, None)
+        self._stirred.add(pod.gang)

@@ -1,7 +1,7 @@
-"""Kubernetes events about pods, best effort: never in the way of a decision.
+"""Kubernetes events about pods and groups of them, best effort: never in the way of a decision.
 
 `record` puts a note into a bounded queue and returns; a few workers write. Under overload the oldest notes go, and are counted. The same
-note about the same pod again, within a window, becomes a series on the first event instead of another one.
+note about the same object again, within a window, becomes a series on the first event instead of another one.
 """
 
 from __future__ import annotations
@@ -32,6 +32,18 @@ _LONGEST_NAME: Final = 253
 _log = logging.getLogger(__name__)
 
 
+class Regarding(NamedTuple):
+    """What an event is about, and who says it: `controller` is a scheduler's name."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    controller: str
+
+
 class _Key(NamedTuple):
     """What makes two records the same."""
 
@@ -48,10 +60,7 @@ class _Record:
 
     key: _Key
     name: str
-    namespace: str
-    pod_name: str
-    pod_version: str
-    controller: str
+    regarding: Regarding
     first: datetime
     last: datetime
     last_seen: float
@@ -136,15 +145,20 @@ class HttpEventRecorder:
         self._workers = [asyncio.create_task(self._work(), name=f"events {n}") for n in range(self._limits.workers)]
 
     def record(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
-        """Queue one event; returns at once. The note is cut to 1024 bytes."""
+        """Queue one event about a pod; returns at once. The note is cut to 1024 bytes."""
+        version = pod.pod.metadata.resource_version
+        self.record_about(Regarding("v1", "Pod", pod.namespace, pod.name, pod.uid, version, pod.scheduler_name), kind, reason, action, note)
+
+    def record_about(self, regarding: Regarding, kind: str, reason: str, action: str, note: str) -> None:
+        """The same about any object."""
         self.counts.recorded += 1
-        key = _Key(pod.uid, str(kind), reason, action, cut_note(note))
+        key = _Key(regarding.uid, str(kind), reason, action, cut_note(note))
         now = self._clock()
         known = self._recent.get(key)
         if known is not None and now - known.last_seen < self._limits.window:
             self._repeat(known, now)
         else:
-            self._remember(self._new(key, pod, now))
+            self._remember(self._new(key, regarding, now))
 
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds; the rest is dropped and counted."""
@@ -161,20 +175,11 @@ class HttpEventRecorder:
 
     # --- recording ---
 
-    def _new(self, key: _Key, pod: PodInfo, now: float) -> _Record:
+    def _new(self, key: _Key, regarding: Regarding, now: float) -> _Record:
         moment = self._now()
         stamp = f".{int(moment.timestamp() * 1_000_000):x}{self.counts.recorded & 0xFFF:03x}"
-        return _Record(
-            key,
-            pod.name[: _LONGEST_NAME - len(stamp)].rstrip("-.") + stamp,
-            pod.namespace,
-            pod.name,
-            pod.pod.metadata.resource_version,
-            pod.scheduler_name,
-            moment,
-            moment,
-            now,
-        )
+        name = regarding.name[: _LONGEST_NAME - len(stamp)].rstrip("-.") + stamp
+        return _Record(key, name, regarding, moment, moment, now)
 
     def _remember(self, record: _Record) -> None:
         self._recent[record.key] = record
@@ -234,7 +239,7 @@ class HttpEventRecorder:
             self._done(record)
 
     async def _send(self, record: _Record) -> None:
-        path = self._path(record.namespace)
+        path = self._path(record.regarding.namespace)
         if record.written == 0:
             await self._client.post(path, self._body(record))
             return
@@ -258,7 +263,8 @@ class HttpEventRecorder:
         self._recent.pop(record.key, None)
         if not self._complained:
             self._complained = True
-            _log.warning("event about %s/%s not written: %s (further ones are only counted)", record.namespace, record.pod_name, error)
+            about = record.regarding
+            _log.warning("event about %s/%s not written: %s (further ones are only counted)", about.namespace, about.name, error)
 
     # --- shapes ---
 
@@ -271,7 +277,7 @@ class HttpEventRecorder:
 
     def _events_body(self, record: _Record) -> dict[str, Any]:
         body = self._common(record, "events.k8s.io/v1")
-        body |= {"regarding": _regarding(record), "note": record.key.note, "reportingController": record.controller}
+        body |= {"regarding": _regarding(record), "note": record.key.note, "reportingController": record.regarding.controller}
         if record.count > 1:
             body |= self._series(record)
         return body
@@ -280,8 +286,8 @@ class HttpEventRecorder:
         return self._common(record, "v1") | {
             "involvedObject": _regarding(record),
             "message": record.key.note,
-            "reportingComponent": record.controller,
-            "source": {"component": record.controller},
+            "reportingComponent": record.regarding.controller,
+            "source": {"component": record.regarding.controller},
             "firstTimestamp": seconds_time(record.first),
             "lastTimestamp": seconds_time(record.last),
             "count": record.count,
@@ -291,7 +297,7 @@ class HttpEventRecorder:
         return {
             "apiVersion": version,
             "kind": "Event",
-            "metadata": {"name": record.name, "namespace": record.namespace},
+            "metadata": {"name": record.name, "namespace": record.regarding.namespace},
             "eventTime": micro_time(record.first),
             "reportingInstance": self._instance,
             "type": record.key.kind,
@@ -306,13 +312,14 @@ class HttpEventRecorder:
 
 
 def _regarding(record: _Record) -> dict[str, str]:
+    about = record.regarding
     return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": record.namespace,
-        "name": record.pod_name,
-        "uid": record.key.uid,
-        "resourceVersion": record.pod_version,
+        "apiVersion": about.api_version,
+        "kind": about.kind,
+        "namespace": about.namespace,
+        "name": about.name,
+        "uid": about.uid,
+        "resourceVersion": about.resource_version,
     }
 
 

@@ -1,0 +1,290 @@
+"""What became of groups of pods, written into the objects that declare them, and events about these.
+
+Per group only the latest matters, a group is written at most once a second, and only what is not said already. Whoever lost the lead writes
+nothing.
+
+PodGroups of scheduling.x-k8s.io may have a controller of their own (scheduler-plugins'), which derives `phase`, `occupiedBy` and `running`
+from the members. What is written here is what it would write, and leaves alone what only it can know: `succeeded`, `failed`, and the phases
+Finished and Failed. So where it runs, neither undoes what the other did, and where it does not, a group is Pending, then Scheduling, then
+Running. PodGroups of scheduling.k8s.io get their condition; Workloads have no status, and Volcano's PodGroups are its own: of these two
+only events tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from placewright.api.objects import Condition
+from placewright.api.podgroups import (
+    COSCHEDULING_GROUP,
+    NATIVE_GROUP,
+    CoschedulingPodGroup,
+    CoschedulingStatus,
+    Gang,
+    GroupObject,
+    GroupRef,
+    NativePodGroup,
+)
+from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
+from placewright.kube.errors import ApiError, RequestError
+from placewright.kube.events import seconds_time
+from placewright.kube.guarded import GuardedBody
+from placewright.kube.ratelimit import Traffic
+from placewright.kube.retry import Backoff, Sleep, with_retries
+
+#: Of the version of 1.36, and of later ones, in which it never becomes False again.
+SCHEDULED: Final = "PodGroupScheduled"
+INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+_VERSION_OF_136: Final = "v1alpha2"
+PENDING: Final = "Pending"
+SCHEDULING: Final = "Scheduling"
+RUNNING: Final = "Running"
+#: Phases that a controller gives for good.
+_FINAL: Final = frozenset({"Finished", "Failed"})
+_LONGEST_MESSAGE: Final = 32_768
+#: Seconds between two writes about one group.
+PAUSE_SECONDS: Final = 1.0
+WORKERS: Final = 2
+MOST_WAITING: Final = 5_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNews:
+    """What is to be said of a group; None: nothing new about that."""
+
+    gang: Gang
+    placed: bool | None = None
+    error: bool = False
+    message: str = ""
+    running: int | None = None
+    owners: str = ""
+
+
+@dataclass(slots=True)
+class GroupStatusCounts:
+    """What became of news."""
+
+    written: int = 0
+    unchanged: int = 0
+    overtaken: int = 0
+    vanished: int = 0
+    failed: int = 0
+    dropped: int = 0
+
+
+class HttpGroupStatusWriter:
+    """Writes news of groups, latest wins; the network's side of the scheduler's `GroupStatusWriter`.
+
+    Attributes:
+        counts: what happened so far.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        may_write: Callable[[], bool],
+        shown: Callable[[GroupRef], GroupObject | None],
+        native_version: Callable[[], str],
+        *,
+        attempts: int = 5,
+        backoff: Backoff = Backoff(initial=0.2, maximum=10.0),  # noqa: B008 - frozen
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """`may_write`: asked before each request. `shown`: the object as the watch shows it. `native_version`: of scheduling.k8s.io."""
+        self.counts = GroupStatusCounts()
+        self._client = client.sending(Traffic.STATUS)
+        self._may_write = may_write
+        self._shown = shown
+        self._native_version = native_version
+        self._attempts = attempts
+        self._backoff = backoff
+        self._clock = clock
+        self._now = now
+        self._sleep = sleep
+        self._waiting: OrderedDict[GroupRef, GroupNews] = OrderedDict()
+        #: When a group may be written again; those of the past are forgotten.
+        self._not_before: OrderedDict[GroupRef, float] = OrderedDict()
+        #: By group, the version of its object that we decided by, and what we then wrote.
+        self._written: OrderedDict[GroupRef, tuple[str, dict[str, Any]]] = OrderedDict()
+        self._in_flight: set[GroupRef] = set()
+        self._changed = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._workers: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Start the workers; needs a running event loop."""
+        self._workers = [asyncio.create_task(self._work(), name=f"group status {n}") for n in range(WORKERS)]
+
+    def tell(self, news: GroupNews) -> None:
+        """Queue news of a group; returns at once. What is not new in it stays as it waits to be said."""
+        ref = news.gang.ref
+        before = self._waiting.get(ref)
+        if before is not None:
+            self.counts.overtaken += 1
+            if before.gang.uid == news.gang.uid:
+                news = _together(before, news)
+        self._waiting[ref] = replace(news, message=news.message[:_LONGEST_MESSAGE])
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popitem(last=False)
+            self.counts.dropped += 1
+        self._idle.clear()
+        self._changed.set()
+
+    async def close(self, deadline: float = 5.0) -> None:
+        """Write what waits, for at most `deadline` seconds."""
+        if self._workers:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(deadline):
+                    await self._idle.wait()
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._workers = []
+
+    # --- working ---------------------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while True:
+            news = await self._next()
+            try:
+                await self._write(news)
+            except Exception:  # noqa: BLE001
+                # One strange group must not end a worker.
+                self.counts.failed += 1
+                _log.exception("status of %s not written", news.gang.ref)
+            finally:
+                self._in_flight.discard(news.gang.ref)
+                self._changed.set()
+                if not self._waiting and not self._in_flight:
+                    self._idle.set()
+
+    async def _next(self) -> GroupNews:
+        """The oldest news of a group that may be written again and that no other worker is writing."""
+        while True:
+            now = self._clock()
+            ready = [ref for ref in self._waiting if ref not in self._in_flight]
+            ref = next((ref for ref in ready if self._not_before.get(ref, 0.0) <= now), None)
+            if ref is not None:
+                self._in_flight.add(ref)
+                return self._waiting.pop(ref)
+            self._changed.clear()
+            soonest = min((self._not_before[ref] for ref in ready), default=None)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if soonest is None else soonest - now):
+                    await self._changed.wait()
+
+    async def _write(self, news: GroupNews) -> None:
+        ref = news.gang.ref
+        item = self._shown(ref)
+        if item is None or item.metadata.uid != news.gang.uid:
+            self.counts.vanished += 1
+            return
+        status = self._status(item, news)
+        seen = item.metadata.resource_version
+        if not status or self._written.get(ref) == (seen, status):
+            self.counts.unchanged += 1
+            return
+        if await self._sent(item, ref, status):
+            self.counts.written += 1
+            _remember(self._written, ref, (seen, status))
+        _remember(self._not_before, ref, self._clock() + PAUSE_SECONDS)
+
+    async def _sent(self, item: GroupObject, ref: GroupRef, status: dict[str, Any]) -> bool:
+        native = isinstance(item, NativePodGroup)
+        root = f"{NATIVE_GROUP}/{self._native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
+        path = f"/apis/{root}/namespaces/{ref.namespace}/podgroups/{ref.object_name}/status"
+        kind = STRATEGIC_MERGE_PATCH if native else MERGE_PATCH
+
+        async def send() -> None:
+            if self._may_write():
+                body = GuardedBody({"metadata": {"uid": item.metadata.uid}, "status": status}, self._may_write)
+                await self._client.patch(path, body, content_type=kind)
+
+        try:
+            await with_retries(send, self._attempts, self._backoff, self._sleep)
+        except RequestError as error:
+            if isinstance(error, ApiError) and error.gone_or_replaced:
+                self.counts.vanished += 1
+            else:
+                self.counts.failed += 1
+                _log.warning("status of %s not written: %s", ref, error)
+            return False
+        return True
+
+    # --- what is to be said ------------------------------------------------------------------------------------------------------
+
+    def _status(self, item: GroupObject, news: GroupNews) -> dict[str, Any]:
+        """The part of the status that is not as it should be."""
+        if isinstance(item, CoschedulingPodGroup):
+            return coscheduling_changes(item.status, news, self._now())
+        if isinstance(item, NativePodGroup) and news.placed is not None:
+            kind = SCHEDULED if self._native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
+            existing = next((each for each in item.status.conditions or () if each.type == kind), None)
+            wanted = native_condition(kind, existing, news, item.metadata.generation, self._now())
+            return {} if wanted is None else {"conditions": [wanted]}
+        return {}
+
+
+def _together(before: GroupNews, news: GroupNews) -> GroupNews:
+    if news.placed is None:
+        return replace(before, gang=news.gang, running=news.running, owners=news.owners)
+    return replace(news, running=before.running, owners=before.owners) if news.running is None else news
+
+
+def _remember(table: OrderedDict[GroupRef, Any], ref: GroupRef, value: Any) -> None:
+    table[ref] = value
+    table.move_to_end(ref)
+    while len(table) > MOST_WAITING:
+        table.popitem(last=False)
+
+
+def coscheduling_changes(known: CoschedulingStatus, news: GroupNews, now: datetime) -> dict[str, Any]:
+    """What a status of scheduling.x-k8s.io lacks."""
+    phase = _phase(known, news)
+    running = known.running if news.running is None else news.running
+    wanted: dict[str, Any] = {"phase": phase, "running": running, "occupiedBy": known.occupied_by or news.owners}
+    has = {"phase": known.phase, "running": known.running, "occupiedBy": known.occupied_by}
+    if known.schedule_start_time is None and phase in (SCHEDULING, RUNNING):
+        wanted["scheduleStartTime"] = seconds_time(now)
+    return {field: value for field, value in wanted.items() if value != has.get(field)}
+
+
+def _phase(known: CoschedulingStatus, news: GroupNews) -> str:
+    """As far as a scheduler can tell, and never against who counts those that ended."""
+    least = news.gang.min_member
+    running = known.running if news.running is None else news.running
+    if known.phase in _FINAL or (known.phase == RUNNING and known.succeeded + known.failed):
+        return known.phase
+    if running >= least > 0:
+        return RUNNING
+    if news.placed or known.phase in (SCHEDULING, RUNNING):
+        return SCHEDULING
+    return PENDING
+
+
+def native_condition(kind: str, existing: Condition | None, news: GroupNews, generation: int, now: datetime) -> dict[str, Any] | None:
+    """The condition of scheduling.k8s.io as it should be; None where it is so already, or may not change any more."""
+    if kind == INITIALLY_SCHEDULED and existing is not None and existing.status == "True":
+        return None
+    status = "True" if news.placed else "False"
+    reason = "Scheduled" if news.placed else "SchedulerError" if news.error else "Unschedulable"
+    said = existing is not None and (existing.status, existing.reason, existing.message) == (status, reason, news.message)
+    if said:
+        return None
+    kept = existing.last_transition_time if existing is not None and existing.status == status else None
+    wanted = {"type": kind, "status": status, "reason": reason, "message": news.message}
+    wanted["lastTransitionTime"] = kept or seconds_time(now)
+    return {**wanted, "observedGeneration": generation} if generation else wanted
