@@ -67,8 +67,12 @@ async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWrit
     """Let the claim say what was decided; `allocation`: the share's, as it is to be written. Raises `ClaimError`."""
     if share.allocation is None and reserved_for(share.claim, pod):
         return
+    meta = share.claim.metadata
+    shown = table.shown(meta.name, meta.namespace)  # of a claim that is shared, the decision saw an allocation that is not written yet
+    if shown is None or shown.metadata.uid != meta.uid:
+        raise ClaimError(f"claim {called(share.claim)} got deleted in the meantime")
     share.tried = True
-    share.claim = await writer.reserve(share.claim, allocation, pod)
+    share.claim = await writer.reserve(shown, allocation, pod)
     table.written(share.claim)
 
 

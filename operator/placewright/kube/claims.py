@@ -1,0 +1,272 @@
+"""Claims get their devices: patches of ResourceClaims, each only on what was looked at.
+
+Every patch carries the resourceVersion of what it changes. Where that has changed meanwhile (409) the claim is looked at again: what is
+wanted may be there by now, or be impossible, or is tried on top of what is there. So a patch may be repeated after a lost answer: it
+cannot undo anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from placewright.api.decode import DecodeError, decode
+from placewright.api.devices import (
+    ALLOCATION_FINALIZER,
+    GROUP,
+    AllocatedDevice,
+    Allocation,
+    ConsumerReference,
+    ResourceClaim,
+)
+from placewright.api.errors import ClaimError
+from placewright.api.objects import PodExtendedResourceClaimStatus
+from placewright.api.pods import PodInfo
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.guarded import GuardedBody
+from placewright.kube.ratelimit import Traffic
+from placewright.kube.retry import Backoff, Sleep, with_retries
+
+_logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at what the watches show; upstream looks every five.
+LOOK_SECONDS: Final = 0.2
+#: How often a claim may have been changed by others before it is left alone.
+_CONFLICTS: Final = 10
+#: What is released must be released: for as long as this replica may write.
+_FOR_EVER: Final = sys.maxsize
+
+
+class HttpClaimWriter:
+    """Writes to the API server; implements the framework's `ClaimWriter`."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        may_write: Callable[[], bool],
+        version: Callable[[], str] = lambda: "v1",
+        *,
+        attempts: int = 4,
+        backoff: Backoff = Backoff(initial=0.2, maximum=5.0),  # noqa: B008 - frozen
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """`may_write`: asked before each request and each look, as the binder asks. `version`: in which API version claims are served."""
+        self._client = client.sending(Traffic.ROOM)
+        self._may_write = may_write
+        self._version = version
+        self._attempts = attempts
+        self._backoff = backoff
+        self._clock = clock
+        self._sleep = sleep
+        self._beside: set[asyncio.Task[None]] = set()
+
+    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+        """Finalizer, then allocation and pod in one write; raises `ClaimError`."""
+        current = claim
+        for _ in range(_CONFLICTS):
+            _require_possible(current, claim, allocation)
+            consumers = current.status.reserved_for or ()
+            allocated = current.status.allocation is not None
+            if allocated and any(consumer.uid == pod.uid for consumer in consumers):
+                return current
+            try:
+                if not allocated:
+                    current = await self._protected(current)
+                added = (*consumers, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
+                status = {"reservedFor": added} if allocated else {"allocation": allocation, "reservedFor": added}
+                return await self._patch_status(current, status, self._attempts)
+            except _Changed:
+                current = await self._get(claim, self._attempts)
+        raise ClaimError(f"claim {_called(claim)} keeps changing")
+
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+        """Look first: it may be unknown what was written; raises `ClaimError`."""
+        for _ in range(_CONFLICTS):
+            try:
+                current = await self._get(claim, _FOR_EVER)
+            except _Gone:
+                return
+            named = current.status.reserved_for or ()
+            left = tuple(consumer for consumer in named if consumer.uid != pod.uid)
+            free = deallocate and not left and current.status.allocation is not None
+            if len(left) == len(named) and not free:
+                return
+            status: dict[str, Any] = {"reservedFor": left or None} | ({"allocation": None, "devices": None} if free else {})
+            try:
+                await self._patch_status(current, status, _FOR_EVER)
+            except _Changed:
+                continue
+            return
+        raise ClaimError(f"claim {_called(claim)} keeps changing")
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        """Post it, without what only the API server can say; raises `ClaimError`. A lost answer is an error: nobody knows the name."""
+        meta = claim.metadata
+        owners = [{**_plain(owner), "apiVersion": "v1"} for owner in meta.owner_references or ()]
+        body = {
+            "apiVersion": f"{GROUP}/{self._version()}",
+            "kind": "ResourceClaim",
+            "metadata": {"generateName": generate_name, "annotations": meta.annotations or {}, "ownerReferences": owners},
+            "spec": claim.spec,
+        }
+        return decode_claim(await self._send(lambda guarded: self._client.post(self._collection(meta.namespace), guarded), body, 1))
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Take our finalizer off, and delete it; raises `ClaimError`."""
+        for _ in range(_CONFLICTS):
+            try:
+                current = await self._get(claim, _FOR_EVER)
+                finalizers = current.metadata.finalizers or ()
+                if ALLOCATION_FINALIZER in finalizers:
+                    await self._patch_finalizers(current, [each for each in finalizers if each != ALLOCATION_FINALIZER], _FOR_EVER)
+                options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.metadata.uid}}
+                await self._send(lambda guarded: self._client.delete(self._path(claim), guarded), options, _FOR_EVER)
+            except _Changed:
+                continue
+            except _Gone:
+                pass
+            return
+        raise ClaimError(f"claim {_called(claim)} keeps changing")
+
+    async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
+        """Patch `status.extendedResourceClaimStatus`; raises `ClaimError`."""
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
+        await self._send(lambda guarded: self._client.patch(path, guarded), body, self._attempts)
+
+    async def until(self, done: Callable[[], bool], seconds: float) -> bool:
+        """True once `done` says so, False when it has not within so many seconds."""
+        deadline = self._clock() + seconds
+        while not done():
+            self._require_lead()
+            if self._clock() >= deadline:
+                return False
+            await self._sleep(LOOK_SECONDS)
+        return True
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """A task of its own; `settled` waits for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._ended)
+
+    async def settled(self) -> None:
+        """Return when nothing is written beside everything else any more."""
+        while self._beside:
+            await asyncio.wait(tuple(self._beside))
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._beside.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _logger.error("releasing a claim broke", exc_info=task.exception())
+
+    # --- requests ------------------------------------------------------------------------------------------------------------
+
+    async def _protected(self, claim: ResourceClaim) -> ResourceClaim:
+        """With our finalizer: an earlier attempt may have got so far."""
+        finalizers = claim.metadata.finalizers or ()
+        if ALLOCATION_FINALIZER in finalizers:
+            return claim
+        return await self._patch_finalizers(claim, [*finalizers, ALLOCATION_FINALIZER], self._attempts)
+
+    async def _patch_finalizers(self, claim: ResourceClaim, finalizers: Sequence[str], attempts: int) -> ResourceClaim:
+        body = {"metadata": {**_precondition(claim), "finalizers": finalizers}}
+        return decode_claim(await self._send(lambda guarded: self._client.patch(self._path(claim), guarded), body, attempts))
+
+    async def _patch_status(self, claim: ResourceClaim, status: dict[str, Any], attempts: int) -> ResourceClaim:
+        body = {"metadata": _precondition(claim), "status": status}
+        path = f"{self._path(claim)}/status"
+        return decode_claim(await self._send(lambda guarded: self._client.patch(path, guarded), body, attempts))
+
+    async def _get(self, claim: ResourceClaim, attempts: int) -> ResourceClaim:
+        async def get() -> bytes:
+            self._require_lead()
+            return await self._client.get(self._path(claim))
+
+        current = decode_claim(await self._answered(get, attempts))
+        if current.metadata.uid != claim.metadata.uid:
+            raise _Gone(f"claim {_called(claim)} got deleted in the meantime")
+        return current
+
+    async def _send(self, request: Callable[[GuardedBody], Awaitable[bytes]], body: dict[str, Any], attempts: int) -> bytes:
+        async def send() -> bytes:
+            self._require_lead()
+            return await request(GuardedBody(body, self._may_write))
+
+        return await self._answered(send, attempts)
+
+    async def _answered(self, call: Callable[[], Awaitable[bytes]], attempts: int) -> bytes:
+        try:
+            return await with_retries(call, attempts, self._backoff, self._sleep)
+        except ApiError as problem:
+            kind = {CONFLICT: _Changed, NOT_FOUND: _Gone}.get(problem.status, ClaimError)
+            raise kind(str(problem)) from problem
+        except RequestError as problem:
+            raise ClaimError(str(problem)) from problem
+
+    def _require_lead(self) -> None:
+        if not self._may_write():
+            raise ClaimError("this replica is not the active one")
+
+    def _collection(self, namespace: str) -> str:
+        return f"/apis/{GROUP}/{self._version()}/namespaces/{namespace}/resourceclaims"
+
+    def _path(self, claim: ResourceClaim) -> str:
+        return f"{self._collection(claim.metadata.namespace)}/{claim.metadata.name}"
+
+
+class _Changed(ClaimError):
+    """Somebody else was faster."""
+
+
+class _Gone(ClaimError):
+    """There is no such claim."""
+
+
+def _require_possible(current: ResourceClaim, claim: ResourceClaim, allocation: Allocation | None) -> None:
+    if current.metadata.deletion_timestamp is not None:
+        raise ClaimError(f"claim {_called(claim)} got deleted in the meantime")
+    there = current.status.allocation
+    if allocation is None and there is None:
+        raise ClaimError(f"claim {_called(claim)} got deallocated elsewhere in the meantime")
+    if allocation is not None and there is not None and _devices(there) != _devices(allocation):
+        raise ClaimError(f"claim {_called(claim)} got allocated elsewhere in the meantime")
+
+
+def _devices(allocation: Allocation) -> list[tuple[str, ...]]:
+    return [_identity(device) for device in allocation.devices.results or ()]
+
+
+def _identity(device: AllocatedDevice) -> tuple[str, ...]:
+    return (device.request, device.driver, device.pool, device.device, device.share_id or "")
+
+
+def _precondition(claim: ResourceClaim) -> dict[str, Any]:
+    meta = claim.metadata
+    return {"uid": meta.uid} | ({"resourceVersion": meta.resource_version} if meta.resource_version else {})
+
+
+def _plain(owner: Any) -> dict[str, Any]:
+    return {"kind": owner.kind, "name": owner.name, "uid": owner.uid, "controller": bool(owner.controller)}
+
+
+def decode_claim(raw: bytes) -> ResourceClaim:
+    """A claim as the API server answered; raise `ClaimError`."""
+    try:
+        return decode(raw, ResourceClaim)
+    except DecodeError as problem:
+        raise ClaimError(str(problem)) from problem
+
+
+def _called(claim: ResourceClaim) -> str:
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"
