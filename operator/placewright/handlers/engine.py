@@ -6,6 +6,7 @@ It outlives Kopf: when a broken stream ends Kopf's part, that is started again a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -14,6 +15,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
+from placewright.api.devices import ResourceClaim
+from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
@@ -33,6 +36,7 @@ from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sources import Shortfall, sources_and_sinks
 from placewright.handlers.takeover import NODES_PATH, PODS_PATH, Takeover, ask_for_unresolved, caught_up
 from placewright.kube.binder import BindCounts, HttpBinder
+from placewright.kube.claims import HttpClaimWriter
 from placewright.kube.client import ApiClient
 from placewright.kube.events import EventCounts, HttpEventRecorder, uses_core_events
 from placewright.kube.evictor import HttpEvictor
@@ -57,8 +61,9 @@ from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.insight import Insight
 from placewright.scheduler.intake import Intake, Stopwatch, Untimed
 from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.ports import EventType
 from placewright.scheduler.reconcile import Reconciler
-from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright.scheduler.scheduler import DRAIN_SECONDS, Ports, Scheduler
 
 _logger = logging.getLogger(__name__)
 
@@ -116,6 +121,7 @@ class Engine:
         self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
         self._binder = HttpBinder(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
         self._volumes = HttpVolumeWriter(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
+        self._claims = HttpClaimWriter(self.client, lambda: self.takeover.active, self._claims_version, sleep=self.takeover.sleep)
         self._extenders = Extenders(self.client)
         self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped)
         self._deciding: asyncio.Task[None] | None = None
@@ -170,6 +176,9 @@ class Engine:
             await asyncio.gather(self._deciding, return_exceptions=True)
             self._deciding = None
             await self.scheduler.drain()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await self._claims.settled()
             await self.leadership.resign()
 
     async def stop(self) -> None:
@@ -261,7 +270,7 @@ class Engine:
         await self.scheduler.settled()
         client = self.client.sending(Traffic.BIND)  # what was refused in an earlier term must not hold this one back
         await ask_for_unresolved(client, self.scheduler.binding, self.intake)
-        await caught_up(client, [each for each in self._reflectors.members if each.source.path in (PODS_PATH, NODES_PATH)])
+        await caught_up(client, [each for each in self._reflectors.members if _decided_on(each)])
 
     def _end_term(self) -> None:
         self.scheduler.end_term()
@@ -275,6 +284,14 @@ class Engine:
             # At whole multiples of the clock: backoff ends in windows of a second.
             await asyncio.sleep(seconds - time.monotonic() % seconds)
             act()
+
+    def _announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
+        self._events.record(pod, EventType.NORMAL, reason, action, message)
+
+    def _claims_version(self) -> str:
+        """The API version in which claims to devices are read, and so written."""
+        paths = [each.source.path for each in self._reflectors.members if each.source.kind is ResourceClaim]
+        return paths[0].split("/")[3] if paths else "v1"
 
     # --- figures, for metrics --------------------------------------------------------------------------------------------------
 
@@ -306,7 +323,10 @@ class Engine:
     # --- profiles --------------------------------------------------------------------------------------------------------------
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
-        handle = ProfileHandle(self.cluster, self._binder, self.queue.nominator, self.scheduler.waiting, self._volumes, members=self.queue.gangs)
+        nominator, waiting = self.queue.nominator, self.scheduler.waiting
+        handle = ProfileHandle(
+            self.cluster, self._binder, nominator, waiting, self._volumes, self._claims, self._announce, members=self.queue.gangs
+        )
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
@@ -323,6 +343,11 @@ class Engine:
         if swap.before is not None and swap.after is not None:
             in_question = reconsidered(swap.before.profile, swap.after.profile)
         self.queue.reprioritise(swap.scheduler_name, in_question)
+
+
+def _decided_on(reflector: Reflector[Any]) -> bool:
+    """Whether an earlier replica's decisions show in what this one reads."""
+    return reflector.source.path in (PODS_PATH, NODES_PATH) or reflector.source.kind is ResourceClaim
 
 
 def _how_it_ended(task: asyncio.Task[None]) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.api.devices import GROUP as DEVICES_GROUP
+from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from placewright.api.objects import (
     Namespace,
     Node,
@@ -75,6 +77,9 @@ def upgraded_budget(budget: PodDisruptionBudget) -> PodDisruptionBudget:
     return msgspec.structs.replace(budget, spec=msgspec.structs.replace(budget.spec, selector=None))
 
 
+#: v1beta1, which is all that 1.32 has, spells requests and devices in another way.
+_DEVICES: Final = ("v1", "v1beta2")
+
 #: Beside nodes and pods, which every server has. A kind that a plugin begins to read is one more line.
 REFLECTED: Final = (
     Reflected(Wanted("", "namespaces", ("v1",), "InterPodAffinity"), Namespace),
@@ -94,6 +99,12 @@ REFLECTED: Final = (
     Reflected(Wanted("storage.k8s.io", "csidrivers", ("v1",), "VolumeBinding"), CSIDriver),
     Reflected(Wanted("storage.k8s.io", "volumeattachments", ("v1",), "NodeVolumeLimits"), VolumeAttachment),
     Reflected(Wanted("storage.k8s.io", "csistoragecapacities", ("v1", "v1beta1"), "VolumeBinding"), CSIStorageCapacity),
+    Reflected(Wanted(DEVICES_GROUP, "resourceclaims", _DEVICES, "DynamicResources"), ResourceClaim, one_of_several=True),
+    Reflected(Wanted(DEVICES_GROUP, "resourceslices", _DEVICES, "DynamicResources"), ResourceSlice, one_of_several=True),
+    Reflected(Wanted(DEVICES_GROUP, "deviceclasses", _DEVICES, "DynamicResources"), DeviceClass, one_of_several=True),
+    Reflected(
+        Wanted(DEVICES_GROUP, "devicetaintrules", ("v1beta2", "v1alpha3"), "DynamicResources"), DeviceTaintRule, one_of_several=True
+    ),
     Reflected(Wanted(COSCHEDULING_GROUP, "podgroups", ("v1alpha1",), "GangScheduling"), CoschedulingPodGroup, one_of_several=True),
     Reflected(
         Wanted(NATIVE_GROUP, "podgroups", ("v1beta1", "v1alpha3", "v1alpha2"), "GangScheduling"), NativePodGroup, one_of_several=True
