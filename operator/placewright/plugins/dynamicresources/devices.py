@@ -1,29 +1,32 @@
 """Which devices claims get on a node: what the plugin asks.
 
-The search is in `allocator`, the devices of pools in `pools`, what is in use in `usage`. This module keeps all of it up to date with the
-cluster's tables and says what changed for which row.
+`Inventory` knows the devices and their use, `Reader` what claims want, `Search` finds the one for the other, and `FreeCounts` answers
+simple claims for all rows at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.api.devices import (
-    EXACT_COUNT,
-    AllocatedDevice,
-    AllocatedDevices,
-    Allocation,
-    ResourceClaim,
-)
-from placewright.api.objects import NodeSelector, NodeSelectorTerm, Requirement
-from placewright.api.selectors import NODE_NAME_FIELD
+from placewright.api.devices import Allocation, ResourceClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn
 from placewright.framework.status import SUCCESS, Status, unresolvable
+from placewright.plugins.dynamicresources.allocator import MOST_STEPS, GaveUp, Search
+from placewright.plugins.dynamicresources.celselectors import Expressions
+from placewright.plugins.dynamicresources.demands import ClaimDemand, DemandError, Reader
+from placewright.plugins.dynamicresources.freecounts import SEARCH, FreeCounts, count_free, simple_demand
+from placewright.plugins.dynamicresources.inventory import Inventory
+from placewright.plugins.dynamicresources.outlook import Outlook
+from placewright.plugins.dynamicresources.results import allocation_of
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
+#: Of all rows together that are searched for the same claims, before the cluster is looked at again.
+MOST_STEPS_IN_ALL: Final = 10 * MOST_STEPS
+_MOST_CLAIMS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,63 +52,107 @@ class Refusal:
 class Devices:
     """The devices of the cluster, and who has them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, new_share_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+        """Look at the cluster's tables; nothing is known before the first `refresh`."""
         self._cluster = cluster
-        self._version = 0
+        self._new_share_id = new_share_id
+        self._inventory = Inventory(cluster)
+        self._reader = Reader(cluster.objects.devices.classes, Expressions())
+        self._free = FreeCounts(self._inventory.changed_rows)
+        self._everywhere = self._classes = -1
+        #: What is read of claims, with the claim: an id alone may come to stand for another.
+        self._read: dict[int, tuple[ResourceClaim, ClaimDemand]] = {}
+        self._spent: tuple[tuple[int, ...], int] = ((), 0)
 
     def refresh(self) -> None:
-        """Take in what changed in the cluster's tables since the last time; costs what changed."""
-        tables = self._cluster.objects.devices
-        self._version = sum(t.version for t in tables.tables.values()) + self._cluster.node_journal.position
+        """Take in what changed in the cluster's tables and nodes since the last time; costs what changed."""
+        self._inventory.refresh()
+        self._spent = ((), 0)
+        if self._inventory.everywhere != self._everywhere:
+            self._everywhere = self._inventory.everywhere
+            self._free.forget()
+        if self._inventory.classes_changed != self._classes:
+            self._classes = self._inventory.classes_changed
+            self._read.clear()
 
     def version(self, row: int) -> int:
         """Grows whenever what that row could get changed."""
-        return self._version
+        return self._inventory.version(row)
 
     def check(self, claims: Sequence[ResourceClaim]) -> Status:
         """What is wrong with these claims whatever the node is; names the object and the field."""
-        for claim in claims:
-            for request in claim.spec.devices.requests or ():
-                if request.exactly is None:
-                    return unresolvable(f"resource claim {claim.metadata.name}, request {request.name}: unknown request type")
-                if self._cluster.objects.devices.classes.get(request.exactly.device_class_name) is None:
-                    return unresolvable(f"request {request.name}: device class {request.exactly.device_class_name} does not exist")
+        try:
+            self._demands(claims)
+        except DemandError as wrong:
+            return unresolvable(str(wrong))
         return SUCCESS
 
     def candidates(self, claims: Sequence[ResourceClaim]) -> BoolColumn | None:
         """Rows that can serve these claims, shape (size,), exact; None where each row has to be searched."""
-        return None
+        try:
+            simple = simple_demand(self._demands(claims))
+        except DemandError:
+            return None
+        if simple is None:
+            return None
+        demand, count = simple
+        present, size = self._cluster.present, self._cluster.size
+
+        def count_on(row: int) -> int:
+            return count_free(demand, self._inventory.outlook(row), self._inventory.usage) if present[row] else 0
+
+        counts = self._free.ask(demand, size, count_on)
+        return None if bool((counts == SEARCH).any()) else counts >= count
 
     def allocate(self, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
-        """The first way in which the node of this row serves all these claims."""
-        tables = self._cluster.objects.devices
-        used = {
-            (result.driver, result.pool, result.device)
-            for claim in tables.claims.values()
-            if claim.status.allocation is not None
-            for result in claim.status.allocation.devices.results or ()
-        }
-        node = self._cluster.names[row]
-        free = [
-            (slice_.spec.driver, slice_.spec.pool.name, device.name)
-            for slice_ in sorted(tables.slices.values(), key=lambda s: (s.spec.driver, s.spec.pool.name, s.metadata.name))
-            if slice_.spec.node_name == node
-            for device in slice_.spec.devices or ()
-            if (slice_.spec.driver, slice_.spec.pool.name, device.name) not in used
-        ]
-        allocations = []
-        for claim in claims:
-            results = []
-            for request in claim.spec.devices.requests or ():
-                exactly = request.exactly
-                if exactly is None or exactly.allocation_mode != EXACT_COUNT or exactly.selectors:
-                    return Refusal(f"claim {claim.metadata.name}, request {request.name}: is not supported", error=True)
-                if len(free) < exactly.count:
-                    return Refusal(CANNOT_ALLOCATE)
-                results += [AllocatedDevice(request.name, *free.pop(0)) for _ in range(exactly.count)]
-            allocations.append(Allocation(AllocatedDevices(tuple(results)), _only(str(node))))
-        return Allocated(tuple(allocations))
+        """The first way in which the node of this row serves all these claims; `KeyError` for a row without a node."""
+        outlook = self._inventory.outlook(row)
+        try:
+            demands = self._demands(claims)
+            left = MOST_STEPS_IN_ALL - self._spent_on(claims)
+            search = Search(outlook, self._inventory.usage, demands, self._new_share_id, min(MOST_STEPS, left))
+            return self._result(row, demands, search, outlook)
+        except DemandError as wrong:
+            return Refusal(str(wrong), error=True)
+
+    def _result(self, row: int, demands: Sequence[ClaimDemand], search: Search, outlook: Outlook) -> Allocated | Refusal:
+        try:
+            found = search.run()
+        except GaveUp:
+            return self._gave_up(search.steps)
+        finally:
+            self._spent = (self._spent[0], self._spent[1] + search.steps)
+        if not found:
+            return Refusal(_why_not(outlook))
+        node = str(self._cluster.names[row])
+        return Allocated(tuple(allocation_of(claim, picks, node) for claim, picks in zip(demands, search.picks, strict=True)))
+
+    def _gave_up(self, steps: int) -> Refusal:
+        """On this row only, until the rows together have taken too many steps."""
+        spent = self._spent[1] + steps
+        if spent >= MOST_STEPS_IN_ALL:
+            return Refusal(f"gave up after {spent} steps on several nodes: the claims can be combined with devices in too many ways", True)
+        return Refusal(f"gave up after {steps} steps: the claims can be combined with devices in too many ways")
+
+    def _spent_on(self, claims: Sequence[ResourceClaim]) -> int:
+        key = tuple(map(id, claims))
+        if self._spent[0] != key:
+            self._spent = (key, 0)
+        return self._spent[1]
+
+    def _demands(self, claims: Sequence[ResourceClaim]) -> list[ClaimDemand]:
+        return [self._demand(claim) for claim in claims]
+
+    def _demand(self, claim: ResourceClaim) -> ClaimDemand:
+        known = self._read.get(id(claim))
+        if known is None:
+            if len(self._read) >= _MOST_CLAIMS:
+                self._read.clear()
+            known = self._read[id(claim)] = (claim, self._reader.read(claim))
+        return known[1]
 
 
-def _only(node: str) -> NodeSelector:
-    return NodeSelector((NodeSelectorTerm(match_fields=(Requirement(NODE_NAME_FIELD, "In", (node,)),)),))
+def _why_not(outlook: Outlook) -> str:
+    """Devices are lacking; a pool from which none can be had may be why."""
+    invalid = next((pool for pool in outlook.unusable if pool.problem), None)
+    return CANNOT_ALLOCATE if invalid is None else f"{CANNOT_ALLOCATE}, resource pool {invalid.id} is invalid: {invalid.problem}"

@@ -1,0 +1,257 @@
+"""The search for devices: depth first, and the first way to serve all claims is taken.
+
+The order decides what is found, so it is kube-scheduler's: claims as the pod lists them, their requests as listed, alternatives by
+preference, devices in the order of `outlook`. Within one request a device never comes before one that was chosen earlier, since that would
+be the same choice again. A search that takes too many steps gives up: counted in steps, so that it ends alike on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from placewright.api.devices import MAX_RESULTS
+from placewright.plugins.dynamicresources.capacity import Amount, takes
+from placewright.plugins.dynamicresources.constraints import constraints_of
+from placewright.plugins.dynamicresources.counters import Counters
+from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand, DemandError, check_size
+from placewright.plugins.dynamicresources.outlook import Outlook
+from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Pool
+from placewright.plugins.dynamicresources.usage import Usage
+
+#: A step tries one device for one request.
+MOST_STEPS: Final = 10_000
+
+
+class GaveUp(Exception):
+    """The search took too many steps."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pick:
+    """A device chosen for a demand.
+
+    Attributes:
+        share_id: of the share of the device that this is; None for the whole.
+        consumed: of its capacities, by such a share.
+    """
+
+    demand: Demand
+    offer: Offer
+    share_id: str | None
+    consumed: dict[str, Amount]
+
+
+class Place(NamedTuple):
+    """Where a search stands.
+
+    Attributes:
+        alternative: of the request; -1 while none is chosen.
+        device: how many devices the request has so far.
+        start: the first candidate that may be next.
+    """
+
+    claim: int
+    request: int
+    alternative: int = -1
+    device: int = 0
+    start: int = 0
+
+
+class Candidate(NamedTuple):
+    """A device that a demand may have, or the error on which the search ends when it comes to it."""
+
+    pool: Pool
+    offer: Offer
+    error: DemandError | None = None
+
+
+class Search:
+    """One search, for some claims on one node."""
+
+    def __init__(self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], new_share_id: Callable[[], str], steps: int) -> None:
+        self.picks: list[list[Pick]] = [[] for _ in claims]
+        self.steps = 0
+        self._outlook = outlook
+        self._usage = usage
+        self._claims = claims
+        self._new_share_id = new_share_id
+        self._limit = steps
+        self._candidates: dict[Demand, list[Candidate]] = {}
+        self._constraints = [constraints_of(each.claim.spec.devices.constraints) for each in claims]
+        self._counters = Counters(usage)
+        #: Claims that have chosen a device for themselves.
+        self._owners: dict[DeviceId, list[int]] = {}
+        self._taking: dict[DeviceId, dict[str, int]] = {}
+        self._shares: dict[DeviceId, int] = {}
+
+    def run(self) -> bool:
+        """Search; True when `picks` serve all claims. Raises `DemandError` and `GaveUp`."""
+        least = [self._least(claim) for claim in self._claims]
+        self._rest = [[sum(counts[i + 1 :]) for i in range(len(counts))] for counts in least]
+        place = self._following(0, -1)
+        stack = [] if place is None else [self._moves(place)]
+        while stack:
+            try:
+                place = next(stack[-1])
+            except StopIteration:
+                stack.pop()
+                continue
+            if place is None:
+                return True
+            stack.append(self._moves(place))
+        return place is None
+
+    def _least(self, claim: ClaimDemand) -> list[int]:
+        counts = [[self._wanted(demand) for demand in request] for request in claim.requests]
+        check_size(claim, counts)
+        return [min(each) for each in counts]
+
+    def _wanted(self, demand: Demand) -> int:
+        return demand.count or len(self._all(demand))
+
+    def _following(self, claim: int, request: int) -> Place | None:
+        """The next request, None when there is none."""
+        request += 1
+        while claim < len(self._claims):
+            if request < len(self._claims[claim].requests):
+                return Place(claim, request)
+            claim, request = claim + 1, 0
+        return None
+
+    def _moves(self, place: Place) -> Iterator[Place | None]:
+        """Each way to go on from here, done when it is handed out and undone when the next one is asked for; None: all is served."""
+        if place.alternative < 0:
+            return self._alternatives(place)
+        demand = self._claims[place.claim].requests[place.request][place.alternative]
+        if place.device >= self._wanted(demand):
+            return iter((self._following(place.claim, place.request),))
+        return self._devices(place, demand)
+
+    def _alternatives(self, place: Place) -> Iterator[Place | None]:
+        chosen, rest = len(self.picks[place.claim]), self._rest[place.claim][place.request]
+        for i, demand in enumerate(self._claims[place.claim].requests[place.request]):
+            wanted = self._wanted(demand)
+            if wanted and chosen + wanted + rest <= MAX_RESULTS:
+                yield place._replace(alternative=i)
+
+    def _devices(self, place: Place, demand: Demand) -> Iterator[Place | None]:
+        exact = bool(demand.count)
+        candidates = self._some(demand) if exact else self._all(demand)
+        for i in range(place.start if exact else place.device, len(candidates) if exact else place.device + 1):
+            self._step()
+            pool, offer, error = candidates[i]
+            if error is not None:
+                raise error
+            if self._take(place.claim, demand, pool, offer):
+                yield place._replace(device=place.device + 1, start=i + 1)
+                self._give_back(place.claim, pool)
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps > self._limit:
+            raise GaveUp
+
+    # --- candidates ------------------------------------------------------------------------------------------------------
+
+    def _some(self, demand: Demand) -> list[Candidate]:
+        """Devices that a demand may have, as far as that stays the same during the search."""
+        known = self._candidates.get(demand)
+        if known is None:
+            known = self._candidates[demand] = []
+            for pool, offer in self._outlook.offers:
+                if not demand.admin and self._usage_prevents(offer):
+                    continue
+                try:
+                    if demand.selects(offer) and self._could_serve(demand, offer) and demand.tolerates(offer):
+                        known.append(Candidate(pool, offer))
+                except DemandError as error:
+                    known.append(Candidate(pool, offer, error))
+                    break
+        return known
+
+    def _all(self, demand: Demand) -> list[Candidate]:
+        """Every device that a demand selects, in use or not. Raises `DemandError` where a pool does not tell."""
+        known = self._candidates.get(demand)
+        if known is None:
+            for pool in self._outlook.unusable:
+                state = "being updated" if pool.incomplete else f"invalid: {pool.problem}"
+                raise DemandError(f"{demand.where}: asks for all devices, but resource pool {pool.id} is currently {state}")
+            chosen = (each for each in self._outlook.offers if demand.selects(each[1]) and self._could_serve(demand, each[1]))
+            known = self._candidates[demand] = [Candidate(*each) for each in chosen]
+        return known
+
+    def _usage_prevents(self, offer: Offer) -> bool:
+        """In use by a claim that has it for itself; or by shares, of a device that is not shared any more."""
+        return self._usage.owned(offer.id) or (not offer.shared and self._usage.shared(offer.id))
+
+    def _could_serve(self, demand: Demand, offer: Offer) -> bool:
+        """Its capacities suffice, as long as the claims at hand take nothing else of them."""
+        return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), {}) is not None
+
+    # --- taking and giving back ------------------------------------------------------------------------------------------
+
+    def _take(self, claim: int, demand: Demand, pool: Pool, offer: Offer) -> bool:
+        if not self._is_free(claim, demand, offer) or not demand.tolerates(offer):
+            return False
+        amounts = takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), self._taking.get(offer.id, {}))
+        if amounts is None:
+            return False
+        draws = self._draws(offer)
+        if draws and not self._counters.take(pool, offer):
+            return False
+        if not self._constrain(claim, demand, offer):
+            if draws:
+                self._counters.give_back(pool, offer)
+            if not demand.count:
+                raise DemandError(f"{demand.where}: cannot add device {offer.id} because a claim constraint would not be satisfied")
+            return False
+        self._choose(claim, demand, offer, amounts)
+        return True
+
+    def _is_free(self, claim: int, demand: Demand, offer: Offer) -> bool:
+        owners = self._owners.get(offer.id, ())
+        if demand.admin:
+            return claim not in owners
+        return not owners and not self._usage_prevents(offer)
+
+    def _draws(self, offer: Offer) -> bool:
+        """The first share of a device draws on counters for all."""
+        in_use = offer.shared and (self._usage.shared(offer.id) or self._shares.get(offer.id, 0) > 0)
+        return bool(offer.counters) and not in_use
+
+    def _constrain(self, claim: int, demand: Demand, offer: Offer) -> bool:
+        constraints = self._constraints[claim]
+        for i, constraint in enumerate(constraints):
+            if not constraint.add(offer, demand.names):
+                for added in constraints[:i]:
+                    added.take_back(demand.names)
+                return False
+        return True
+
+    def _choose(self, claim: int, demand: Demand, offer: Offer, amounts: dict[str, Amount]) -> None:
+        if offer.shared:
+            taking = self._taking.setdefault(offer.id, {})
+            for name, amount in amounts.items():
+                taking[name] = taking.get(name, 0) + amount.nanos
+            self._shares[offer.id] = self._shares.get(offer.id, 0) + 1
+            pick = Pick(demand, offer, self._new_share_id(), amounts)
+        else:
+            self._owners.setdefault(offer.id, []).append(claim)
+            pick = Pick(demand, offer, None, {})
+        self.picks[claim].append(pick)
+
+    def _give_back(self, claim: int, pool: Pool) -> None:
+        pick = self.picks[claim].pop()
+        offer = pick.offer
+        if offer.shared:
+            for name, amount in pick.consumed.items():
+                self._taking[offer.id][name] -= amount.nanos
+            self._shares[offer.id] -= 1
+        else:
+            self._owners[offer.id].pop()
+        if self._draws(offer):
+            self._counters.give_back(pool, offer)
+        for constraint in self._constraints[claim]:
+            constraint.take_back(pick.demand.names)

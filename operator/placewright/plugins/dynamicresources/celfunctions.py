@@ -1,0 +1,183 @@
+"""Functions of CEL expressions that the library lacks: Kubernetes' quantities and versions, and text functions.
+
+The library takes plain values only. So a quantity is a map of one entry with its nano-units as text, and a version one of its parts: equal
+ones are equal maps. Where a real API server's type check would refuse to compare one with something else, this comparison is just false.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from placewright.api.quantity import NANO, QuantityError, nano
+
+_QUANTITY: Final = "\0quantity"
+_VERSION: Final = "\0version"
+_LONGEST_TEXT: Final = 10 * 1024
+_SEMVER: Final = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(?:-((?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*))?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+_LARGEST_PART: Final = 2**64
+_INT64: Final = 2**63
+#: A release comes after what was released before it.
+_RELEASE: Final = ((2, 0, ""),)
+
+
+def quantity_value(text: str | float) -> Any:
+    """A quantity as expressions see it. Raises `QuantityError`."""
+    return {_QUANTITY: str(nano(text))}
+
+
+def version_value(text: str) -> Any:
+    """A version as expressions see it; build metadata does not tell versions apart. Raises `ValueError`."""
+    match = _SEMVER.fullmatch(text)
+    if match is None or len(text) > _LONGEST_TEXT or any(int(part) >= _LARGEST_PART for part in match.groups()[:3]):
+        raise ValueError(f"{text[:40]!r} is not a semantic version")
+    return {_VERSION: [*match.groups()[:3], match[4] or ""]}
+
+
+def _normalized(text: str) -> str:
+    parts = text.removeprefix("v").split(".", 2)
+    rest = parts[2:] or ["0"] * (len(parts) < 3)
+    core = [*parts[:2], *(["0"] if len(parts) == 1 else []), *rest]
+    return ".".join(re.sub(r"^0+(?=\d)", "", part) for part in core)
+
+
+def _semver(text: str, normalize: Any = None) -> Any:
+    return version_value(_normalized(text) if normalize else text)
+
+
+def _is(make: Callable[..., Any]) -> Callable[..., bool]:
+    def ask(text: str, *more: Any) -> bool:
+        if not isinstance(text, str):
+            raise TypeError("no such overload")
+        try:
+            make(text, *more)
+        except ValueError:
+            return False
+        return True
+
+    return ask
+
+
+def _nanos(value: Any) -> int:
+    if isinstance(value, dict) and _QUANTITY in value:
+        return int(value[_QUANTITY])
+    raise TypeError("no such overload")
+
+
+def _parts(value: Any) -> list[str]:
+    if isinstance(value, dict) and _VERSION in value:
+        parts: list[str] = value[_VERSION]
+        return parts
+    raise TypeError("no such overload")
+
+
+def _order(value: Any) -> tuple[int, int, int, tuple[tuple[int, int, str], ...]]:
+    """Sorts versions as semver.org says: numbers before words, fewer parts before more, releases last."""
+    major, minor, patch, before = _parts(value)
+    named = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in before.split(".")) if before else _RELEASE
+    return int(major), int(minor), int(patch), named
+
+
+def _compare(one: Any, other: Any) -> int:
+    if isinstance(one, dict) and _QUANTITY in one:
+        amount, than = _nanos(one), _nanos(other)
+        return (amount > than) - (amount < than)
+    version, base = _order(one), _order(other)
+    return (version > base) - (version < base)
+
+
+def _sum(one: Any, other: Any, sign: int) -> Any:
+    added = other * NANO if isinstance(other, int) and not isinstance(other, bool) else _nanos(other)
+    return {_QUANTITY: str(_nanos(one) + sign * added)}
+
+
+def _is_integer(value: Any) -> bool:
+    amount = _nanos(value)
+    return amount % NANO == 0 and -_INT64 <= amount // NANO < _INT64
+
+
+def _as_integer(value: Any) -> int:
+    if not _is_integer(value):
+        raise ValueError("cannot convert value to integer")
+    return _nanos(value) // NANO
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, (str, bytes, list)) or (isinstance(value, dict) and not value.keys() & {_QUANTITY, _VERSION}):
+        return len(value)
+    raise TypeError("no such overload")
+
+
+def _ascii_upper(text: str) -> str:
+    return "".join(char.upper() if char.isascii() else char for char in _text(text))
+
+
+def _ascii_lower(text: str) -> str:
+    return "".join(char.lower() if char.isascii() else char for char in _text(text))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError("no such overload")
+
+
+def _within(text: str, position: int) -> int:
+    if 0 <= position <= len(_text(text)):
+        return position
+    raise ValueError(f"index out of range: {position}")
+
+
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    last = len(_text(text)) if end is None else _within(text, end)
+    if start > last:
+        raise ValueError(f"invalid substring range. start: {start}, end: {last}")
+    return text[_within(text, start) : last]
+
+
+def _includes(holder: Any, value: Any) -> bool:
+    """Part of a list, or the same; words never equal numbers, and true is not 1."""
+    values = holder if isinstance(holder, list) else [holder]
+    return any(each == value and isinstance(each, bool) == isinstance(value, bool) for each in values)
+
+
+#: By the name that expressions use.
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        "__size": _size,
+        "quantity": lambda text: quantity_value(_text(text)),
+        "isQuantity": _is(quantity_value),
+        "sign": lambda value: (_nanos(value) > 0) - (_nanos(value) < 0),
+        "add": lambda one, other: _sum(one, other, 1),
+        "sub": lambda one, other: _sum(one, other, -1),
+        "isInteger": _is_integer,
+        "asInteger": _as_integer,
+        "asApproximateFloat": lambda value: _nanos(value) / NANO,
+        "semver": _semver,
+        "isSemver": _is(_semver),
+        "major": lambda value: int(_parts(value)[0]),
+        "minor": lambda value: int(_parts(value)[1]),
+        "patch": lambda value: int(_parts(value)[2]),
+        "compareTo": _compare,
+        "isLessThan": lambda one, other: _compare(one, other) < 0,
+        "isGreaterThan": lambda one, other: _compare(one, other) > 0,
+        "includes": _includes,
+        "lowerAscii": _ascii_lower,
+        "upperAscii": _ascii_upper,
+        "trim": lambda text: _text(text).strip(),
+        "charAt": lambda text, position: text[_within(text, position) :][:1],
+        "indexOf": lambda text, part, start=0: _text(text).find(part, _within(text, start)),
+        "lastIndexOf": lambda text, part: _text(text).rfind(part),
+        "substring": _substring,
+        "split": lambda text, between: _text(text).split(between) if between else list(text),
+        "join": lambda parts, between="": between.join(parts),
+    }
+)
+__all__ = ["FUNCTIONS", "QuantityError", "quantity_value", "version_value"]

@@ -1,0 +1,140 @@
+"""CEL expressions as tokens and brackets: as much of their form as it takes to bound what they cost and to respell them.
+
+The library that evaluates (docs/decisions/0012) shows no tree, estimates no cost and cannot be interrupted. So expressions are read here
+first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+#: Characters; API servers take no longer ones (CELSelectorExpressionMaxLength).
+LONGEST: Final = 10 * 1024
+MOST_TOKENS: Final = 2_000
+DEEPEST: Final = 40
+
+_TOKEN: Final = re.compile(
+    r"""(?P<blank>\s+|//[^\n]*)
+      | (?P<text>(?:[rR][bB]?|[bB][rR]?)?(?:'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))
+      | (?P<number>0[xX][0-9a-fA-F]+[uU]?|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|\d+[uU]?)
+      | (?P<name>[A-Za-z_]\w*)
+      | (?P<sign>&&|\|\||[=!<>]=|\.\?|\[\?|[-+*/%<>=!?:.,()\[\]{}])
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+
+
+class ExpressionError(ValueError):
+    """An expression that is not evaluated, or could not be; the text says why, in one line."""
+
+
+@dataclass(slots=True)
+class Token:
+    """One token, as written.
+
+    Attributes:
+        kind: `text`, `number`, `name` or `sign`.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class Group:
+    """What stands between two brackets; the outermost has none."""
+
+    opening: str
+    items: list[Token | Group] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> list[list[Token | Group]]:
+        """The items between commas."""
+        parts: list[list[Token | Group]] = [[]]
+        for item in self.items:
+            if is_sign(item, ","):
+                parts.append([])
+            else:
+                parts[-1].append(item)
+        return parts
+
+
+def is_sign(item: Token | Group | None, text: str) -> bool:
+    """True for this operator or punctuation mark."""
+    return isinstance(item, Token) and item.kind == "sign" and item.text == text
+
+
+def name_of(item: Token | Group | None) -> str:
+    """The name that this item is, or nothing."""
+    return item.text if isinstance(item, Token) and item.kind == "name" else ""
+
+
+def is_group(item: Token | Group | None, opening: str) -> bool:
+    """True for brackets of this kind with what is in them."""
+    return isinstance(item, Group) and item.opening == opening
+
+
+def at(items: Sequence[Token | Group], position: int) -> Token | Group | None:
+    """The item there, None beyond either end."""
+    return items[position] if 0 <= position < len(items) else None
+
+
+def tokens(source: str) -> list[Token]:
+    """The tokens, without blanks and comments. Raises `ExpressionError`."""
+    if len(source) > LONGEST:
+        raise ExpressionError(f"is {len(source)} characters long, at most {LONGEST} are allowed")
+    found: list[Token] = []
+    position = 0
+    while position < len(source):
+        match = _TOKEN.match(source, position)
+        if match is None:
+            raise ExpressionError(f"does not compile: unexpected {source[position]!r} at character {position + 1}")
+        position = match.end()
+        if match.lastgroup != "blank":
+            found.append(Token(str(match.lastgroup), match.group()))
+    if len(found) > MOST_TOKENS:
+        raise ExpressionError(f"consists of {len(found)} tokens, this scheduler evaluates at most {MOST_TOKENS}")
+    return found
+
+
+def tree(source: str) -> Group:
+    """The expression with its brackets matched. Raises `ExpressionError`."""
+    stack = [Group("")]
+    for token in tokens(source):
+        if token.kind == "sign" and token.text in (".?", "[?"):
+            raise ExpressionError(f"optional fields ({token.text}) are not supported; ask has(...) first")
+        if token.kind == "sign" and token.text in _CLOSING:
+            stack.append(Group(token.text))
+            stack[-2].items.append(stack[-1])
+            if len(stack) > DEEPEST:
+                raise ExpressionError(f"nests brackets deeper than {DEEPEST}")
+        elif token.kind == "sign" and token.text in _CLOSING.values():
+            if _CLOSING.get(stack[-1].opening) != token.text:
+                raise ExpressionError(f"does not compile: unexpected {token.text!r}")
+            stack.pop()
+        else:
+            stack[-1].items.append(token)
+    if len(stack) > 1:
+        raise ExpressionError(f"does not compile: {stack[-1].opening!r} is never closed")
+    return stack[0]
+
+
+def walk(group: Group) -> Iterator[Group]:
+    """This group and all within it."""
+    yield group
+    for item in group.items:
+        if isinstance(item, Group):
+            yield from walk(item)
+
+
+def spelt(items: Sequence[Token | Group]) -> str:
+    """The source text of these items."""
+    return " ".join(item.text if isinstance(item, Token) else _enclosed(item) for item in items)
+
+
+def _enclosed(group: Group) -> str:
+    return f"{group.opening}{spelt(group.items)}{_CLOSING.get(group.opening, '')}"

@@ -1,0 +1,195 @@
+"""Claims, read once: what each request wants, with the selectors of its class compiled. What is wrong with a claim shows here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from placewright.api.devices import (
+    ALL_DEVICES,
+    EXACT_COUNT,
+    MAX_RESULTS,
+    DeviceClass,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from placewright.api.quantity import QuantityError
+from placewright.cluster.storage import Table, key_of
+from placewright.plugins.dynamicresources.capacity import Amount
+from placewright.plugins.dynamicresources.celselectors import Expression, ExpressionError, Expressions
+from placewright.plugins.dynamicresources.pools import Offer
+
+Wish = ExactDeviceRequest | DeviceSubRequest
+
+
+class DemandError(ValueError):
+    """What is wrong with a claim, its class, or an answer of their selectors; names the object and the field."""
+
+
+class Condition(NamedTuple):
+    """An expression, and the object and field where it stands."""
+
+    expression: Expression
+    where: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """One request, or one of its alternatives.
+
+    Attributes:
+        name: as results name it: `request`, or `request/subrequest`.
+        where: claim and request, for messages.
+        names: what constraints may call it by.
+        count: how many devices; 0 for all that match.
+        wish: the request as written.
+        pattern: equal for demands that every device serves alike; None where more than being free and matching decides.
+    """
+
+    name: str
+    where: str
+    names: frozenset[str]
+    device_class: DeviceClass
+    wish: Wish
+    count: int
+    admin: bool
+    conditions: tuple[Condition, ...]
+    capacity: dict[str, Amount]
+    pattern: tuple[tuple[str, ...], tuple[DeviceToleration, ...]] | None
+
+    def selects(self, offer: Offer) -> bool:
+        """True when class and request select this device. Raises `DemandError` where an expression has no answer."""
+        for condition in self.conditions:
+            verdict = offer.shape.matches(condition.expression)
+            if isinstance(verdict, str):
+                raise DemandError(f"{condition.where} on device {offer.id}: {verdict}")
+            if not verdict:
+                return False
+        return True
+
+    def tolerates(self, offer: Offer) -> bool:
+        """True when no taint of the device keeps this demand away."""
+        return all(any(_tolerates(each, taint) for each in self.wish.tolerations or ()) for taint in offer.taints)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimDemand:
+    """A claim, with alternatives for each request, by preference; one where it has no choice."""
+
+    claim: ResourceClaim
+    key: str
+    requests: tuple[tuple[Demand, ...], ...]
+
+
+class Reader:
+    """Reads claims."""
+
+    def __init__(self, classes: Table[DeviceClass], expressions: Expressions) -> None:
+        self._classes = classes
+        self._expressions = expressions
+
+    def read(self, claim: ResourceClaim) -> ClaimDemand:
+        """The demands of a claim. Raises `DemandError`."""
+        key = key_of(claim.metadata)
+        requests = []
+        for i, request in enumerate(claim.spec.devices.requests or ()):
+            path = f"spec.devices.requests[{i}]"
+            where = f"resource claim {key}, request {request.name}"
+            if request.exactly is not None:
+                demands = [self._demand(key, where, f"{path}.exactly", request.name, "", request.exactly)]
+            else:
+                alternatives = enumerate(request.first_available or ())
+                demands = [self._demand(key, where, f"{path}.firstAvailable[{j}]", request.name, sub.name, sub) for j, sub in alternatives]
+            if not demands:
+                raise DemandError(f"{where}: unknown request type")
+            requests.append(tuple(demands))
+        for i, constraint in enumerate(claim.spec.devices.constraints or ()):
+            if constraint.match_attribute is None and constraint.distinct_attribute is None:
+                raise DemandError(f"resource claim {key}: spec.devices.constraints[{i}] is of a kind that is not supported")
+        demand = ClaimDemand(claim, key, tuple(requests))
+        check_size(demand, [[each.count for each in request] for request in demand.requests])
+        return demand
+
+    def _demand(self, claim: str, where: str, path: str, request: str, sub: str, wish: Wish) -> Demand:
+        device_class = self._class(where, wish)
+        count = _count(where, path, wish)
+        conditions = (
+            *self._conditions(f"device class {device_class.metadata.name}: spec", device_class.spec.selectors),
+            *self._conditions(f"resource claim {claim}: {path}", wish.selectors),
+        )
+        admin = isinstance(wish, ExactDeviceRequest) and bool(wish.admin_access)
+        capacity = _capacity(where, path, wish)
+        simple = not sub and count and not admin and not capacity
+        expressions = tuple(dict.fromkeys(each.expression.source for each in conditions))
+        return Demand(
+            name=f"{request}/{sub}" if sub else request,
+            where=where,
+            names=frozenset((request, f"{request}/{sub}")) if sub else frozenset((request,)),
+            device_class=device_class,
+            wish=wish,
+            count=count,
+            admin=admin,
+            conditions=conditions,
+            capacity=capacity,
+            pattern=(expressions, wish.tolerations or ()) if simple else None,
+        )
+
+    def _class(self, where: str, wish: Wish) -> DeviceClass:
+        if not wish.device_class_name:
+            raise DemandError(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self._classes.get(wish.device_class_name)
+        if device_class is None:
+            raise DemandError(f"{where}: device class {wish.device_class_name} does not exist")
+        return device_class
+
+    def _conditions(self, where: str, selectors: Sequence[DeviceSelector] | None) -> list[Condition]:
+        conditions = []
+        for i, selector in enumerate(selectors or ()):
+            if selector.cel is None:
+                raise DemandError(f"{where}.selectors[{i}] is of a kind that is not supported")
+            field = f"{where}.selectors[{i}].cel.expression"
+            try:
+                conditions.append(Condition(self._expressions.get(selector.cel.expression), field))
+            except ExpressionError as error:
+                raise DemandError(f"{field}: {error}") from None
+        return conditions
+
+
+def check_size(demand: ClaimDemand, counts: Sequence[Sequence[int]]) -> None:
+    """Refuse a claim whose requests, by the least that each may come to, want more than a claim can get. Raises `DemandError`."""
+    least = sum(min(each) for each in counts)
+    if least > MAX_RESULTS:
+        raise DemandError(
+            f"resource claim {demand.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
+        )
+
+
+def _count(where: str, path: str, wish: Wish) -> int:
+    if wish.allocation_mode == ALL_DEVICES:
+        return 0
+    if wish.allocation_mode != EXACT_COUNT:
+        raise DemandError(f"{where}: {path}.allocationMode {wish.allocation_mode} is not supported")
+    if wish.count < 1:
+        raise DemandError(f"{where}: {path}.count is {wish.count}, must be at least 1")
+    return wish.count
+
+
+def _capacity(where: str, path: str, wish: Wish) -> dict[str, Amount]:
+    asked = {} if wish.capacity is None else wish.capacity.requests or {}
+    try:
+        return {name: Amount.of(amount) for name, amount in asked.items()}
+    except QuantityError as error:
+        raise DemandError(f"{where}: {path}.capacity.requests: {error}") from None
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)

@@ -1,0 +1,227 @@
+"""Pools of devices as drivers publish them, read once: which are whole, what each device offers, and from which nodes it can be reached.
+
+A pool counts when all slices of its highest generation are there. kube-scheduler asks that of the slices that a node can reach first, so
+where a pool is being replaced it may still hand out devices of a former generation; here it waits for the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from placewright.api.devices import Device, DeviceTaint, DeviceTaintRule, ResourceSlice, ResourceSliceSpec
+from placewright.api.objects import NodeSelector
+from placewright.api.quantity import nano
+from placewright.api.selectors import NodeTerm, compile_node_selector
+from placewright.plugins.dynamicresources.capacity import Capacity, read_capacity
+from placewright.plugins.dynamicresources.celselectors import Shape, Shapes
+
+#: Taints of other effects do not keep anybody away.
+REPELLING = ("NoSchedule", "NoExecute")
+#: A counter set of the pool and a counter in it.
+CounterName = tuple[str, str]
+
+
+class PoolId(NamedTuple):
+    """A pool is known by its driver and its name."""
+
+    driver: str
+    pool: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}"
+
+
+class DeviceId(NamedTuple):
+    """A device is known by its driver, pool and name."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """From which nodes something can be used: one by name, all, those that a selector takes, or none that we know of."""
+
+    node: str = ""
+    everywhere: bool = False
+    terms: tuple[NodeTerm, ...] | None = None
+
+    def includes(self, name: str, labels: Mapping[str, str]) -> bool:
+        """True when that node is within reach."""
+        if self.node:
+            return self.node == name
+        return self.everywhere or any(term.matches(labels, name) for term in self.terms or ())
+
+
+@dataclass(slots=True, eq=False)
+class Offer:
+    """One device of a pool.
+
+    Attributes:
+        slice: which of the pool's slices, by name, lists it.
+        reach: its own where the slice says so, the slice's otherwise; `selector` is what it was read from, if there was one.
+        shared: several claims can have it at a time.
+        taints: those that keep claims away.
+        plain: nothing but being free and selected decides whether a request can have it, as long as that asks for no capacity.
+    """
+
+    id: DeviceId
+    device: Device
+    shape: Shape
+    slice: int
+    reach: Reach
+    selector: NodeSelector | None
+    shared: bool
+    taints: tuple[DeviceTaint, ...]
+    counters: tuple[tuple[CounterName, int], ...]
+    capacities: dict[str, Capacity]
+    plain: bool
+
+
+@dataclass(slots=True, eq=False)
+class Pool:
+    """The highest generation of a pool.
+
+    Attributes:
+        incomplete: slices are missing; it is being updated.
+        problem: why nothing can be had from it though it is complete, or nothing.
+        offers: its devices by name, in the order in which they are tried: slices by name, then as they are listed.
+        counters: what its devices share, in nano-units.
+        reaches: of all its slices with devices.
+        node: the only node from which it can be used, or nothing.
+    """
+
+    id: PoolId
+    incomplete: bool = False
+    problem: str = ""
+    offers: dict[str, Offer] = field(default_factory=dict)
+    counters: dict[CounterName, int] = field(default_factory=dict)
+    reaches: tuple[Reach, ...] = ()
+    node: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Devices can be had from it."""
+        return not self.incomplete and not self.problem
+
+
+class PoolError(ValueError):
+    """What is wrong with a pool."""
+
+
+def read_pool(id_: PoolId, slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule], shapes: Shapes) -> Pool | None:
+    """The pool of these slices; None when there are none."""
+    newest = _newest(slices)
+    if not newest:
+        return None
+    reaches = tuple(dict.fromkeys(reach for each in newest if not each.spec.shared_counters for reach in _reaches(each.spec)))
+    pool = Pool(id_, reaches=reaches, node=_only_node(reaches))
+    pool.incomplete = len(newest) != newest[0].spec.pool.resource_slice_count
+    if not pool.incomplete:
+        try:
+            _fill(pool, newest, rules, shapes)
+        except ValueError as problem:
+            pool.problem = str(problem)
+    return pool
+
+
+def _newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
+    known = list(slices)
+    generation = max((each.spec.pool.generation for each in known), default=0)
+    return sorted((each for each in known if each.spec.pool.generation == generation), key=lambda each: each.metadata.name)
+
+
+def _fill(pool: Pool, slices: Sequence[ResourceSlice], rules: Sequence[DeviceTaintRule], shapes: Shapes) -> None:
+    for each in slices:
+        _add_counters(pool, each.spec)
+    for number, each in enumerate(slices):
+        for device in () if each.spec.shared_counters else each.spec.devices or ():
+            if device.name in pool.offers:
+                raise PoolError(f"duplicate device name {device.name}")
+            pool.offers[device.name] = _offer(pool, each.spec, device, number, rules, shapes)
+
+
+def _add_counters(pool: Pool, spec: ResourceSliceSpec) -> None:
+    for counters in spec.shared_counters or ():
+        if any(name == counters.name for name, _ in pool.counters):
+            raise PoolError(f"duplicate counter set name {counters.name}")
+        for name, counter in (counters.counters or {}).items():
+            pool.counters[counters.name, name] = nano(counter.value)
+
+
+def _offer(
+    pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, rules: Sequence[DeviceTaintRule], shapes: Shapes
+) -> Offer:
+    counters = tuple(_consumed(pool, device))
+    capacities = {name: read_capacity(each) for name, each in (device.capacity or {}).items()}
+    shared = bool(device.allow_multiple_allocations)
+    own = bool(spec.per_device_node_selection)
+    return Offer(
+        id=DeviceId(*pool.id, device.name),
+        device=device,
+        shape=shapes.of(pool.id.driver, device),
+        slice=number,
+        reach=_reach(device) if own else _reach(spec),
+        selector=device.node_selector if own else spec.node_selector,
+        shared=shared,
+        taints=_taints(pool.id, device, rules),
+        counters=counters,
+        capacities=capacities,
+        plain=not shared and not counters and not any(each.has_policy for each in capacities.values()),
+    )
+
+
+def _consumed(pool: Pool, device: Device) -> Iterable[tuple[CounterName, int]]:
+    sets = {name for name, _ in pool.counters}
+    for consumption in device.consumes_counters or ():
+        if consumption.counter_set not in sets:
+            raise PoolError(f"device {device.name} consumes of counter set {consumption.counter_set}, which is not there")
+        for name, counter in (consumption.counters or {}).items():
+            if (consumption.counter_set, name) not in pool.counters:
+                raise PoolError(f"device {device.name} consumes of counter {name}, which counter set {consumption.counter_set} lacks")
+            yield (consumption.counter_set, name), nano(counter.value)
+
+
+def _taints(pool: PoolId, device: Device, rules: Sequence[DeviceTaintRule]) -> tuple[DeviceTaint, ...]:
+    added = (rule.spec.taint for rule in rules if _is_about(rule, pool, device.name))
+    return tuple(taint for taint in (*(device.taints or ()), *added) if taint.effect in REPELLING)
+
+
+def _is_about(rule: DeviceTaintRule, pool: PoolId, device: str) -> bool:
+    selector = rule.spec.device_selector
+    if selector is None:
+        return False
+    wanted = ((selector.driver, pool.driver), (selector.pool, pool.pool), (selector.device, device))
+    return all(asked is None or asked == name for asked, name in wanted)
+
+
+# --- reach -------------------------------------------------------------------------------------------------------------------
+
+
+def _reaches(spec: ResourceSliceSpec) -> Iterable[Reach]:
+    return [_reach(device) for device in spec.devices or ()] if spec.per_device_node_selection else [_reach(spec)]
+
+
+def _reach(of: ResourceSliceSpec | Device) -> Reach:
+    if of.node_name:
+        return Reach(of.node_name)
+    if of.all_nodes:
+        return Reach(everywhere=True)
+    return Reach(terms=None if of.node_selector is None else _terms(of.node_selector))
+
+
+@lru_cache(maxsize=4096)
+def _terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
+    return compile_node_selector(selector)
+
+
+def _only_node(reaches: Sequence[Reach]) -> str:
+    names = {reach.node for reach in reaches}
+    return names.pop() if len(names) == 1 else ""
