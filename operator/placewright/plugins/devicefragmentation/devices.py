@@ -12,14 +12,19 @@ always the lowest number first; and if there is no such device, onto those with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 
-from placewright.api.annotations import read_devices
+from placewright.api.annotations import DEVICES, read_devices
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
 from placewright.plugins.devicefragmentation.args import MOST_DEVICES
+from placewright.plugins.memory import Memory
+
+#: Different annotations that are remembered as read: there are about as many as devices.
+_MOST_READ: Final = 4096
 
 
 class Devices:
@@ -30,6 +35,7 @@ class Devices:
         self.resource = resource
         self.units = units
         self._free: IntColumn = np.zeros((0, 1), np.int64)
+        self._read = Memory(_MOST_READ)
         self._stale: set[int] = set()
         self._positions = (-1, -1)
 
@@ -67,7 +73,10 @@ class Devices:
 
     def chosen_by(self, pod: PodInfo, count: int) -> tuple[int, ...] | None:
         """The devices that a pod on a node with `count` of them has by its annotation; None where it says nothing that can be."""
-        chosen = read_devices(pod.pod.metadata.annotations, self.resource)
+        annotations = pod.pod.metadata.annotations
+        if not annotations or DEVICES not in annotations:
+            return None
+        (chosen,) = self._read.recall(annotations[DEVICES], lambda: (read_devices(annotations, self.resource),))
         if chosen is None or len(set(chosen)) != len(chosen) or not all(0 <= index < count for index in chosen):
             return None
         return chosen if len(chosen) == -(-pod.requests.get(self.resource, 0) // self.units) else None

@@ -45,7 +45,8 @@ from placewright.plugins.devicefragmentation.choosing import choose
 from placewright.plugins.devicefragmentation.devices import Devices
 from placewright.plugins.devicefragmentation.mix import Mix, Typical
 from placewright.plugins.devicefragmentation.selections import Selections
-from placewright.plugins.devicefragmentation.workload import Ask, Nodes, Workload
+from placewright.plugins.devicefragmentation.standing import Standing
+from placewright.plugins.devicefragmentation.workload import Ask, IntTable, Nodes, Workload
 
 NAME: Final = "DeviceFragmentation"
 _WORKLOAD: Final = f"{NAME}/workload"
@@ -65,6 +66,7 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         self._selections = Selections()
         self._taken: Typical = ()
         self._workload = Workload((), args.units_per_device)
+        self._standing = Standing()
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod requests, and the mix that columns are computed for."""
@@ -107,7 +109,8 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """How much the fragmentation of each node would grow; not in 0..100 yet."""
         workload = self._of(state)
-        return workload.growth(self._nodes(workload, cluster, rows), self._ask(pod))
+        nodes = self._nodes(workload, cluster, rows, self._devices.at(cluster, rows))
+        return workload.growth(nodes, self._ask(pod), self._useful(workload, cluster, rows))
 
     def summarise(self, state: CycleState, raw: IntColumn) -> Hashable | None:
         """The least and the greatest growth of all feasible nodes."""
@@ -129,7 +132,7 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         if not free.size or not self._has_room(free, ask.units)[0]:
             return unschedulable(f"node(s) had no device left for {ask.units} {self.args.resource}")
         workload = self._of(state)
-        nodes = self._nodes(workload, cluster, np.array([row], np.intp))._replace(devices=free)
+        nodes = self._nodes(workload, cluster, np.array([row], np.intp), free)
         # The pod is assumed by now: what it asks for is counted.
         before = nodes._replace(cpu=nodes.cpu + ask.cpu, memory=nodes.memory + ask.memory)
         chosen = choose(workload, before, ask, self.args.units_per_device)
@@ -160,6 +163,7 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         if typical is not self._taken:
             self._taken = typical
             self._workload = Workload(typical, self.args.units_per_device)
+            self._standing = Standing()
         return self._workload
 
     def _of(self, state: CycleState) -> Workload:
@@ -176,11 +180,19 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         room: BoolColumn = free.max(axis=1, initial=0) >= asked if asked <= units else (free == units).sum(axis=1) >= asked // units
         return room
 
-    def _nodes(self, workload: Workload, cluster: Cluster, rows: Rows) -> Nodes:
+    def _useful(self, workload: Workload, cluster: Cluster, rows: Rows) -> IntColumn:
+        """What is of use on these rows as they stand."""
+
+        def work_out(some: Rows) -> IntColumn:
+            return workload.useful(self._nodes(workload, cluster, some, self._devices.at(cluster, some)))
+
+        return self._standing.at(cluster, rows, work_out) if workload is self._workload else work_out(rows)
+
+    def _nodes(self, workload: Workload, cluster: Cluster, rows: Rows, devices: IntTable) -> Nodes:
         cpu, memory = cluster.resources.column(CPU), cluster.resources.column(MEMORY)
         return Nodes(
             cpu.allocatable[rows] - cpu.requested[rows],
             memory.allocatable[rows] - memory.requested[rows],
-            self._devices.at(cluster, rows),
+            devices,
             self._selections.of(workload, cluster)[rows],
         )

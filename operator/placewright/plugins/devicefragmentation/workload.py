@@ -20,7 +20,7 @@ Pods that ask for no device are left out of M: to them all that is free is usele
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,9 @@ from placewright.plugins.devicefragmentation.mix import Typical
 #: Per row and class: shape (rows, classes).
 BoolTable = NDArray[np.bool_]
 IntTable = NDArray[np.int64]
+FloatTable = NDArray[np.floating[Any]]
 
+_EXACT_IN_FLOAT32: Final = 2**24
 #: In a gain, for a device that cannot take the pod: less than any.
 IMPOSSIBLE: Final = -1
 
@@ -76,7 +78,10 @@ class Workload:
         self._memory = np.array([shape.memory for shape, _ in typical], np.int64)
         self._selection = np.array([self.selections.index(shape.selection) for shape, _ in typical], np.intp)
         asked = np.array([shape.units for shape, _ in typical], np.int64)
-        counts = np.array([count for _, count in typical], np.float64)
+        # Sums of these stay whole numbers: floats, because they alone are multiplied fast.
+        counts: FloatTable = np.array([count for _, count in typical], np.float64)
+        if self.total < _EXACT_IN_FLOAT32:
+            counts = counts.astype(np.float32)
         self._shares = np.unique(asked[asked <= units])
         self._wholes = np.unique(asked[asked > units] // units)
         self._by_share = _up_to(np.where(asked <= units, asked, 0), self._shares, counts)
@@ -93,13 +98,14 @@ class Workload:
         fragmentation: IntColumn = self.total * nodes.devices.sum(axis=1) - self.useful(nodes)
         return fragmentation
 
-    def growth(self, nodes: Nodes, ask: Ask) -> IntColumn:
+    def growth(self, nodes: Nodes, ask: Ask, useful: IntColumn | None = None) -> IntColumn:
         """F after less F before, times `total`, if the pod comes and gets the devices that are best for it; shape (rows,).
 
-        Where it does not fit, a number without meaning.
+        `useful`: of these nodes, where it is known. Where the pod does not fit, a number without meaning.
         """
+        before = self.useful(nodes) if useful is None else useful
         best: IntColumn = self.useful_after(nodes, ask).max(axis=1)
-        growth: IntColumn = self.useful(nodes) - self.total * ask.units - best
+        growth: IntColumn = before - self.total * ask.units - best
         return growth
 
     def useful_after(self, nodes: Nodes, ask: Ask) -> IntTable:
@@ -132,7 +138,7 @@ class Workload:
         fits = (nodes.cpu[:, None] >= self._cpu) & (nodes.memory[:, None] >= self._memory)
         if nodes.selected.shape[1] > 1 or not nodes.selected.all():
             fits &= nodes.selected[:, self._selection]
-        counted = fits.astype(np.float64)
+        counted = fits.astype(self._by_share.dtype)
         return _Fitting((counted @ self._by_share).astype(np.int64), (counted @ self._by_whole).astype(np.int64))
 
     def _of_devices(self, fits: _Fitting, devices: IntTable) -> IntTable:
@@ -155,10 +161,10 @@ class _Fitting(NamedTuple):
     wholes: IntTable
 
 
-def _up_to(asked: IntColumn, sizes: IntColumn, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _up_to(asked: IntColumn, sizes: IntColumn, counts: FloatTable) -> FloatTable:
     """Column i: the counts of those that ask for at most the i-th size (from 1), but for something; shape (classes, sizes + 1)."""
     small_enough = (asked[:, None] > 0) & (asked[:, None] <= np.concatenate([[0], sizes]))
-    counted: NDArray[np.float64] = small_enough * counts[:, None]
+    counted: FloatTable = small_enough * counts[:, None]
     return counted
 
 
