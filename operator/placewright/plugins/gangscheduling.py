@@ -12,8 +12,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from placewright.api.podgroups import FORM_OF, Gang, declares
+from placewright.api.podgroups import FORM_OF, Gang, GroupRef, declares
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import Handle, PreEnqueuePlugin
@@ -58,7 +59,7 @@ class GangScheduling(PreEnqueuePlugin):
         gang = self._gangs.get(pod.gang)
         if complaint or gang is None:
             return unresolvable(f'waiting for pods\'s pod group "{pod.gang.name}" to appear in scheduling queue: {complaint}')
-        if gang.basic or standing(self.handle, gang):
+        if gang.basic or standing(self.handle.cluster, gang.ref):
             return SUCCESS
         return self._enough(pod, gang)
 
@@ -76,10 +77,9 @@ class GangScheduling(PreEnqueuePlugin):
         return (interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),)
 
 
-def standing(handle: Handle, gang: Gang) -> bool:
+def standing(cluster: Cluster, ref: GroupRef) -> bool:
     """Whether a member stands on a node, or is assumed there; those that are being deleted do not count."""
-    cluster = handle.cluster
-    placements = (cluster.placement(uid) for uid in cluster.gangs.placed(gang.ref))
+    placements = (cluster.placement(uid) for uid in cluster.gangs.placed(ref))
     return any(placement is not None and not placement.pod.terminating for placement in placements)
 
 

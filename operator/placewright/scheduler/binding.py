@@ -23,6 +23,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.failures import FailureHandler
+from placewright.scheduler.gangs.barrier import LEFT, Barrier
 from placewright.scheduler.messages import assigned, late_rejection
 from placewright.scheduler.ports import EventRecorder, EventType
 from placewright.scheduler.waiting import WaitingPods
@@ -56,11 +57,18 @@ class BindingCycle:
     room: asyncio.Event = field(default_factory=asyncio.Event)
     #: Placements whose binding runs, by uid.
     under_way: dict[str, Placement] = field(default_factory=dict)
+    #: Where pods wait, by uid, for others of their group to be prepared, too.
+    barriers: dict[str, Barrier] = field(default_factory=dict)
 
-    async def run(self, attempt: Attempt, placement: Placement) -> bool:
-        """Bind, or roll back and requeue; True when the pod is bound. Never raises for what a plugin or the API server does."""
+    async def run(self, attempt: Attempt, placement: Placement, barrier: Barrier | None = None) -> bool:
+        """Bind, or roll back and requeue; True when the pod is bound. Never raises for what a plugin or the API server does.
+
+        `barrier`: no Binding is sent before it opens.
+        """
         unknown, uid = False, attempt.uid
         self.under_way[uid] = placement
+        if barrier is not None:
+            self.barriers[uid] = barrier
         try:
             status = await self._bind(placement)
         except BindError as problem:
@@ -70,6 +78,7 @@ class BindingCycle:
             status = error(f"{type(problem).__name__}: {problem}")
         finally:
             self.under_way.pop(uid, None)
+            self.barriers.pop(uid, None)
         if uid in self.given_up:
             self.given_up.discard(uid)
             self._replaced(attempt, placement)
@@ -114,14 +123,31 @@ class BindingCycle:
         placement = self.under_way.get(uid)
         if placement is not None:
             placement.state.abandoned = True
+            if (barrier := self.barriers.get(uid)) is not None:
+                barrier.leave(uid, error(LEFT))
 
     def preempt(self, uid: str) -> bool:
-        """End the PreBind of a pod that has to make room: it is rolled back and tried again. False for a pod that is not in PreBind."""
+        """End the PreBind of a pod that has to make room: it is rolled back and tried again. False for a pod that is not in PreBind.
+
+        A pod that waits for its group after PreBind makes room likewise.
+        """
         preparation = self.preparing.get(uid)
         if preparation is None:
-            return False
+            barrier = self.barriers.get(uid)
+            if barrier is None or barrier.decided:
+                return False
+            barrier.leave(uid, error(PREEMPTED_IN_PREBIND))
+            return True
         preparation.reschedule(asyncio.get_running_loop().time())
         return True
+
+    def call_off(self, uid: str, why: str) -> None:
+        """End what the pod waits for, be it permission or its preparation: it is rolled back."""
+        waiting = self.waiting.get(uid)
+        if waiting is not None:
+            waiting.give_up(why)
+        elif uid in self.preparing:
+            self.preempt(uid)
 
     def _confirmed_on(self, uid: str) -> NodeName | None:
         known = self.cluster.placement(uid)
@@ -156,20 +182,36 @@ class BindingCycle:
 
     async def _bind(self, placement: Placement) -> Status:
         pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
-        steps = state.steps
+        barrier = self.barriers.get(pod.uid)
+        try:
+            status = await self._made_ready(placement, barrier)
+        except BaseException as problem:
+            if barrier is not None:
+                barrier.leave(pod.uid, error(f"{type(problem).__name__}: {problem}"))
+            raise
+        if barrier is not None:
+            gone = (flight := self.queue.flights.get(pod.uid)) is None or flight.gone
+            status = await barrier.arrive(pod.uid, error(LEFT) if gone and status.ok else status)
+        if status.ok:
+            with state.steps.step(BIND) as step:
+                status = await runtime.run_bind(state, pod, node, decision_annotations(placement))
+                step.outcome = status.code
+        return status
+
+    async def _made_ready(self, placement: Placement, barrier: Barrier | None) -> Status:
+        """Allowed, and prepared."""
+        pod, steps = placement.pod, placement.state.steps
         if self.waiting.get(pod.uid) is not None:
             with steps.step(WAIT_ON_PERMIT) as step:
                 status = await self.waiting.decided(pod)
                 step.outcome = status.code
             if not status.ok:
                 return status
+        if barrier is not None and barrier.refusal is not None:
+            return barrier.refusal
         with steps.step(PRE_BIND) as step:
             status = await self._prepare(placement)
             step.outcome = status.code
-        if status.ok:
-            with steps.step(BIND) as step:
-                status = await runtime.run_bind(state, pod, node, decision_annotations(placement))
-                step.outcome = status.code
         return status
 
     async def _prepare(self, placement: Placement) -> Status:

@@ -18,9 +18,11 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import CycleState, Diagnosis, IntColumn, PostFilterResult, Rows
+from placewright.framework.prefiltering import rows_named
 from placewright.framework.runtime import ProfileRuntime
-from placewright.framework.status import Code
+from placewright.framework.status import Code, Status
 from placewright.framework.steps import POST_FILTER, Steps
+from placewright.plugins.gangscheduling import NAME as GANG_SCHEDULING
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.insight import NO_NODE_REFUSED, Insight, Refused
 from placewright.scheduler.messages import NO_NODES, fit_error
@@ -29,6 +31,8 @@ from placewright.scheduler.selection import Sampler, choose
 #: Withdraws an earlier nomination.
 NO_NOMINATION: Final = NodeName("")
 NOTHING_EXTRA: Final[Mapping[str, IntColumn]] = {}
+#: The outcome of PostFilter where it was not run.
+NOTHING_TRIED: Final = PostFilterResult(Status(Code.UNSCHEDULABLE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class NoPlacement(Exception):
         nominated_node: node that preemption made room on; "" clears an earlier nomination, None leaves it.
         victims: pods to evict from the nominated node.
         refused: who rejected how many nodes.
+        diagnosis: the whole of why no node fits; None where it did not come to that.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class NoPlacement(Exception):
         refused: Refused = NO_NODE_REFUSED,
     ) -> None:
         super().__init__(message)
+        self.diagnosis: Diagnosis | None = None
         self.message = message
         self.internal = internal
         self.unschedulable_plugins = unschedulable_plugins
@@ -119,23 +125,46 @@ class SchedulingCycle:
             diagnosis = evaluator.diagnose(evaluation)
             refused = self.insight.refused(self._cluster, diagnosis)
             raise no_placement(diagnosis, make_room(evaluator.runtime, evaluation, diagnosis), refused)
+        return self.chosen(evaluator, evaluation)
+
+    def refusal(self, evaluator: Evaluator, evaluation: Evaluation) -> NoPlacement:
+        """Why no node can hold the pod, where nobody is to make room for it alone."""
+        diagnosis = evaluator.diagnose(evaluation)
+        return no_placement(diagnosis, NOTHING_TRIED, self.insight.refused(self._cluster, diagnosis))
+
+    # --- its steps, for whoever has something to ask in between -----------------------------------------------------------------
+
+    def evaluate(
+        self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None, within: frozenset[NodeName] | None = None
+    ) -> Evaluation:
+        """Which nodes can hold the pod; raise `NoPlacement` when there are no nodes at all, or something broke.
+
+        `within`: only these nodes are candidates, because the pod's group is to stand in one place.
+        """
+        if self._cluster.node_count == 0:
+            raise NoPlacement(NO_NODES, nominated_node=NO_NOMINATION)
+        try:
+            evaluation = evaluator.evaluate(pod, steps)
+        except CycleError as problem:
+            raise broken(str(problem)) from problem
+        return evaluation if within is None else self._narrowed(evaluation, within)
+
+    def _narrowed(self, evaluation: Evaluation, within: frozenset[NodeName]) -> Evaluation:
+        evaluation.feasible = evaluation.feasible & rows_named(self._cluster, within)
+        evaluation.count = int(np.count_nonzero(evaluation.feasible))
+        if evaluation.refusal is None:
+            evaluation.candidates = within if evaluation.candidates is None else evaluation.candidates & within
+            evaluation.narrowed_by = (*evaluation.narrowed_by, GANG_SCHEDULING)
+        return evaluation
+
+    def chosen(self, evaluator: Evaluator, evaluation: Evaluation, *, compared: bool = False) -> Placement:
+        """The decision among feasible nodes, of which there is at least one; `compared`: its score is wanted even if there is no other."""
         row = self.nominated_row(evaluation)
         if row is not None:
             return self.settled(evaluator, evaluation, row)
         if evaluation.count > 1:
             self.sample(evaluator.runtime, evaluation)
-        return self.best(evaluator, evaluation)
-
-    # --- its steps, for whoever has something to ask in between -----------------------------------------------------------------
-
-    def evaluate(self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None) -> Evaluation:
-        """Which nodes can hold the pod; raise `NoPlacement` when there are no nodes at all, or something broke."""
-        if self._cluster.node_count == 0:
-            raise NoPlacement(NO_NODES, nominated_node=NO_NOMINATION)
-        try:
-            return evaluator.evaluate(pod, steps)
-        except CycleError as problem:
-            raise broken(str(problem)) from problem
+        return self.best(evaluator, evaluation, compared=compared)
 
     def nominated_row(self, evaluation: Evaluation) -> int | None:
         """The row that preemption made room on for this pod, when it fits there now."""
@@ -153,12 +182,14 @@ class SchedulingCycle:
             evaluation.feasible = self._sampler.narrow(evaluation.feasible, nodes, percentage)
             evaluation.count = int(np.count_nonzero(evaluation.feasible))
 
-    def best(self, evaluator: Evaluator, evaluation: Evaluation, extra: Mapping[str, IntColumn] = NOTHING_EXTRA) -> Placement:
-        """The feasible node with the highest total; a single one is not scored.
+    def best(
+        self, evaluator: Evaluator, evaluation: Evaluation, extra: Mapping[str, IntColumn] = NOTHING_EXTRA, *, compared: bool = False
+    ) -> Placement:
+        """The feasible node with the highest total; a single one is not scored, unless it is to be `compared` with other decisions.
 
         `extra`: by name, what others add to the scores, shape (size,). Raises `NoPlacement` when a plugin breaks.
         """
-        if evaluation.count == 1:
+        if evaluation.count == 1 and not compared:
             return self.settled(evaluator, evaluation, int(np.flatnonzero(evaluation.feasible)[0]))
         try:
             totals = evaluator.score(evaluation)
@@ -227,7 +258,7 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
     """No node fits, and this came of trying to make room."""
     if made_room.status.code is not Code.SUCCESS:
         diagnosis.postfilter_message = made_room.status.message
-    return NoPlacement(
+    failure = NoPlacement(
         fit_error(diagnosis),
         unschedulable_plugins=frozenset(diagnosis.unschedulable_plugins),
         pending_plugins=frozenset(diagnosis.pending_plugins),
@@ -235,3 +266,5 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
         victims=made_room.victims,
         refused=refused,
     )
+    failure.diagnosis = diagnosis
+    return failure

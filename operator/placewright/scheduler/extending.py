@@ -32,7 +32,7 @@ from placewright.framework.prefiltering import rows_named
 from placewright.framework.runtime import EXTENDER
 from placewright.framework.status import Status, error, unresolvable, unschedulable
 from placewright.framework.steps import EXTENDER_FILTER, EXTENDER_PREEMPT, EXTENDER_PRIORITIZE, Steps
-from placewright.scheduler.cycle import Placement, SchedulingCycle, broken, make_room, no_placement
+from placewright.scheduler.cycle import NOTHING_TRIED, Placement, SchedulingCycle, broken, make_room, no_placement
 
 _logger = logging.getLogger(__name__)
 
@@ -58,15 +58,32 @@ class ExtendedCycle:
         self._cluster = cluster
         self._cycle = cycle
 
-    async def place(self, evaluator: Evaluator, pod: PodInfo, steps: Steps) -> Placement:
-        """Choose a node; raise `NoPlacement` when there is none. Nothing is awaited after the columns were looked at last."""
-        return await _Asking(self._cluster, self._cycle, evaluator, pod, steps).place()
+    async def place(
+        self, evaluator: Evaluator, pod: PodInfo, steps: Steps, within: frozenset[NodeName] | None = None, *, alone: bool = True
+    ) -> Placement:
+        """Choose a node; raise `NoPlacement` when there is none. Nothing is awaited after the columns were looked at last.
+
+        `within`: only these nodes are candidates. Where it is not for this pod `alone`, nobody is asked to make room.
+        """
+        return await _Asking(self._cluster, self._cycle, evaluator, pod, steps, within, alone=alone).place()
 
 
 class _Asking:
     """One pod's attempt."""
 
-    def __init__(self, cluster: Cluster, cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo, steps: Steps) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        cycle: SchedulingCycle,
+        evaluator: Evaluator,
+        pod: PodInfo,
+        steps: Steps,
+        within: frozenset[NodeName] | None,
+        *,
+        alone: bool,
+    ) -> None:
+        self._within = within
+        self._alone = alone
         self._cluster = cluster
         self._cycle = cycle
         self._evaluator = evaluator
@@ -98,7 +115,7 @@ class _Asking:
 
     def _evaluate(self) -> Evaluation:
         self._steps.begin()
-        return self._cycle.evaluate(self._evaluator, self._pod, self._steps)
+        return self._cycle.evaluate(self._evaluator, self._pod, self._steps, self._within)
 
     def _evaluate_among(self, kept: Collection[NodeName]) -> Evaluation:
         evaluation = self._evaluate()
@@ -194,6 +211,8 @@ class _Asking:
         diagnosis = self._evaluator.diagnose(evaluation)
         self._blame_extenders(diagnosis, evaluation, verdict)
         refused = self._cycle.insight.refused(self._cluster, diagnosis)
+        if not self._alone:
+            raise no_placement(diagnosis, NOTHING_TRIED, refused)
         made_room = make_room(self._evaluator.runtime, evaluation, diagnosis)
         if made_room.alternatives is not None:
             with self._steps.step(EXTENDER_PREEMPT):

@@ -16,18 +16,29 @@ from typing import Any, Final
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.status import Code, Status
-from placewright.framework.steps import PERMIT, RESERVE
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Observers
-from placewright.scheduler.binding import BindingCycle, rejected_late, unreserve
+from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle, broken
 from placewright.scheduler.extending import ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
+from placewright.scheduler.gangs.barrier import Barrier
+from placewright.scheduler.gangs.deciding import GangScheduler
+from placewright.scheduler.gangs.group import Surroundings
 from placewright.scheduler.messages import skip_deleting
-from placewright.scheduler.ports import AlwaysLead, Clock, EventRecorder, Evictor, Lead, StatusWriter
+from placewright.scheduler.ports import (
+    AlwaysLead,
+    Clock,
+    EventRecorder,
+    Evictor,
+    GroupStatusWriter,
+    Lead,
+    NoGroupStatus,
+    StatusWriter,
+)
 from placewright.scheduler.preempting import Preemption
+from placewright.scheduler.reserving import Reserving
 from placewright.scheduler.waiting import WaitingPods
 
 _logger = logging.getLogger(__name__)
@@ -49,6 +60,7 @@ class Ports:
     status: StatusWriter
     evictor: Evictor
     observers: Observers = field(default_factory=lambda: Observers([]))
+    groups: GroupStatusWriter = field(default_factory=NoGroupStatus)
 
 
 @dataclass(slots=True)
@@ -95,12 +107,21 @@ class Scheduler:
         self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events, ports.observers)
         self._preemption = Preemption(queue, self.waiting, self.binding, ports.evictor, ports.events, ports.status)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._reserving = Reserving(cluster, queue, self.waiting)
+        self.gangs = GangScheduler(self._around_gangs(ports.groups))
+
+    def _around_gangs(self, status: GroupStatusWriter) -> Surroundings:
+        return Surroundings(
+            self.cluster, self.queue, self._cycle, self._extended, self._reserving, self.binding, self._clock, status,
+            begin=self._begin, bind=self._bind, fail=self._not_placed, skip=self._skip,
+        )  # fmt: skip
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
     def schedule(self, queued: QueuedPod) -> Coroutine[Any, Any, bool] | None:
         """Decide a pod that the queue handed out; returns its binding cycle, not yet started, or None when there is nothing to bind.
 
+        A pod that is placed with its group takes the others of it along: what is returned binds all of them.
         Where extenders are to be asked, the decision is in what is returned, too.
         """
         pod = queued.pod
@@ -111,7 +132,9 @@ class Scheduler:
         if evaluator is None:
             self.queue.return_unschedulable(queued)
             return None
-        attempt = Attempt(queued, evaluator.runtime.profile, self._clock, plugins=self._observers.sampled())
+        if pod.gang is not None and self.gangs.decides(pod, evaluator):
+            return self.gangs.decide(queued, evaluator)
+        attempt = self._begin(queued, evaluator)
         if evaluator.runtime.extenders_for(pod):
             # Extenders see one pod of a profile after the other, as kube-scheduler's do: they count what they agreed to.
             self.queue.hold(pod.scheduler_name)
@@ -119,12 +142,15 @@ class Scheduler:
         try:
             placement = self._cycle.place(evaluator, pod, attempt.steps)
             attempt.chose(placement)
+            self._observers.decided(attempt)
             self._assume(placement)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._not_placed(attempt, problem)
             return None
-        self.counts.scheduled += 1
-        return self._bind(attempt, placement)
+        return self._bind(attempt, placement, self.gangs.barrier_of(pod))
+
+    def _begin(self, queued: QueuedPod, evaluator: Evaluator) -> Attempt:
+        return Attempt(queued, evaluator.runtime.profile, self._clock, plugins=self._observers.sampled())
 
     async def _schedule_with_extenders(self, attempt: Attempt, evaluator: Evaluator) -> bool:
         """Decide and bind a pod that extenders are asked about; its profile's other pods wait for the decision, not for the binding."""
@@ -134,14 +160,14 @@ class Scheduler:
                 self.queue.done(attempt.uid)
                 return False
             attempt.chose(placement)
+            self._observers.decided(attempt)
             self._assume(placement)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._not_placed(attempt, problem)
             return False
         finally:
             self.queue.release(attempt.pod.scheduler_name)
-        self.counts.scheduled += 1
-        return await self._bind(attempt, placement)
+        return await self._bind(attempt, placement, self.gangs.barrier_of(attempt.pod))
 
     def _settled_elsewhere(self, uid: str) -> bool:
         """Whether the pod was deleted, or got a node from somebody else, while extenders were asked."""
@@ -157,34 +183,13 @@ class Scheduler:
 
     def _assume(self, placement: Placement) -> None:
         """Assume · Reserve · Permit. Raises `NoPlacement`, or what a plugin raised, with everything taken back."""
-        pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
-        self.cluster.assume(pod, node)
-        reserved = True
-        steps = state.steps
-        steps.begin()
+        self._reserving.take(placement)
         try:
-            status = runtime.run_reserve(state, pod, node)
-            reserved = status.ok  # what failed has been given back already
-            steps.end(RESERVE, status.code)
-            self._require(status)
-            status, waits = runtime.run_permit(state, pod, node)
-            steps.end(PERMIT, Code.WAIT if waits else status.code)
-            self._require(status)
+            waits = self._reserving.permitted(placement)
         except BaseException:
-            if reserved:
-                unreserve(placement)
-            self.cluster.forget(pod, node)
+            self._reserving.give_back(placement)
             raise
-        self.waiting.enter(pod, waits)
-        self.queue.nominator.delete(pod.uid)
-        self.queue.activate(state.activate.values())
-        state.activate.clear()
-
-    @staticmethod
-    def _require(status: Status) -> None:
-        if status.ok:
-            return
-        raise rejected_late(status) if status.rejected else broken(status.message)
+        self._reserving.settle(placement, waits)
 
     def _not_placed(self, attempt: Attempt, problem: Exception) -> None:
         if not isinstance(problem, NoPlacement):
@@ -196,13 +201,20 @@ class Scheduler:
         self.counts.errors += failure.internal
         self.counts.unschedulable += not failure.internal
         attempt.failed(failure)
+        if attempt.placement is None:
+            self._observers.decided(attempt)
         pod = self._failures.handle(attempt.queued, failure)
         self._observers.attempt_ended(attempt)
         if pod is not None and failure.victims and failure.nominated_node:
             self._spawn(self._preemption.make_room(pod, failure.nominated_node, failure.victims))
 
-    async def _bind(self, attempt: Attempt, placement: Placement) -> bool:
-        bound = await self.binding.run(attempt, placement)
+    def _bind(self, attempt: Attempt, placement: Placement, barrier: Barrier | None) -> Coroutine[Any, Any, bool]:
+        """The binding of a pod that has a node, not yet started."""
+        self.counts.scheduled += 1
+        return self._bound(attempt, placement, barrier)
+
+    async def _bound(self, attempt: Attempt, placement: Placement, barrier: Barrier | None) -> bool:
+        bound = await self.binding.run(attempt, placement, barrier)
         self.counts.bound += bound
         self.counts.bind_failures += not bound
         return bound
@@ -234,7 +246,7 @@ class Scheduler:
 
         Not counted are pods that wait for permission, perhaps for pods that are yet to be placed, and pods in PreBind.
         """
-        return MAX_BINDING - len(self._tasks) + len(self.waiting) + len(self.binding.preparing)
+        return MAX_BINDING - len(self._tasks) - self.gangs.bindings + len(self.waiting) + len(self.binding.preparing)
 
     async def _room_for_binding(self) -> None:
         while self._room <= 0:
@@ -261,7 +273,7 @@ class Scheduler:
         """Let bindings and evictions under way end; what has not after `seconds` is given up. For after the loop has been stopped."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self._tasks) > len(self.waiting):  # nobody is left to give permission to those that wait for it
+                while len(self._tasks) + self.gangs.bindings > len(self.waiting):  # nobody is left to permit those that wait for it
                     self.binding.room.clear()
                     await self.binding.room.wait()
         late = tuple(self._tasks)

@@ -1,0 +1,105 @@
+"""Where the members of a group wait for each other between PreBind and Bind: no Binding of theirs is sent before all are prepared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from placewright.api.pods import PodInfo
+from placewright.framework.status import SUCCESS, Status, error, unschedulable
+from placewright.plugins.gangscheduling import NAME
+from placewright.scheduler.messages import go_duration
+
+LEFT: Final = "deleted while its group was being prepared"
+
+
+class Barrier:
+    """One group's. It opens when everybody who is still expected has arrived, and fails when too few are left.
+
+    A failure before it opens takes all members back; afterwards each Binding succeeds or fails by itself.
+    """
+
+    def __init__(
+        self, pods: Mapping[str, PodInfo], needed: int, call_off: Callable[[str], None], opened: Callable[[bool], None]
+    ) -> None:
+        """`pods`: the members, by uid. `needed`: the fewest of them that may go.
+
+        `call_off` ends what a member still waits for. `opened` hears once whether it opened or failed, before anybody goes on.
+        """
+        self._opened = opened
+        self._pods = pods
+        self._needed = needed
+        self._call_off = call_off
+        self._expected = set(pods)
+        self._arrived: dict[str, asyncio.Future[Status]] = {}
+        self._members = set(pods)
+        self._verdict: Status | None = None
+
+    @property
+    def decided(self) -> bool:
+        """True once it has opened or failed."""
+        return self._verdict is not None
+
+    @property
+    def refusal(self) -> Status | None:
+        """Why nobody may go, once it has failed."""
+        return None if self._verdict is None or self._verdict.ok else self._verdict
+
+    async def arrive(self, uid: str, status: Status) -> Status:
+        """A pod is prepared, or cannot be; whether it may be bound. Pods that came later wait here, too, and are not waited for."""
+        if self._verdict is not None and not self._verdict.ok:
+            return self._verdict
+        if not status.ok:
+            self.leave(uid, status)
+            return status
+        if self._verdict is not None:
+            return self._verdict
+        told: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        self._arrived[uid] = told
+        self._expected.discard(uid)
+        self._look()
+        return await told
+
+    def leave(self, uid: str, status: Status) -> None:
+        """This pod will not be bound; harmless once all is decided."""
+        if self._verdict is not None:
+            return
+        self._expected.discard(uid)
+        self._members.discard(uid)
+        told = self._arrived.pop(uid, None)
+        if told is not None and not told.done():
+            told.set_result(status)
+        if len(self._members) < self._needed:
+            self._fail(_for_the_others(self._pods.get(uid), status))
+        else:
+            self._look()
+
+    def expire(self, seconds: float) -> None:
+        """Who has not arrived after so long is not waited for; the group is tried again."""
+        if self._verdict is None:
+            late = ", ".join(sorted(self._pods[uid].name for uid in self._expected))
+            self._fail(error(f"its group was not ready after {go_duration(seconds)}: {late} could not be prepared for binding"))
+
+    def _look(self) -> None:
+        if not self._expected:
+            self._decide(SUCCESS)
+
+    def _fail(self, verdict: Status) -> None:
+        expected = tuple(self._expected)
+        self._decide(verdict)
+        for uid in expected:
+            self._call_off(uid)
+
+    def _decide(self, verdict: Status) -> None:
+        self._verdict = verdict
+        self._opened(verdict.ok)
+        for told in self._arrived.values():
+            if not told.done():
+                told.set_result(verdict)
+
+
+def _for_the_others(pod: PodInfo | None, status: Status) -> Status:
+    """What happened to one member, as its group's fate: a rejection is waited out, an error tried again."""
+    why = f"its group is taken back, because {'a member' if pod is None else pod.name} could not be bound: {status.message}"
+    return unschedulable(why).by(NAME) if status.rejected else error(why)

@@ -1,0 +1,235 @@
+"""Deciding a group in one go: all members that wait are tried together, and enough of them get nodes or none does.
+
+The members are placed one after the other by the ordinary cycle, each assumed and reserved for real. If too few fit, all is taken back
+before anybody else looks. Then Permit for all, then their bindings, behind one barrier: no Binding is sent before all are prepared.
+
+Once a Binding may have been sent, nothing is taken back: what is bound stays bound, whatever the API server says to the others, and
+whatever becomes of this replica. As soon as a member stands on a node, the others are pods like any other (see
+`plugins.gangscheduling.standing`), with their group's age as their turn. So a group of which some died is filled up one by one, and one of
+which nobody is left is decided anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from placewright.api.podgroups import GroupRef
+from placewright.api.pods import PodInfo
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.interface import Seconds
+from placewright.plugins.gangrules import declaration_complaint, members_complaint
+from placewright.plugins.gangscheduling import NAME, standing
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.cycle import NoPlacement, Placement, broken
+from placewright.scheduler.gangs.barrier import Barrier
+from placewright.scheduler.gangs.group import Group, Surroundings
+from placewright.scheduler.gangs.lacking import lacking
+from placewright.scheduler.gangs.trial import Trial
+
+_logger = logging.getLogger(__name__)
+
+TAKEN_BACK: Final = "its group is taken back"
+
+#: Who keeps a member waiting whose group does not fit; it is brought back with a member that something else keeps waiting.
+BY_ITS_GROUP: Final = frozenset({NAME})
+
+
+class GangScheduler:
+    """Decides groups for one scheduler.
+
+    Attributes:
+        forming: groups that were decided and whose first Binding has not been sent yet.
+        bindings: members being bound beyond one for each group, which is one piece of work for the scheduler.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        self.forming: dict[GroupRef, Barrier] = {}
+        self.bindings = 0
+        self._around = around
+
+    def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
+        """Whether this pod is to be decided with its group: it names one, its profile cares, and no member stands yet."""
+        if pod.gang is None or NAME not in evaluator.runtime.interests or pod.gang in self.forming:
+            return False
+        gang = self._around.cluster.gangs.get(pod.gang)
+        return gang is None or not (gang.basic or standing(self._around.cluster, pod.gang))
+
+    def barrier_of(self, pod: PodInfo) -> Barrier | None:
+        """Where a pod that joins a group has to wait for it; None for most pods."""
+        return None if pod.gang is None else self.forming.get(pod.gang)
+
+    def decide(self, popped: QueuedPod, evaluator: Evaluator) -> Coroutine[Any, Any, bool] | None:
+        """Decide the group of a pod that was popped; what binds all members, not yet started, or None when there is nothing to bind."""
+        group = self._gathered(popped, evaluator)
+        if group is None:
+            return None
+        if any(group.evaluator.runtime.extenders_for(attempt.pod) for attempt in group.attempts):
+            self._around.queue.hold(group.scheduler_name)
+            return self._decide_with_extenders(group)
+        try:
+            trial = Trial(self._around, group).run()
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            self._broke(group, problem)
+            return None
+        return self._settle(trial)
+
+    async def _decide_with_extenders(self, group: Group) -> bool:
+        """Members are asked about one after the other; the profile's other pods wait for the decision, not for the bindings."""
+        try:
+            trial = await Trial(self._around, group).run_with_extenders()
+            binding = self._settle(trial)
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            self._broke(group, problem)
+            return False
+        finally:
+            self._around.queue.release(group.scheduler_name)
+        return False if binding is None else await binding
+
+    # --- who is decided --------------------------------------------------------------------------------------------------------
+
+    def _gathered(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
+        """The group with its members that wait; None when it cannot be decided, and the pod has been told why."""
+        around, ref = self._around, popped.pod.gang
+        assert ref is not None  # else nobody asks
+        gang = around.cluster.gangs.get(ref)
+        complaint = declaration_complaint(around.cluster.gangs, ref)
+        if gang is None or complaint:
+            around.fail(around.begin(popped, evaluator), _waits_for_its_group(complaint))
+            return None
+        group = Group(gang, evaluator)
+        for queued in around.queue.take_gang(popped):
+            if queued is not popped and around.skip(queued.pod):
+                around.queue.done(queued.uid)
+            else:
+                group.attempts.append(around.begin(queued, evaluator))
+        profiles = Counter(pod.scheduler_name for pod in around.queue.gangs.members(ref))
+        if len(profiles) > 1:
+            self._fail(group, {}, members_complaint(gang, profiles))
+            return None
+        return group
+
+    # --- what comes of it ------------------------------------------------------------------------------------------------------
+
+    def _settle(self, trial: Trial) -> Coroutine[Any, Any, bool] | None:
+        """Permit and what follows, or nothing at all."""
+        group = trial.group
+        if not trial.fits():
+            self._refuse(trial)
+            return None
+        try:
+            waits, objections = self._permitted(trial)
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            trial.take_back()
+            self._broke(group, problem)
+            return None
+        if not trial.fits():
+            trial.take_back()
+            self._fail(group, objections, f"needs {group.needed} members placed, and Permit refused {len(objections)}")
+            return None
+        return self._go(trial, waits, objections)
+
+    def _permitted(self, trial: Trial) -> tuple[dict[str, Mapping[str, Seconds]], dict[str, NoPlacement]]:
+        """By uid, what plugins want members to wait for, and the refusals; a refused member has given back what it had."""
+        waits: dict[str, Mapping[str, Seconds]] = {}
+        objections: dict[str, NoPlacement] = {}
+        for attempt, placement in tuple(trial.placed):
+            try:
+                waits[attempt.uid] = self._around.reserving.permitted(placement)
+            except NoPlacement as refused:
+                if refused.internal:
+                    raise
+                trial.drop(attempt)
+                objections[attempt.uid] = refused
+        return waits, objections
+
+    def _go(
+        self, trial: Trial, waits: Mapping[str, Mapping[str, Seconds]], objections: Mapping[str, NoPlacement]
+    ) -> Coroutine[Any, Any, bool]:
+        """Enough members have nodes and are allowed: the others wait as pods like any other, and these are bound."""
+        around, group = self._around, trial.group
+        for _, placement in trial.placed:
+            around.reserving.settle(placement, waits[placement.pod.uid])
+        left_over = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits} | dict(objections)
+        for attempt in group.attempts:
+            if attempt.uid in left_over:
+                around.fail(attempt, left_over[attempt.uid])
+        barrier = self._barrier(trial)
+        self.forming[group.gang.ref] = barrier
+        self.bindings += len(trial.placed) - 1
+        return self._bind(group, trial.placed, barrier)
+
+    def _barrier(self, trial: Trial) -> Barrier:
+        around, ref = self._around, trial.group.gang.ref
+        pods = {placement.pod.uid: placement.pod for _, placement in trial.placed}
+
+        def decided(opened: bool) -> None:
+            (around.queue.gang_placed if opened else around.queue.gang_failed)(ref)
+
+        return Barrier(pods, trial.group.needed, lambda uid: around.binding.call_off(uid, TAKEN_BACK), decided)
+
+    async def _bind(self, group: Group, placed: Sequence[tuple[Attempt, Placement]], barrier: Barrier) -> bool:
+        """Bind all members; True when all are bound."""
+        seconds = group.gang.timeout_seconds or group.settings.schedule_timeout_seconds
+        timer = asyncio.get_running_loop().call_later(seconds, barrier.expire, seconds) if seconds else None
+        try:
+            bound = await asyncio.gather(*(self._around.bind(attempt, placement, barrier) for attempt, placement in placed))
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self.forming.pop(group.gang.ref, None)
+            self.bindings -= len(placed) - 1
+        standing_now = len(self._around.cluster.gangs.placed(group.gang.ref))
+        if any(bound) and standing_now >= group.needed:
+            self._around.status.group_placed(group.gang, standing_now)
+        return all(bound)
+
+    def _refuse(self, trial: Trial) -> None:
+        """Too few members fit: nobody gets anything."""
+        group = trial.group
+        why = lacking(group.needed, len(trial.placed), group.needed - len(group.attempts), [misfit.failure for misfit in trial.misfits])
+        trial.take_back()
+        self._fail(group, {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}, why)
+
+    def _fail(self, group: Group, failures: Mapping[str, NoPlacement], why: str) -> None:
+        """All members go back to the queue, each with what keeps it, and with what keeps the group."""
+        around, gang = self._around, group.gang
+        message = f'pod group "{gang.ref.name}" is unschedulable: {why}'
+        around.queue.gang_failed(gang.ref)
+        for attempt in group.attempts:
+            around.fail(attempt, _with_its_group(failures.get(attempt.uid), message))
+        standing_now = len(around.cluster.gangs.placed(gang.ref))
+        around.status.group_waits(gang, standing_now, max(group.needed - standing_now, 0), why)
+
+    def _broke(self, group: Group, problem: Exception) -> None:
+        """Something is wrong with us, or with a plugin; all members are tried again, together."""
+        around, gang = self._around, group.gang
+        if not isinstance(problem, NoPlacement):
+            _logger.error("deciding %s broke", gang.ref, exc_info=problem)
+            problem = broken(f"{type(problem).__name__}: {problem}")
+        around.queue.gang_failed(gang.ref)
+        for attempt in group.attempts:
+            around.fail(attempt, problem)
+        around.status.group_waits(gang, 0, group.needed, problem.message, error=True)
+
+
+def _waits_for_its_group(complaint: str) -> NoPlacement:
+    return NoPlacement(f"waiting for the pod's group: {complaint}", unschedulable_plugins=BY_ITS_GROUP)
+
+
+def _with_its_group(own: NoPlacement | None, message: str) -> NoPlacement:
+    """What keeps a member: its own failure, if it has one, and its group's."""
+    if own is None:
+        return NoPlacement(message, unschedulable_plugins=BY_ITS_GROUP)
+    return NoPlacement(
+        f"{message}. {own.message}",
+        unschedulable_plugins=own.unschedulable_plugins | BY_ITS_GROUP,
+        pending_plugins=own.pending_plugins,
+        nominated_node=own.nominated_node,
+        victims=own.victims,
+        refused=own.refused,
+    )

@@ -1,0 +1,72 @@
+"""Topology: which nodes share one value of a label, and which of these domains could hold a group at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.interface import IntColumn, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Nodes that share one value of a label.
+
+    Attributes:
+        names: of its nodes.
+        room: how many times its free resources, all nodes together, make up the least that the group asks for; below 1 the group cannot fit
+            unless somebody leaves.
+    """
+
+    key: str
+    value: str
+    names: frozenset[NodeName]
+    room: float
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
+def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) -> list[Domain]:
+    """The domains of a label, in the order in which they are to be tried; nodes without the label are in none.
+
+    First those with room for the group, the tightest first, so that large domains stay whole; then the others, those that lack least first.
+    """
+    by_value: dict[str, list[int]] = {}
+    column = cluster.label(key)
+    for row in cluster.rows().tolist():
+        value = column.get(row)
+        if value is not None:
+            by_value.setdefault(value, []).append(row)
+    wanted = _least(pods, needed)
+    found = [
+        Domain(key, value, _names(cluster, rows), _room(cluster, np.array(rows, np.intp), wanted)) for value, rows in by_value.items()
+    ]
+    return sorted(found, key=lambda domain: (domain.room < 1, domain.room if domain.room >= 1 else -domain.room, domain.value))
+
+
+def free(cluster: Cluster, resource: str) -> IntColumn:
+    """What is left of a resource on each row, never below 0; shape (size,)."""
+    column = cluster.resources.column(resource)
+    left: IntColumn = np.maximum(column.allocatable[: cluster.size] - column.requested[: cluster.size], 0)
+    return left
+
+
+def _least(pods: Sequence[PodInfo], needed: int) -> dict[str, int]:
+    """What `needed` members ask for together, at the very least."""
+    names = {name for pod in pods for name in pod.requests}
+    return {name: sum(sorted(pod.requests.get(name, 0) for pod in pods)[:needed]) for name in names}
+
+
+def _room(cluster: Cluster, rows: Rows, wanted: Mapping[str, int]) -> float:
+    left = [free(cluster, name)[rows].sum() / amount for name, amount in wanted.items() if amount > 0]
+    return float(min(left, default=float(len(rows))))
+
+
+def _names(cluster: Cluster, rows: Sequence[int]) -> frozenset[NodeName]:
+    return frozenset(name for row in rows if (name := cluster.names[row]) is not None)

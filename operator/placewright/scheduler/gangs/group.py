@@ -1,0 +1,90 @@
+"""A group in the scheduler's hands: its members, how many of them are needed, and what the scheduler does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from placewright.api.podgroups import Gang
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluator
+from placewright.plugins.gangscheduling import NAME, GangSchedulingArgs
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.binding import BindingCycle
+from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle
+from placewright.scheduler.extending import ExtendedCycle
+from placewright.scheduler.gangs.barrier import Barrier
+from placewright.scheduler.ports import Clock, GroupStatusWriter
+from placewright.scheduler.reserving import Reserving
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the deciding of groups shares with the scheduler around it.
+
+    Attributes:
+        begin: an attempt of a pod that was handed out.
+        bind: takes a placement to the API server, behind a barrier; True when the pod is bound.
+        fail: ends an attempt without a node: requeues the pod, says why, and makes room where that was agreed.
+        skip: True for a pod that needs no node any more.
+    """
+
+    cluster: Cluster
+    queue: SchedulingQueue
+    cycle: SchedulingCycle
+    extended: ExtendedCycle
+    reserving: Reserving
+    binding: BindingCycle
+    clock: Clock
+    status: GroupStatusWriter
+    begin: Callable[[QueuedPod, Evaluator], Attempt]
+    bind: Callable[[Attempt, Placement, Barrier], Coroutine[Any, Any, bool]]
+    fail: Callable[[Attempt, Exception], None]
+    skip: Callable[[PodInfo], bool]
+
+
+@dataclass(slots=True)
+class Group:
+    """A group whose members were handed out together.
+
+    Attributes:
+        attempts: one a member, highest priority first, then by age.
+        needed: so many of them have to be placed, or none is.
+    """
+
+    gang: Gang
+    evaluator: Evaluator
+    attempts: list[Attempt] = field(default_factory=list)
+
+    @property
+    def needed(self) -> int:
+        """The fewest members that may be placed."""
+        return self.gang.min_member
+
+    @property
+    def settings(self) -> GangSchedulingArgs:
+        """What the profile says about groups."""
+        args = self.evaluator.runtime.profile.args[NAME]
+        return args if isinstance(args, GangSchedulingArgs) else GangSchedulingArgs()
+
+    @property
+    def scheduler_name(self) -> str:
+        """The profile's."""
+        return self.evaluator.runtime.profile.scheduler_name
+
+    @property
+    def priority(self) -> int:
+        """That of its first member."""
+        return max((attempt.pod.priority for attempt in self.attempts), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A member that no node could hold, beside the members placed before it."""
+
+    attempt: Attempt
+    failure: NoPlacement

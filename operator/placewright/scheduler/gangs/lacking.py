@@ -1,0 +1,51 @@
+"""What a group lacks, in one line: `needs 3 more members placed: 2 lack example.com/gpu, 1 lacks memory`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from placewright.framework.interface import Diagnosis
+from placewright.framework.status import Code
+from placewright.scheduler.cycle import NoPlacement
+
+_INSUFFICIENT: Final = "Insufficient "
+_TOO_MANY_PODS: Final = "Too many pods"
+_NO_REASON: Final = "node(s) out of reach"
+
+
+def lacking(needed: int, placed: int, absent: int, misfits: Sequence[NoPlacement]) -> str:
+    """`placed` of the `needed` members found a node; `absent` are not there to be tried, `misfits` found none."""
+    more = needed - placed
+    told = [_told(count, reason) for reason, count in Counter(_reason(misfit) for misfit in misfits).most_common()]
+    if absent > 0:
+        told.append(f"{absent} {'is' if absent == 1 else 'are'} not there to be tried")
+    reasons = f": {', '.join(told)}" if told else ""
+    return f"needs {more} more member{'' if more == 1 else 's'} placed{reasons}"
+
+
+def _told(count: int, reason: tuple[str, ...]) -> str:
+    resources = [text.removeprefix(_INSUFFICIENT) if text.startswith(_INSUFFICIENT) else "room for another pod" for text in reason]
+    if all(text.startswith(_INSUFFICIENT) or text == _TOO_MANY_PODS for text in reason):
+        return f"{count} lack{'s' if count == 1 else ''} {' and '.join(resources)}"
+    return f"{count} find{'s' if count == 1 else ''} no node ({', '.join(reason)})"
+
+
+def _reason(misfit: NoPlacement) -> tuple[str, ...]:
+    """What keeps a member from the most nodes where room could be made; where it could be made nowhere, from the most nodes."""
+    diagnosis = misfit.diagnosis
+    if diagnosis is None:
+        return (misfit.message,)
+    if diagnosis.prefilter_message:
+        return (diagnosis.prefilter_message,)
+    counted = _counted(diagnosis, resolvable=True) or _counted(diagnosis, resolvable=False)
+    return max(sorted(counted), key=lambda reasons: counted[reasons], default=(_NO_REASON,))
+
+
+def _counted(diagnosis: Diagnosis, *, resolvable: bool) -> Counter[tuple[str, ...]]:
+    counted: Counter[tuple[str, ...]] = Counter()
+    for status, rows in diagnosis.rejections:
+        if status.reasons and (status.code is Code.UNSCHEDULABLE or not resolvable):
+            counted[tuple(status.reasons)] += len(rows)
+    return counted

@@ -1,0 +1,44 @@
+"""Makers for tests of groups: a PodGroup in a few words, and members of it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from placewright.api.decode import convert
+from placewright.api.podgroups import GROUP_LABEL, TOPOLOGY_KEY, TOPOLOGY_MODE, CoschedulingPodGroup
+from scheduler.makers import PodMaker, World, pod
+
+_versions = itertools.count(1)
+
+
+def group(name: str, members: int, *, timeout: int | None = None, topology: str = "", mode: str = "required") -> CoschedulingPodGroup:
+    """A PodGroup of scheduler-plugins in namespace `default`."""
+    meta: dict[str, Any] = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": f"g{next(_versions)}"}
+    if topology:
+        meta["annotations"] = {TOPOLOGY_KEY: topology, TOPOLOGY_MODE: mode}
+    spec: dict[str, Any] = {"minMember": members} | ({} if timeout is None else {"scheduleTimeoutSeconds": timeout})
+    return convert({"metadata": meta, "spec": spec}, CoschedulingPodGroup)
+
+
+def member(of: str, index: int, cpu: str = "1") -> PodMaker:
+    """`OF-INDEX`, a member of a group."""
+    return pod(f"{of}-{index}").labels(**{GROUP_LABEL: of}).requests(cpu=cpu)
+
+
+def members(of: str, count: int, cpu: str = "1") -> list[PodMaker]:
+    """`OF-0` and so on."""
+    return [member(of, index, cpu) for index in range(count)]
+
+
+def bound(world: World) -> list[str]:
+    """The names of pods whose Binding was sent, in order."""
+    return [name for name, _, _, _ in world.ports.bound]
+
+
+async def tried(world: World) -> None:
+    """Decide and bind whatever waits now."""
+    while (queued := world.queue.pop()) is not None:
+        binding = world.scheduler.schedule(queued)
+        if binding is not None:
+            await binding
