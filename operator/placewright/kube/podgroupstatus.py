@@ -53,9 +53,25 @@ _LONGEST_MESSAGE: Final = 32_768
 #: Seconds between two writes about one group.
 PAUSE_SECONDS: Final = 1.0
 WORKERS: Final = 2
+_ATTEMPTS: Final = 5
 MOST_WAITING: Final = 5_000
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """What the writer looks at.
+
+    Attributes:
+        may_write: asked before each request; only the active replica may.
+        shown: the object of a group as the watch shows it.
+        native_version: in which scheduling.k8s.io's PodGroups are read.
+    """
+
+    may_write: Callable[[], bool]
+    shown: Callable[[GroupRef], GroupObject | None]
+    native_version: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +98,10 @@ class GroupStatusCounts:
     dropped: int = 0
 
 
+class _NotOurs(Exception):
+    """Another replica leads, and tells."""
+
+
 class HttpGroupStatusWriter:
     """Writes news of groups, latest wins; the network's side of the scheduler's `GroupStatusWriter`.
 
@@ -92,23 +112,16 @@ class HttpGroupStatusWriter:
     def __init__(
         self,
         client: ApiClient,
-        may_write: Callable[[], bool],
-        shown: Callable[[GroupRef], GroupObject | None],
-        native_version: Callable[[], str],
+        view: GroupView,
         *,
-        attempts: int = 5,
         backoff: Backoff = Backoff(initial=0.2, maximum=10.0),  # noqa: B008 - frozen
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """`may_write`: asked before each request. `shown`: the object as the watch shows it. `native_version`: of scheduling.k8s.io."""
         self.counts = GroupStatusCounts()
         self._client = client.sending(Traffic.STATUS)
-        self._may_write = may_write
-        self._shown = shown
-        self._native_version = native_version
-        self._attempts = attempts
+        self._view = view
         self._backoff = backoff
         self._clock = clock
         self._now = now
@@ -188,7 +201,7 @@ class HttpGroupStatusWriter:
 
     async def _write(self, news: GroupNews) -> None:
         ref = news.gang.ref
-        item = self._shown(ref)
+        item = self._view.shown(ref)
         if item is None or item.metadata.uid != news.gang.uid:
             self.counts.vanished += 1
             return
@@ -204,17 +217,21 @@ class HttpGroupStatusWriter:
 
     async def _sent(self, item: GroupObject, ref: GroupRef, status: dict[str, Any]) -> bool:
         native = isinstance(item, NativePodGroup)
-        root = f"{NATIVE_GROUP}/{self._native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
+        root = f"{NATIVE_GROUP}/{self._view.native_version()}" if native else f"{COSCHEDULING_GROUP}/v1alpha1"
         path = f"/apis/{root}/namespaces/{ref.namespace}/podgroups/{ref.object_name}/status"
         kind = STRATEGIC_MERGE_PATCH if native else MERGE_PATCH
 
         async def send() -> None:
-            if self._may_write():
-                body = GuardedBody({"metadata": {"uid": item.metadata.uid}, "status": status}, self._may_write)
-                await self._client.patch(path, body, content_type=kind)
+            if not self._view.may_write():
+                raise _NotOurs
+            body = GuardedBody({"metadata": {"uid": item.metadata.uid}, "status": status}, self._view.may_write)
+            await self._client.patch(path, body, content_type=kind)
 
         try:
-            await with_retries(send, self._attempts, self._backoff, self._sleep)
+            await with_retries(send, _ATTEMPTS, self._backoff, self._sleep)
+        except _NotOurs:
+            self.counts.dropped += 1
+            return False
         except RequestError as error:
             if isinstance(error, ApiError) and error.gone_or_replaced:
                 self.counts.vanished += 1
@@ -231,7 +248,7 @@ class HttpGroupStatusWriter:
         if isinstance(item, CoschedulingPodGroup):
             return coscheduling_changes(item.status, news, self._now())
         if isinstance(item, NativePodGroup) and news.placed is not None:
-            kind = SCHEDULED if self._native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
+            kind = SCHEDULED if self._view.native_version() == _VERSION_OF_136 else INITIALLY_SCHEDULED
             existing = next((each for each in item.status.conditions or () if each.type == kind), None)
             wanted = native_condition(kind, existing, news, item.metadata.generation, self._now())
             return {} if wanted is None else {"conditions": [wanted]}

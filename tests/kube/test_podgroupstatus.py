@@ -1,0 +1,236 @@
+"""What becomes of groups is written into their objects: only what is new, only by who leads, and not against their own controller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from fake_api import FakeApi, answer, refuse
+
+from placewright.api.decode import convert
+from placewright.api.podgroups import CoschedulingPodGroup, Form, Gang, GroupObject, GroupRef, NativePodGroup, gang_of
+from placewright.kube.client import ApiClient
+from placewright.kube.podgroupstatus import MOST_WAITING, GroupNews, GroupView, HttpGroupStatusWriter
+from placewright.kube.retry import Backoff
+
+NOON = datetime(2030, 1, 2, 12, 0, 0, tzinfo=UTC)
+PATH = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/shop/podgroups/train/status"
+NATIVE = "/apis/scheduling.k8s.io/{}/namespaces/shop/podgroups/train/status"
+OK = answer({})
+
+
+class Desk:
+    """A fake server, a group, and a writer whose waits take no time."""
+
+    def __init__(self, api: FakeApi, client: ApiClient) -> None:
+        self.api, self.client = api, client
+        self.active = True
+        self.version = "v1alpha2"
+        self.clock = 0.0
+        self.items: dict[str, GroupObject] = {}
+        view = GroupView(lambda: self.active, lambda ref: self.items.get(ref.name), lambda: self.version)
+        self.writer = HttpGroupStatusWriter(client, view, backoff=Backoff(0.1, 0.1), clock=self._tick, now=lambda: NOON, sleep=self._sleep)
+
+    def _tick(self) -> float:
+        """Every look at the clock is a minute later: no test waits for a pause."""
+        self.clock += 60.0
+        return self.clock
+
+    async def _sleep(self, _: float) -> None:
+        return
+
+    def crd(self, status: dict[str, Any] | None = None, name: str = "train", version: str = "7") -> Gang:
+        """A group of scheduling.x-k8s.io that needs three."""
+        meta = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": version}
+        return self._add(convert({"metadata": meta, "spec": {"minMember": 3}, "status": status or {}}, CoschedulingPodGroup))
+
+    def native(self, *conditions: dict[str, Any]) -> Gang:
+        """A group of scheduling.k8s.io that needs three."""
+        meta = {"name": "train", "namespace": "shop", "uid": "uid-train", "resourceVersion": "7", "generation": 2}
+        spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        return self._add(convert({"metadata": meta, "spec": spec, "status": {"conditions": conditions}}, NativePodGroup))
+
+    def _add(self, item: GroupObject) -> Gang:
+        self.items[item.metadata.name] = item
+        form = Form.NATIVE if isinstance(item, NativePodGroup) else Form.COSCHEDULING
+        gang = gang_of(item, GroupRef(form, "shop", item.metadata.name))
+        assert gang is not None
+        return gang
+
+    async def written(self, *news: GroupNews) -> list[Any]:
+        """The statuses that these news make it write."""
+        self.writer.start()
+        for each in news:
+            self.writer.tell(each)
+            await self.writer._idle.wait()
+        await self.writer.close()
+        return [request.body["status"] for request in self.api.asked("PATCH")]
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with FakeApi() as api, api.client() as client:
+        made = Desk(api, client)
+        api.on(f"PATCH {PATH}", OK)
+        for version in ("v1alpha2", "v1alpha3", "v1beta1"):
+            api.on(f"PATCH {NATIVE.format(version)}", OK)
+        yield made
+
+
+def waits(gang: Gang, message: str = "needs 2 more members placed") -> GroupNews:
+    return GroupNews(gang, placed=False, message=message)
+
+
+def placed(gang: Gang, message: str = "3 members have a node", owners: str = "") -> GroupNews:
+    return GroupNews(gang, placed=True, message=message, owners=owners)
+
+
+async def test_a_group_that_waits_is_pending_and_one_that_is_placed_is_scheduling_since_a_time(desk: Desk) -> None:
+    gang = desk.crd()
+    first = await desk.written(waits(gang))
+    assert first == [{"phase": "Pending"}]
+    gang = desk.crd({"phase": "Pending"}, version="8")
+    _, second = await desk.written(placed(gang, owners="shop/job"))
+    assert second == {"phase": "Scheduling", "scheduleStartTime": "2030-01-02T12:00:00Z", "occupiedBy": "shop/job"}
+
+
+async def test_the_patch_is_a_merge_that_names_the_uid(desk: Desk) -> None:
+    await desk.written(waits(desk.crd()))
+    (request,) = desk.api.asked("PATCH")
+    assert request.path == PATH and request.headers["Content-Type"] == "application/merge-patch+json"
+    assert request.body["metadata"] == {"uid": "uid-train"}
+
+
+async def test_it_runs_when_as_many_members_run_as_it_needs(desk: Desk) -> None:
+    gang = desk.crd({"phase": "Scheduling", "scheduleStartTime": "2029-01-01T00:00:00Z", "occupiedBy": "shop/job"})
+    assert await desk.written(GroupNews(gang, running=2)) == [{"running": 2}]
+    assert (await desk.written(GroupNews(gang, running=3)))[1:] == [{"phase": "Running", "running": 3}]
+
+
+@pytest.mark.parametrize("status", [{"phase": "Finished", "succeeded": 3}, {"phase": "Failed", "failed": 1}])
+async def test_a_phase_that_only_a_controller_can_know_is_left_alone(desk: Desk, status: dict[str, Any]) -> None:
+    assert await desk.written(waits(desk.crd(status))) == []
+
+
+async def test_a_running_group_of_which_some_have_ended_stays_running_whatever_waits(desk: Desk) -> None:
+    """Its controller counts those that succeeded; we do not see them any more."""
+    status = {"phase": "Running", "succeeded": 2, "running": 1, "scheduleStartTime": "2029-01-01T00:00:00Z"}
+    assert await desk.written(waits(desk.crd(status))) == []
+
+
+async def test_what_a_controller_would_write_is_not_written_over(desk: Desk) -> None:
+    """scheduler-plugins' controller makes a group Scheduling as soon as enough members exist, and says whose it is."""
+    status = {"phase": "Scheduling", "occupiedBy": "shop/theirs", "scheduleStartTime": "2029-01-01T00:00:00Z"}
+    assert await desk.written(waits(desk.crd(status))) == []
+    assert await desk.written(placed(desk.crd(status), owners="shop/ours")) == []
+
+
+async def test_the_same_is_not_written_twice_while_the_watch_is_behind(desk: Desk) -> None:
+    gang = desk.crd()
+    assert len(await desk.written(waits(gang), waits(gang), waits(gang))) == 1
+    assert desk.writer.counts.unchanged == 2
+
+
+async def test_only_the_latest_of_what_waits_is_written(desk: Desk) -> None:
+    gang = desk.crd()
+    for number in range(5):
+        desk.writer.tell(waits(gang, f"try {number}"))
+    desk.writer.tell(placed(gang))
+    desk.writer.tell(GroupNews(gang, running=1))
+    statuses = await desk.written()
+    assert [(each["phase"], each["running"]) for each in statuses] == [("Scheduling", 1)]
+    assert desk.writer.counts.overtaken == 6
+
+
+async def test_a_group_is_written_at_most_once_in_a_pause(desk: Desk) -> None:
+    now = 100.0
+    desk.writer._clock = lambda: now
+    desk.writer.start()
+    gang = desk.crd()
+    desk.writer.tell(waits(gang))
+    await desk.api.until_asked("PATCH")
+    await desk.writer._idle.wait()
+    desk.writer.tell(placed(gang))
+    desk.crd(name="other")
+    desk.api.on(f"PATCH {PATH.replace('train', 'other')}", OK)
+    desk.writer.tell(waits(desk.crd(name="other")))
+    await desk.api.until_asked("PATCH", "other/status")
+    assert len(desk.api.asked("PATCH", "train/status")) == 1
+    now = 101.0
+    await desk.api.until_asked("PATCH", "train/status", times=2)
+    await desk.writer.close()
+
+
+async def test_who_lost_the_lead_writes_nothing(desk: Desk) -> None:
+    desk.active = False
+    assert await desk.written(waits(desk.crd())) == []
+    assert (desk.writer.counts.dropped, desk.writer.counts.written) == (1, 0)
+
+
+async def test_a_group_that_is_gone_or_has_a_namesake_is_not_written(desk: Desk) -> None:
+    gang = desk.crd()
+    del desk.items["train"]
+    assert await desk.written(waits(gang)) == []
+    namesake = convert({"metadata": {"name": "train", "namespace": "shop", "uid": "another"}}, CoschedulingPodGroup)
+    desk.items["train"] = namesake
+    assert await desk.written(waits(gang)) == []
+    assert desk.writer.counts.vanished == 2
+
+
+async def test_a_refusal_is_tried_again_and_a_lasting_one_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeApi() as api, api.client() as client:
+        desk = Desk(api, client)
+        api.on(f"PATCH {PATH}", refuse(500), OK)
+        assert len(await desk.written(waits(desk.crd()))) == 2 and desk.writer.counts.written == 1
+        api.on(f"PATCH {PATH.replace('train', 'other')}", refuse(403, "Forbidden"))
+        await desk.written(waits(desk.crd(name="other")))
+        assert [line for line in caplog.messages if "not written" in line and "shop/other" in line]
+        assert desk.writer.counts.failed == 1
+
+
+async def test_no_more_news_wait_than_there_is_room_for(desk: Desk) -> None:
+    for number in range(MOST_WAITING + 3):
+        desk.writer.tell(waits(desk.crd(name=f"g{number}")))
+    assert len(desk.writer._waiting) == MOST_WAITING and desk.writer.counts.dropped == 3
+    await asyncio.sleep(0)
+
+
+# --- scheduling.k8s.io ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_condition_of_136_says_scheduled_unschedulable_or_whose_error_it_was(desk: Desk) -> None:
+    gang = desk.native()
+    news = [waits(gang), GroupNews(gang, placed=False, error=True, message="broke"), placed(gang)]
+    conditions = [each["conditions"][0] for each in await desk.written(*news)]
+    assert [(each["type"], each["status"], each["reason"]) for each in conditions] == [
+        ("PodGroupScheduled", "False", "Unschedulable"),
+        ("PodGroupScheduled", "False", "SchedulerError"),
+        ("PodGroupScheduled", "True", "Scheduled"),
+    ]
+    assert conditions[0]["message"] == "needs 2 more members placed"
+    assert conditions[0]["lastTransitionTime"] == "2030-01-02T12:00:00Z" and conditions[0]["observedGeneration"] == 2
+    assert {one.headers["Content-Type"] for one in desk.api.asked("PATCH")} == {"application/strategic-merge-patch+json"}
+
+
+@pytest.mark.parametrize("version", ["v1alpha3", "v1beta1"])
+async def test_the_condition_of_137_never_becomes_false_again(desk: Desk, version: str) -> None:
+    desk.version = version
+    gang = desk.native()
+    ((first,),) = [each["conditions"] for each in await desk.written(placed(gang))]
+    assert (first["type"], first["status"]) == ("PodGroupInitiallyScheduled", "True")
+    assert len(await desk.written(waits(desk.native(first)))) == 1, "nothing more was written"
+    assert desk.api.asked("PATCH", NATIVE.format(version))
+
+
+async def test_the_transition_time_stays_while_the_status_stays(desk: Desk) -> None:
+    since = {"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "2029-05-05T05:05:05Z"}
+    gang = desk.native(since | {"message": "needs 3 more"})
+    ((one,),) = [each["conditions"] for each in await desk.written(waits(gang))]
+    assert one["lastTransitionTime"] == "2029-05-05T05:05:05Z" and one["message"] == "needs 2 more members placed"
+
+
+async def test_how_many_members_run_is_nothing_to_a_native_group(desk: Desk) -> None:
+    assert await desk.written(GroupNews(desk.native(), running=3)) == []
