@@ -15,13 +15,12 @@ from placewright.api.objects import NodeName
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster import cluster as cluster_room
 from placewright.framework.evaluation import Evaluation, Evaluator
-from placewright.framework.handle import build_evaluator
+from placewright.framework.handle import NoBinder, build_evaluator
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.status import Status
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.simulate.world import NoBinder
 
 REGISTRY = in_tree()
 #: More than enough events for kept columns to go wrong in; a failing history is cut short by shrinking `LENGTHS`.

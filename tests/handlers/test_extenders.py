@@ -9,7 +9,7 @@ from kube.extender_server import ExtenderServer, silent
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.framework.rowchecks import NoNominations
 from placewright.handlers.extenders import Extenders
 from placewright.kube.client import ApiClient
@@ -17,7 +17,6 @@ from placewright.kube.login import ClusterAccess
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, Swap
 from placewright.profiles.resolve import resolve
-from placewright.simulate.world import NoBinder
 from scheduler.extenders import ScriptedExtender, extender
 
 from .stage import Stage, new_stage, operator

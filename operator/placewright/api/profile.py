@@ -107,7 +107,7 @@ class QueueSizes(KubeObject, frozen=True):
     gated: int = 0
 
 
-class Regret(KubeObject, frozen=True):
+class Regret(KubeObject, frozen=True, omit_defaults=False):
     """How much worse one side's nodes are than the other's, by the other's totals, over `decisions`; points, and percent of the best."""
 
     decisions: int = 0
@@ -116,14 +116,14 @@ class Regret(KubeObject, frozen=True):
     mean_percent: float = 0.0
 
 
-class Allocation(KubeObject, frozen=True):
+class Allocation(KubeObject, frozen=True, omit_defaults=False):
     """Requested share of a resource over the nodes that offer it, in percent: their mean and standard deviation."""
 
     mean_percent: float = 0.0
     deviation_percent: float = 0.0
 
 
-class ShadowUse(KubeObject, frozen=True):
+class ShadowUse(KubeObject, frozen=True, omit_defaults=False):
     """A resource under the shadow's placements, and as it is."""
 
     name: str
@@ -131,14 +131,14 @@ class ShadowUse(KubeObject, frozen=True):
     live: Allocation = Allocation()
 
 
-class EmptyNodes(KubeObject, frozen=True):
+class EmptyNodes(KubeObject, frozen=True, omit_defaults=False):
     """Nodes without a pod other than those of DaemonSets."""
 
     shadow: int = 0
     live: int = 0
 
 
-class ShadowStatus(KubeObject, frozen=True):
+class ShadowStatus(KubeObject, frozen=True, omit_defaults=False):
     """What came of a shadow since `since`; the decisions are those that it made when its live profile decided a pod."""
 
     since: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from placewright.api.objects import (
@@ -79,6 +79,13 @@ class ClusterObjects:
         if old is not None:
             self.version += 1
         return old
+
+    def shown(self) -> Iterator[ClusterObject]:
+        """All objects as the API server showed them, whatever is assumed about some of them."""
+        for table in self._tables.values():
+            yield from table.all_shown()
+        for kept in self._by_kind.values():
+            yield from kept.values()
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Labels of a namespace; empty when it is unknown."""

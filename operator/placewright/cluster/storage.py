@@ -73,6 +73,10 @@ class Table(Generic[O]):
         """All of them."""
         return self._items.values()
 
+    def all_shown(self) -> Iterable[O]:
+        """All of them, as the API server showed them last."""
+        return [self._shown.get(key, item) for key, item in self._items.items()]
+
     def where(self, index: str) -> Iterable[O]:
         """Those that this table's index files under the given value."""
         return self._index.get(index, _NOTHING).values()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from placewright.api.devices import Allocation, ResourceClaim
-from placewright.api.objects import PodExtendedResourceClaimStatus
+from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -14,6 +14,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import (
     Binder,
+    BindError,
     ClaimError,
     ClaimWriter,
     Extender,
@@ -29,6 +30,18 @@ from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import Nominations
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status
+
+
+class NoBinder:
+    """For evaluations outside a running scheduler: it refuses."""
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        """There is nothing to bind to."""
+        raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
+
+    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        """Nobody else can, either."""
+        await self.bind(pod, node, {})
 
 
 class NoVolumeWriter:

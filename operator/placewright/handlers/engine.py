@@ -11,22 +11,27 @@ import logging
 import os
 import random
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from placewright.api.devices import ResourceClaim
 from placewright.api.pods import PodInfo
+from placewright.api.podgroups import NativePodGroup
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.observed import ObservedCluster
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import ProfileHandle
+from placewright.framework.handle import NoBinder, ProfileHandle, build_evaluator
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.rowchecks import NoNominations
 from placewright.handlers.admission import AdmissionOptions
 from placewright.handlers.configfile import FileProfiles
 from placewright.handlers.debugsignal import Debugger
 from placewright.handlers.extenders import Extenders
+from placewright.handlers.groupstatus import GroupStatusKeeper
 from placewright.handlers.history import HistoryKeeper
 from placewright.handlers.lastgood import LastGood
 from placewright.handlers.profilekeeper import ProfileKeeper
@@ -42,6 +47,7 @@ from placewright.kube.events import EventCounts, HttpEventRecorder, uses_core_ev
 from placewright.kube.evictor import HttpEvictor
 from placewright.kube.history import HistoryStore, operator_namespace
 from placewright.kube.login import ClusterAccess
+from placewright.kube.podgroupstatus import GroupView, HttpGroupStatusWriter
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Reflectors
@@ -52,7 +58,7 @@ from placewright.leadership.alone import Alone
 from placewright.leadership.election import Election
 from placewright.leadership.replica import Replica, make_replica
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.live import LiveProfiles, Swap
+from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.reconsidering import reconsidered
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
@@ -64,6 +70,7 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.reconcile import Reconciler
 from placewright.scheduler.scheduler import DRAIN_SECONDS, Ports, Scheduler
+from placewright.scheduler.shadow.shadows import Shadows
 
 _logger = logging.getLogger(__name__)
 
@@ -103,12 +110,14 @@ class Engine:
         observers: hear what happens to pods; to be added before `start`.
         insight: what decisions tell about themselves.
         stopwatch: takes the time of what watches bring; to be set before `start`.
+        shadows: profiles that decide beside others and bind nothing.
     """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:
         self.access = access
         self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
-        self.cluster = Cluster()
+        observed = ObservedCluster()
+        self.cluster: Cluster = observed
         self.client = ApiClient(access, limit=TokenBucket(options.qps, options.burst) if options.qps else None)
         self.namespace = operator_namespace(os.environ)
         self.leadership = self._make_leadership(options)
@@ -123,12 +132,16 @@ class Engine:
         self._volumes = HttpVolumeWriter(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
         self._claims = HttpClaimWriter(self.client, lambda: self.takeover.active, self._claims_version, sleep=self.takeover.sleep)
         self._extenders = Extenders(self.client)
-        self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped)
+        self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
+        self.observers.deciding.append(self.shadows.decided)
+        self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped, self._shadows_changed)
         self._deciding: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
         self._events: HttpEventRecorder
         self._status: HttpStatusWriter
+        self._group_status: HttpGroupStatusWriter
+        self._groups: GroupStatusKeeper
         self._reflectors: Reflectors
         self.scheduler: Scheduler
         self.intake: Intake
@@ -152,6 +165,7 @@ class Engine:
         self.leadership.start()
         self._events.start()
         self._status.start()
+        self._group_status.start()
         self._reflectors.start()
         self._deciding = asyncio.create_task(self._schedule_when_synced(), name="scheduler")
         self._spawn(self.takeover.run(), "takeover")
@@ -161,6 +175,8 @@ class Engine:
         self._spawn(self.profiles.run(), "profile status")
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.rediscovery.run(), "rediscovery")
+        self._spawn(self._groups.run(), "group status")
+        self._spawn(self.shadows.run(), "shadows")
         self._spawn(Debugger(self).run(), "debugger")
 
     async def broken(self) -> str:
@@ -190,7 +206,7 @@ class Engine:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             self._tasks = []
-            await asyncio.gather(self._events.close(), self._status.close(), self._reflectors.stop())
+            await asyncio.gather(self._events.close(), self._status.close(), self._group_status.close(), self._reflectors.stop())
             await self.leadership.stop()
         await self._extenders.close()
         await self.close()
@@ -239,13 +255,17 @@ class Engine:
     def _assemble(self, found: Shortfall) -> None:
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(found.served))
         self._status = HttpStatusWriter(self.client)
+        native_version = self._native_group_version
+        view = GroupView(lambda: self.takeover.active, self.cluster.gangs.object_of, native_version)
+        self._group_status = HttpGroupStatusWriter(self.client, view)
+        self._groups = GroupStatusKeeper(self.cluster, self._group_status, self._events, native_version)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed), self.insight)
         evictor = HttpEvictor(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
-        ports = Ports(self._events, self._status, evictor, self.observers)
+        ports = Ports(self._events, self._status, evictor, self.observers, self._groups)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
         if isinstance(self.leadership, Election):
             self.leadership.lease.finished = self.scheduler.settled
-        self.intake = Intake(self.cluster, self.queue, self.scheduler.binding, self.stopwatch)
+        self.intake = Intake(self.cluster, self.queue, self.scheduler.binding, self.stopwatch, self.shadows)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
         store = HistoryStore(self.client, self.namespace)
@@ -259,6 +279,9 @@ class Engine:
         ]
         self._reflectors = Reflectors(reflectors)
         self.rediscovery = Rediscovery(self.client, self.intake, self._reflectors, found, self.options.reconcile_seconds)
+
+    def _native_group_version(self) -> str:
+        return self.rediscovery.version_of(NativePodGroup)
 
     async def _schedule_when_synced(self) -> None:
         await self._reflectors.wait_synced()
@@ -323,11 +346,20 @@ class Engine:
     # --- profiles --------------------------------------------------------------------------------------------------------------
 
     def _build(self, profile: ResolvedProfile) -> Evaluator:
+        if profile.shadows is not None:
+            return self._build_shadow(profile, Cluster())  # whether it can be built; the one at work has a cluster that is filled
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
             self.cluster, self._binder, nominator, waiting, self._volumes, self._claims, self._announce, members=self.queue.gangs
         )
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
+
+    def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
+        """Without extenders, and with ports that nothing goes out of."""
+        return build_evaluator(profile, self._registry, cluster, NoBinder(), NoNominations())
+
+    def _shadows_changed(self, shadows: Mapping[str, Active[Evaluator]]) -> None:
+        self.shadows.adopt(active.profile for active in shadows.values())
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         active = self._live.by_scheduler_name(scheduler_name)

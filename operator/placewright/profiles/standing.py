@@ -84,7 +84,8 @@ def status_of(
         shadow: how a shadow compares; None for other profiles.
     """
     total = pending.active + pending.backoff + pending.unschedulable + pending.gated
-    compared = {} if shadow is None else {"shadow": msgspec.to_builtins(shadow)}
+    told = {} if shadow is None else msgspec.to_builtins(shadow)
+    compared = {"shadow": {name: value for name, value in told.items() if value is not None}} if told else {}
     return {
         "observedGeneration": standing.observed_generation,
         "activeGeneration": standing.active_generation or 0,

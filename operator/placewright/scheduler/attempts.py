@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -111,6 +111,8 @@ class Observers:
     """Several, as one; what goes wrong with one of them keeps nobody from working."""
 
     members: list[Observer]
+    #: Who hears of each choice when it is made, and of pods for which there is none; `attempt_ended` comes when all is over.
+    deciding: list[Callable[[Attempt], None]] = field(default_factory=list)
     _unsampled: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[Observer]:
@@ -120,6 +122,14 @@ class Observers:
         """Whether the next attempt is one of those whose plugins' times are taken: one in `PLUGINS_SAMPLED`, where anybody observes."""
         self._unsampled = (self._unsampled + 1) % PLUGINS_SAMPLED
         return self._unsampled == 0 and bool(self.members)
+
+    def decided(self, attempt: Attempt) -> None:
+        """A node was chosen, and is not assumed yet; or there is none."""
+        for listener in self.deciding:
+            try:
+                listener(attempt)
+            except Exception:
+                _logger.exception("an observer broke at the decision of pod %s", attempt.pod.key)
 
     def attempt_ended(self, attempt: Attempt) -> None:
         """Tell all of them."""

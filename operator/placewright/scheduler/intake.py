@@ -76,6 +76,32 @@ class Untimed:
         """Nothing to note."""
 
 
+class IntakeListener(Protocol):
+    """Hears of what the cluster's columns do not tell of. It notes, and never raises."""
+
+    def object_put(self, item: ClusterObject) -> None:
+        """An object that is neither node nor pod appeared or changed."""
+
+    def object_removed(self, item: ClusterObject) -> None:
+        """Such an object is gone."""
+
+    def pod_left(self, uid: str) -> None:
+        """A pod left the queue's care: it is on a node, finished, or deleted."""
+
+
+class Nobody:
+    """Nobody listens."""
+
+    def object_put(self, item: ClusterObject) -> None:
+        """Nothing to note."""
+
+    def object_removed(self, item: ClusterObject) -> None:
+        """Nothing to note."""
+
+    def pod_left(self, uid: str) -> None:
+        """Nothing to note."""
+
+
 class Intake:
     """Feeds one scheduler."""
 
@@ -85,11 +111,13 @@ class Intake:
         queue: SchedulingQueue,
         binding: BindingCycle,
         stopwatch: Stopwatch = Untimed(),  # noqa: B008 - it has no state
+        listener: IntakeListener = Nobody(),  # noqa: B008 - likewise
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._binding = binding
         self._stopwatch = stopwatch
+        self._listener = listener
         #: Shared with the reconciler.
         self.repairs = Repairs()
         #: Uids of pods and names of nodes that left while somebody compares with a list; None while nobody does.
@@ -142,6 +170,7 @@ class Intake:
 
     def _leaves(self, uid: str) -> None:
         self._queue.delete(uid)
+        self._listener.pod_left(uid)
         if self.departed is not None:
             self.departed.add(uid)
 
@@ -227,6 +256,7 @@ class Intake:
         """A namespace, service, workload, budget or storage object appeared or changed."""
         self._stopwatch.begin()
         old = self._cluster.objects.put(item)
+        self._listener.object_put(item)
         if old is None:
             self._moved_by(item, Action.ADD, None, item)
         elif not _same_revision(old, item):
@@ -236,6 +266,7 @@ class Intake:
         """It was deleted."""
         self._stopwatch.begin()
         old = self._cluster.objects.remove(item)
+        self._listener.object_removed(item)
         if old is not None:
             self._moved_by(item, Action.DELETE, old, None)
 

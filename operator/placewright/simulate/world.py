@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from placewright.api.bad_input import bad_field
 from placewright.api.decode import DecodeError, convert
-from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
@@ -19,8 +19,7 @@ from placewright.api.storage import PersistentVolume, StorageClass, VolumePhase
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import KINDS, ClusterObject
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import build_evaluator
-from placewright.framework.interface import BindError
+from placewright.framework.handle import NoBinder, build_evaluator
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import NoNominations
@@ -99,18 +98,6 @@ def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> World:
     for manifest in manifests:
         world.add(manifest, where)
     return world
-
-
-class NoBinder:
-    """The binder of a world without an API server: it refuses."""
-
-    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-        """There is nothing to bind to."""
-        raise BindError(f"{pod.key} cannot be bound to {node}: there is no API server")
-
-    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
-        """Nobody else can, either."""
-        await self.bind(pod, node, {})
 
 
 def offline_evaluator(profile: ResolvedProfile, registry: Registry, cluster: Cluster) -> Evaluator:

@@ -1,0 +1,39 @@
+"""Work that takes no more than a share of the time, however much of it there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from placewright.framework.interface import Seconds
+from placewright.scheduler.ports import Clock
+
+
+class Pace:
+    """Says when the next piece of work may begin: after each, so much time belongs to others that this one was its share of both.
+
+    So it holds from the first piece on, over any time that begins and ends with a piece's beginning, and however long a piece takes.
+
+    Attributes:
+        due: when the next piece may begin, seconds of the clock.
+        spent: seconds of all pieces so far.
+    """
+
+    def __init__(self, share: float, clock: Clock) -> None:
+        """`share`: of the time, above 0 and at most 1. `clock`: seconds, finer than a microsecond."""
+        self.due: Seconds = clock()
+        self.spent: Seconds = 0.0
+        self._pause = 1 / share - 1
+        self._clock = clock
+
+    @contextmanager
+    def piece(self) -> Iterator[None]:
+        """A piece of work; its time counts whatever becomes of it."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            ended = self._clock()
+            took = ended - began
+            self.spent += took
+            self.due = ended + took * self._pause

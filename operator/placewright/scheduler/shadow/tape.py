@@ -1,0 +1,118 @@
+"""What happens, in the order in which it happens, until a shadow gets to it.
+
+News must not get lost, decisions may: when too many of these wait, further ones are passed over, and when too much news does, all of it is
+dropped, and the shadow begins anew from the cluster as it is.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.framework.evaluation import PluginScore
+
+#: Decisions that may wait; at five percent of the time a shadow makes some 300 a second.
+MOST_DECISIONS: Final = 2_000
+#: Entries of any kind that may wait: some 10 MB.
+MOST_ENTRIES: Final = 100_000
+
+
+class Kind(enum.IntEnum):
+    """Kinds of entries, each with what it is about: objects of our own, an uid, or a name."""
+
+    NODE_SET = 0
+    NODE_REMOVED = 1
+    POD_STANDS = 2
+    POD_LEFT = 3
+    OBJECT_PUT = 4
+    OBJECT_REMOVED = 5
+    DECISION = 6
+
+
+class LiveChoice(NamedTuple):
+    """The live profile's choice for a pod.
+
+    Attributes:
+        best: the node, and after it the next best ones as far as that was told.
+        parts: by plugin, its part in the totals of `best`; empty where nothing was scored.
+    """
+
+    node: NodeName
+    best: tuple[NodeName, ...]
+    parts: dict[str, list[PluginScore]]
+
+    def total(self, node: NodeName) -> int | None:
+        """What the live profile gave a node; None where that is not known."""
+        if not self.parts or node not in self.best:
+            return None
+        index = self.best.index(node)
+        return sum(scores[index].product for scores in self.parts.values())
+
+
+class Decided(NamedTuple):
+    """The live profile decided a pod; `choice` None: no node fits."""
+
+    pod: PodInfo
+    generation: int
+    choice: LiveChoice | None
+
+
+Entry = tuple[Kind, Any, Any]
+
+
+class Tape:
+    """One shadow's.
+
+    Attributes:
+        torn: news was dropped; nothing is noted until `mend`.
+        passed_over: decisions that were not noted, or were dropped, since somebody took this figure.
+    """
+
+    def __init__(self, most_entries: int = MOST_ENTRIES, most_decisions: int = MOST_DECISIONS) -> None:
+        self.torn = False
+        self.passed_over = 0
+        self._entries: deque[Entry] = deque()
+        self._decisions = 0
+        self._most_entries = most_entries
+        self._most_decisions = most_decisions
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def note(self, kind: Kind, subject: Any, where: Any = None) -> None:
+        """Something happened."""
+        if self.torn:
+            return
+        self._entries.append((kind, subject, where))
+        if len(self._entries) > self._most_entries:
+            self._drop()
+            self.torn = True
+
+    def note_decision(self, decided: Decided) -> None:
+        """The live profile decided a pod."""
+        if self.torn or self._decisions >= self._most_decisions:
+            self.passed_over += 1
+        else:
+            self._decisions += 1
+            self.note(Kind.DECISION, decided)
+
+    def take(self) -> Entry | None:
+        """The oldest entry; None where there is none."""
+        if not self._entries:
+            return None
+        entry = self._entries.popleft()
+        self._decisions -= entry[0] is Kind.DECISION
+        return entry
+
+    def mend(self) -> None:
+        """Everything from now on is noted, and nothing from before."""
+        self._drop()
+        self.torn = False
+
+    def _drop(self) -> None:
+        self.passed_over += self._decisions
+        self._decisions = 0
+        self._entries.clear()
