@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from placewright.api.devices import ResourceClaim
-from placewright.api.pods import PodInfo
 from placewright.api.podgroups import NativePodGroup
+from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observed import ObservedCluster

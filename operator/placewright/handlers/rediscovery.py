@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from placewright.api.decode import DecodeError
+from placewright.cluster.objects import ClusterObject
 from placewright.handlers.sinks import ClusterObjectSink
 from placewright.handlers.sources import GROUPS, REFLECTED, Shortfall
 from placewright.kube.client import ApiClient
@@ -80,6 +81,13 @@ class Rediscovery:
                 self._added.append(self._reflectors.add(added))
             elif known.source != source:
                 known.redirect(source)
+
+    def version_of(self, kind: type[ClusterObject]) -> str:
+        """The version in which objects of that struct are read now; empty where none are."""
+        for row in REFLECTED:
+            if row.kind is kind and row.wanted in self._by_collection:
+                return self._by_collection[row.wanted].source.path.split("/")[3]
+        return ""
 
     def _note(self, found: Shortfall) -> None:
         if str(found) != self._said:
