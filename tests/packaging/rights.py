@@ -41,6 +41,13 @@ class Right:
         return (asked.group, asked.resource, asked.verb) == (self.group, self.resource, self.verb)
 
 
+#: What only DynamicResources needs.
+DEVICE_RIGHTS: Final = frozenset(
+    {Right("resource.k8s.io", "resourceclaims", verb) for verb in ("get", "create", "patch", "delete")}
+    | {Right("resource.k8s.io", f"resourceclaims/{part}", "patch") for part in ("status", "binding")}
+)
+
+
 def shipped(name: str) -> Manifest:
     """A manifest of the base."""
     found: Manifest = yaml.safe_load((BASE / f"{name}.yaml").read_text())

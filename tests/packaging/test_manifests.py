@@ -85,6 +85,8 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
         ("pods", "delete"),
         ("persistentvolumes", "patch"),
         ("persistentvolumeclaims", "patch"),
+        *(("resourceclaims", verb) for verb in ("create", "patch", "delete")),
+        *((f"resourceclaims/{part}", "patch") for part in ("status", "binding")),
         ("events", "create"),
         ("events", "patch"),
         (f"{PLURAL}/status", "patch"),
@@ -106,11 +108,11 @@ def test_in_its_own_namespace_the_scheduler_may_hold_one_lease_and_keep_the_hist
 
 
 class Everything(dict[tuple[str, str], list[str]]):
-    """A server that has every collection in v1."""
+    """A server that has every collection in every version."""
 
     def get(self, _key: Any, _default: Any = None) -> Any:
-        """v1, whatever is asked for."""
-        return ["v1"]
+        """Whatever is asked for."""
+        return ["v1", *(f"v1{stage}{number}" for stage in ("beta", "alpha") for number in (1, 2, 3))]
 
 
 def test_the_role_lets_the_scheduler_read_what_it_reflects_and_nothing_else(manifests: dict[tuple[str, str], Manifest]) -> None:

@@ -36,7 +36,7 @@ from placewright.serving import routes
 from placewright.serving.access import AskingTheApiServer
 from placewright.serving.routes import Endpoint, Question
 
-from .rights import NAMESPACE, Manifest, Refused, Right, Trial, new_trial, rights_of, role_without, shipped
+from .rights import DEVICE_RIGHTS, NAMESPACE, Manifest, Refused, Right, Trial, new_trial, rights_of, role_without, shipped
 
 ROLE = shipped("clusterrole")
 OWN_ROLE = shipped("role")
@@ -360,6 +360,7 @@ def rights_for(*documents: str) -> set[Right]:
     [
         ("DefaultPreemption", {Right("", "pods", "delete")}),
         ("VolumeBinding", {Right("", "persistentvolumes", "patch"), Right("", "persistentvolumeclaims", "patch")}),
+        ("DynamicResources", DEVICE_RIGHTS),
     ],
 )
 def test_a_role_for_profiles_without_a_plugin_lacks_what_only_that_plugin_needs(plugin: str, spared: set[Right]) -> None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from placewright.api.podgroups import COSCHEDULING_GROUP, NATIVE_GROUP
 from placewright.api.devices import GROUP as DEVICES_GROUP
+from placewright.api.podgroups import COSCHEDULING_GROUP, NATIVE_GROUP
 from placewright.api.profile import GROUP, PLURAL
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
@@ -80,7 +80,7 @@ def needs() -> Iterator[Need]:
     )
     yield Need(
         "A claim to devices gets them, and its pod, or gives them back; from 1.36 on that is `binding`. `get` is for looking when somebody "
-        "else was faster. Claims for extended resources that devices provide are made, and deleted where their pod is not placed after all.",
+        "else was faster. Claims for extended resources that devices serve are made, and deleted where the pod is not placed after all.",
         (
             Rule(DEVICES_GROUP, ("resourceclaims",), ("get", "create", "patch", "delete")),
             Rule(DEVICES_GROUP, ("resourceclaims/status", "resourceclaims/binding"), ("patch",)),
