@@ -1,0 +1,317 @@
+"""What the real server refuses of slices, classes and pods with claims, and in which words: one fault each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from contract.client import MERGE, Object
+from contract.cluster import Cluster
+from contract.devices import (
+    DRIVER,
+    VERSION,
+    device,
+    device_class,
+    resource_slice,
+    shared_path,
+)
+from contract.objects import pod
+
+LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
+SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+PLACES = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+Fields = dict[str, Any]
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def _enough(cluster: Cluster) -> AsyncIterator[None]:
+    cluster.needs(VERSION, "resource.k8s.io/v1")
+    yield
+
+
+async def refusal(cluster: Cluster, path: str, body: Object) -> str:
+    answer = await cluster.client.post(path, body)
+    if answer.status == 201:
+        await cluster.client.delete(f"{path}/{body['metadata']['name']}")
+    return answer.refused(422, "Invalid")
+
+
+# --- slices ------------------------------------------------------------------------------------------------------------------
+
+
+def counters(*names: str) -> list[Object]:
+    return [{"name": name, "counters": {"memory": {"value": "80Gi"}}} for name in names]
+
+
+def shared(policy: Object, **fields: Any) -> Object:
+    capacity = {"memory": {"value": "80Gi", "requestPolicy": policy}}
+    return device("gpu-0", **{"allowMultipleAllocations": True, **fields, "capacity": capacity})
+
+
+def allowed(default: str = "1Gi", **limits: str) -> Object:
+    return {"default": default, "validRange": limits}
+
+
+TERM = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+SLICES: list[tuple[str, Fields, str]] = [
+    ("somebody publishes it", {"driver": ""}, "spec.driver: Required value"),
+    ("its pool has a name", {"pool": {"name": ""}}, "spec.pool.name: Required value"),
+    ("and a size", {"pool": {"resourceSliceCount": 0}}, "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero"),
+    ("and a generation", {"pool": {"generation": -1}}, "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero"),
+    ("it says where its devices are", {"nodeName": None}, f"spec: Required value: {PLACES}"),
+    ("in one way", {"nodeName": "node-a", "allNodes": True}, f'spec: Invalid value: "{{`nodeName`, `allNodes`}}": {PLACES}, but multiple'),
+    (
+        "and not in a negative one",
+        {"allNodes": False, "nodeName": "a"},
+        "spec.allNodes: Invalid value: false: must be either unset or set to true",
+    ),
+    (
+        "one term is enough",
+        {"nodeSelector": {"nodeSelectorTerms": [TERM, TERM]}},
+        "must have exactly one node selector term",
+    ),
+    ("no device is there twice", {"devices": [device("a"), device("a")]}, 'spec.devices[1]: Duplicate value: "a"'),
+    ("devices have names", {"devices": [device("A")]}, f'spec.devices[0].name: Invalid value: "A": {LABEL}'),
+    (
+        "there are not too many",
+        {"devices": [device(f"d{at}") for at in range(129)]},
+        "spec.devices: Too many: 129: must have at most 128 items",
+    ),
+    (
+        "still fewer with taints",
+        {"devices": [device(f"d{at}", taints=[{"key": "a", "effect": "None"}]) for at in range(65)]},
+        "spec.devices: Too many: 65: must have at most 64 items",
+    ),
+    (
+        "attributes have names",
+        {"devices": [device("a", attributes={"not-one": {"int": 1}})]},
+        "spec.devices[0].attributes: Invalid value: \"not-one\": a valid C identifier must start with alphabetic character or '_'",
+    ),
+    (
+        "and one value",
+        {"devices": [device("a", attributes={"x": {"int": 1, "bool": True}})]},
+        "exactly one value must be specified",
+    ),
+    ("or at least one", {"devices": [device("a", attributes={"x": {}})]}, "spec.devices[0].attributes[x]: Invalid value"),
+    (
+        "texts are short",
+        {"devices": [device("a", attributes={"x": {"string": "s" * 65}})]},
+        "spec.devices[0].attributes[x].string: Too long: may not be more than 64 bytes",
+    ),
+    (
+        "versions are versions",
+        {"devices": [device("a", attributes={"x": {"version": "1.0"}})]},
+        'spec.devices[0].attributes[x].version: Invalid value: "1.0": must be a string compatible with semver.org spec 2.0.0',
+    ),
+    (
+        "a device has not too many properties",
+        {"devices": [device("a", attributes={f"x{at}": {"int": at} for at in range(32)})]},
+        "the total number of attributes and capacities must not exceed 32",
+    ),
+    (
+        "the slice says where its devices are",
+        {"devices": [device("a", nodeName="node-a")]},
+        "can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec",
+    ),
+    (
+        "unless each says it",
+        {"perDeviceNodeSelection": True},
+        "spec.devices[0]: Required value: exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required",
+    ),
+    (
+        "taints have effects",
+        {"devices": [device("a", taints=[{"key": "a"}])]},
+        "spec.devices[0].taints[0].effect: Required value",
+    ),
+    (
+        "and keys",
+        {"devices": [device("a", taints=[{"key": "", "effect": "None"}])]},
+        'spec.devices[0].taints[0].key: Invalid value: "": name part must be non-empty',
+    ),
+    (
+        "counters and devices are apart",
+        {"sharedCounters": counters("a")},
+        'spec: Invalid value: "": only one of `sharedCounters` or `devices` is allowed',
+    ),
+    (
+        "counter sets differ in name",
+        {"devices": None, "sharedCounters": counters("a", "a")},
+        'spec.sharedCounters[1]: Duplicate value: "a"',
+    ),
+    (
+        "and are few",
+        {"devices": None, "sharedCounters": counters(*(f"c{at}" for at in range(9)))},
+        "spec.sharedCounters: Too many: 9: must have at most 8 items",
+    ),
+    ("a counter set counts", {"devices": None, "sharedCounters": [{"name": "a"}]}, "spec.sharedCounters[0].counters: Required value"),
+    (
+        "a device takes from a set",
+        {"devices": [device("a", consumesCounters=[{"counters": {"memory": {"value": "1"}}}])]},
+        "spec.devices[0].consumesCounters[0].counterSet: Required value",
+    ),
+    (
+        "from each once",
+        {"devices": [device("a", consumesCounters=[{"counterSet": "s", "counters": {"memory": {"value": "1"}}}] * 2)]},
+        'spec.devices[0].consumesCounters[1]: Duplicate value: "s"',
+    ),
+    (
+        "only what is shared is asked for in parts",
+        {"devices": [shared(allowed(min="1Gi"), allowMultipleAllocations=False)]},
+        "spec.devices[0].capacity[memory].requestPolicy: Forbidden: allowMultipleAllocations must be true",
+    ),
+    (
+        "parts begin somewhere",
+        {"devices": [shared(allowed(max="2Gi"))]},
+        "requestPolicy.validRange.min: Required value: required when validRange is defined",
+    ),
+    (
+        "within what is there",
+        {"devices": [shared(allowed(min="1Gi", max="81Gi"))]},
+        'requestPolicy.validRange.max: Invalid value: "81Gi": max is larger than capacity value: 80Gi',
+    ),
+    (
+        "in steps",
+        {"devices": [shared(allowed("2Gi", min="1Gi", step="2Gi"))]},
+        'requestPolicy.validRange.step: Invalid value: "2Gi": value is not a multiple of a given step (2Gi) from (1Gi)',
+    ),
+    (
+        "forward",
+        {"devices": [shared(allowed(min="1Gi", step="0"))]},
+        'requestPolicy.validRange.step: Invalid value: "0": must be greater than zero',
+    ),
+    (
+        "or of certain sizes",
+        {"devices": [shared({"default": "1Gi", "validValues": ["2Gi", "1Gi"]})]},
+        'validValues[1]: Invalid value: "1Gi": values must be sorted in ascending order',
+    ),
+    (
+        "of which one is the default",
+        {"devices": [shared({"default": "3Gi", "validValues": ["1Gi", "2Gi"]})]},
+        'Invalid value: "3Gi": default value is not valid according to the requestPolicy',
+    ),
+    (
+        "conditions to wait for do not say that it is in vain",
+        {"devices": [device("a", bindingConditions=["x/a"], bindingFailureConditions=["x/a"])]},
+        'bindingFailureConditions[0]: Invalid value: "x/a": bindingFailureConditions must not overlap with bindingConditions',
+    ),
+]
+
+
+def changed_slice(name: str, fields: Fields) -> Object:
+    body = resource_slice(name)
+    spec = {**body["spec"], **fields, "pool": {**body["spec"]["pool"], **fields.get("pool", {})}}
+    if {"allNodes", "nodeSelector", "perDeviceNodeSelection"} & fields.keys() and "nodeName" not in fields:
+        del spec["nodeName"]
+    return {**body, "spec": {key: value for key, value in spec.items() if value is not None}}
+
+
+@pytest.mark.parametrize(("fields", "why"), [case[1:] for case in SLICES], ids=[case[0] for case in SLICES])
+async def test_a_slice_is_refused_unless(cluster: Cluster, fields: Fields, why: str) -> None:
+    assert why in await refusal(cluster, shared_path("resourceslices"), changed_slice(cluster.unique("it"), fields))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"devices": [device(f"d{at}") for at in range(128)]},
+        {"devices": []},
+        {"devices": None, "sharedCounters": counters(*(f"c{at}" for at in range(8)))},
+        {"perDeviceNodeSelection": True, "devices": [device("a", nodeName="x"), device("b", allNodes=True)]},
+        {"nodeSelector": {"nodeSelectorTerms": [TERM]}},
+        {"devices": [shared(allowed("3Gi", min="1Gi", max="79Gi", step="2Gi"))]},
+        {"devices": [device("a", attributes={"example.com/x": {"version": "1.2.3-rc.1+b"}, "y": {"bool": False}})]},
+        {"devices": [device("a", bindingConditions=["x/a"], bindingFailureConditions=["x/b"], bindsToNode=True)]},
+    ],
+)
+async def test_a_slice_with_what_drivers_publish_is_taken(cluster: Cluster, fields: Fields) -> None:
+    body = changed_slice(cluster.unique("it"), fields)
+    found = (await cluster.client.post(shared_path("resourceslices"), body)).expect(201)
+    await cluster.client.delete(shared_path("resourceslices", body["metadata"]["name"]))
+    assert {key: found["spec"].get(key) for key in body["spec"] if key != "devices"} == {
+        key: value for key, value in body["spec"].items() if key != "devices"
+    }
+
+
+async def test_a_slice_stays_with_its_pool_and_its_node(cluster: Cluster) -> None:
+    body = resource_slice(cluster.unique("it"))
+    path = shared_path("resourceslices", body["metadata"]["name"])
+    (await cluster.client.post(shared_path("resourceslices"), body)).expect(201)
+    messages = {}
+    for field, value in (("driver", "other.example.com"), ("nodeName", "node-b"), ("pool", {"name": "other"})):
+        messages[field] = (await cluster.client.patch(path, {"spec": {field: value}}, MERGE)).refused(422, "Invalid")
+    more = {"spec": {"pool": {"generation": 2}, "devices": [device("gpu-1")]}}
+    found = (await cluster.client.patch(path, more, MERGE)).expect(200)
+    await cluster.client.delete(path)
+    assert 'spec.driver: Invalid value: "other.example.com": field is immutable' in messages["driver"]
+    assert 'spec.nodeName: Invalid value: "node-b": field is immutable' in messages["nodeName"]
+    assert 'spec.pool.name: Invalid value: "other": field is immutable' in messages["pool"]
+    assert (found["spec"]["pool"]["generation"], found["metadata"]["generation"]) == (2, 2)
+
+
+async def test_an_amount_that_is_none_is_no_slice(cluster: Cluster) -> None:
+    body = resource_slice(cluster.unique("it"), device("gpu-0", capacity={"memory": {"value": "lots"}}))
+    assert "quantities must match" in (await cluster.client.post(shared_path("resourceslices"), body)).refused(400, "BadRequest")
+
+
+# --- classes -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"selectors": [{}]}, "spec.selectors[0].cel: Required value"),
+        ({"selectors": [{"cel": {"expression": "device."}}]}, "spec.selectors[0].cel.expression: Invalid value"),
+        ({"config": [{"opaque": {"driver": "A_b", "parameters": {}}}]}, f'spec.config[0].opaque.driver: Invalid value: "A_b": {SUBDOMAIN}'),
+        ({"extendedResourceName": "cpu"}, 'spec.extendedResourceName: Invalid value: "cpu": must be a valid extended resource name'),
+        ({"extendedResourceName": "kubernetes.io/gpu"}, "must be a valid extended resource name"),
+    ],
+)
+async def test_a_class_is_refused_for(cluster: Cluster, spec: Object, why: str) -> None:
+    if "extendedResourceName" in spec:
+        cluster.needs(36, "extended resources by DeviceClass")
+    assert why in await refusal(cluster, shared_path("deviceclasses"), device_class(cluster.unique("it"), **spec))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].model == "a"',
+        f'device.capacity["{DRIVER}"].memory.compareTo(quantity("10Gi")) >= 0',
+        f'"{DRIVER}" in device.attributes && has(device.attributes["{DRIVER}"].numa)',
+        f'["a", "b"].exists(m, device.attributes["{DRIVER}"].model == m)',
+        f'device.attributes["{DRIVER}"].driverVersion.isGreaterThan(semver("1.0.0"))',
+        f'cel.bind(dra, device.attributes["{DRIVER}"], dra.model == "a" && dra.numa == 0)',
+    ],
+)
+async def test_a_class_with_an_expression_as_drivers_write_them_is_taken(cluster: Cluster, expression: str) -> None:
+    body = device_class(cluster.unique("it"), expression)
+    answer = await cluster.client.post(shared_path("deviceclasses"), body)
+    await cluster.client.delete(shared_path("deviceclasses", body["metadata"]["name"]))
+    assert answer.expect(201)["spec"]["selectors"] == [{"cel": {"expression": expression}}]
+
+
+# --- pods --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claims", "uses", "why"),
+    [
+        ([{"name": "a"}], [], "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
+        (
+            [{"name": "a", "resourceClaimName": "c", "resourceClaimTemplateName": "t"}],
+            [],
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+        ),
+        ([{"name": "a", "resourceClaimName": "c"}] * 2, [], "spec.resourceClaims[1]"),
+        ([{"name": "A", "resourceClaimName": "c"}], [], f'spec.resourceClaims[0].name: Invalid value: "A": {LABEL}'),
+        ([{"name": "a", "resourceClaimName": "C"}], [], "spec.resourceClaims[0].resourceClaimName: Invalid value"),
+        ([{"name": "a", "resourceClaimName": "c"}], [{"name": "b"}], 'spec.containers[0].resources.claims[0].name: Not found: "b"'),
+    ],
+)
+async def test_a_pod_is_refused_for(cluster: Cluster, claims: list[Object], uses: list[Object], why: str) -> None:
+    body = pod("it", resourceClaims=claims)
+    body["spec"]["containers"][0]["resources"] = {"claims": uses}
+    assert why in (await cluster.client.post(cluster.path("pods"), body)).refused(422, "Invalid")
