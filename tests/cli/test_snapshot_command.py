@@ -25,7 +25,7 @@ from simulate.anyworld import SECRET, World, verdicts
 
 Body = dict[str, Any]
 REGISTRY = in_tree()
-GROUPS = ["", "apps", "policy", "storage.k8s.io", "scheduling.k8s.io", "placewright.dev"]
+GROUPS = ["", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "placewright.dev"]
 RIGHTS: Body = {"apiGroups": GROUPS, "resources": ["*"], "verbs": ["list"]}
 
 
@@ -145,7 +145,7 @@ def account(stage: Stage, folder: Path, *rules: Body) -> Path:
 
 
 async def test_what_may_not_be_read_is_named_once_with_what_that_means(stage: Stage, tmp_path: Path, capsys: Any) -> None:
-    mine = RIGHTS | {"apiGroups": ["", "apps", "storage.k8s.io"]}
+    mine = RIGHTS | {"apiGroups": ["", "apps", "storage.k8s.io", "resource.k8s.io"]}
     kubeconfig, path = account(stage, tmp_path, mine), tmp_path / "s.gz"
     assert await take(stage, "-o", str(path), kubeconfig=kubeconfig) == 0
     assert capsys.readouterr().err.splitlines() == [

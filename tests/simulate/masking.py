@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from placewright.api.decode import decode
 from placewright.simulate.anonymise import Mask
-from placewright.simulate.pruning import STRUCTS, manifest_line, pruned
+from placewright.simulate.pruning import manifest_line, pruned, struct_of
 
 Body = dict[str, Any]
 KEY: Final = b"a key for tests"
@@ -17,8 +18,8 @@ KEY: Final = b"a key for tests"
 
 def as_saved(objects: Sequence[Mapping[str, Any]]) -> list[bytes]:
     """The lines of a snapshot of these objects; kinds that a snapshot does not have are left out."""
-    known = [each for each in objects if each["kind"] in STRUCTS]
-    return [manifest_line(pruned(msgspec.convert(each, STRUCTS[each["kind"]]))) for each in known]
+    known = [(each, struct) for each in objects if (struct := struct_of(each.get("apiVersion"), each["kind"])) is not None]
+    return [manifest_line(pruned(decode(msgspec.json.encode(each), struct))) for each, struct in known]
 
 
 class RememberingMask(Mask):

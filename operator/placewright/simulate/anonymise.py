@@ -10,9 +10,11 @@ claims and volumes still find what they found. What placement reads more into th
 - A volume in several zones has them in one value, joined by `__`; its region is the beginning of its zones' names.
 - `nginx` and `nginx:latest` are one image; disks of AWS and Google have several ways to be written.
 - What no label can be still is none.
+- Expressions that choose devices stay, and with them the values of attributes of devices that some expression names; the values of other
+  attributes are only compared with each other. Names of devices and pools stand in their order, too.
 
-Kept are quantities, effects, operators, times, types of machines and systems, the names of resources, schedulers, drivers, provisioners and
-profiles, and the keys of labels that belong to Kubernetes.
+Kept are quantities, effects, operators, times, types of machines and systems, the names of resources, device classes, attributes,
+schedulers, drivers, provisioners and profiles, and the keys of labels that belong to Kubernetes.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ Json = Any
 _KEY_BYTES: Final = 32
 _READY_MADE: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 #: Their names are those of products, and of what people name on a command line.
-_PUBLIC_KINDS: Final = frozenset({"CSIDriver", PROFILE})
+_PUBLIC_KINDS: Final = frozenset({"CSIDriver", "DeviceClass", PROFILE})
+_DEVICE_KINDS: Final = frozenset({"DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceSlice"})
 #: Label keys under these prefixes are Kubernetes' own, and so are the others named here.
 _OWN_PREFIXES: Final = frozenset(
     {
@@ -72,14 +75,19 @@ _KEPT: Final = frozenset(
         "startTime", "schedulerName", "preemptionPolicy", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy", "protocol",
         "restartPolicy", "action", "volumeMode", "volumeBindingMode", "provisioner", "driver", "attacher", "accessModes",
         "declaredFeatures", "requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources", "maximumVolumeSize",
+        "deviceClassName", "extendedResourceName", "resourceName", "resource", "apiGroup", "allocationMode", "allocationTimestamp",
+        "expression", "counters", "consumedCapacity", "matchAttribute", "distinctAttribute", "bindingConditions",
+        "bindingFailureConditions", "timeAdded", "finalizers",
     }
 )  # fmt: skip
 _NAMES: Final = frozenset(
     {
         "name", "namespace", "namespaces", "nodeName", "nominatedNodeName", "volumeName", "persistentVolumeName", "storageClassName",
-        "volumeAttributesClassName", "podGroupName", "podGroup", "podGroupReplicaKey",
+        "volumeAttributesClassName", "podGroupName", "podGroup", "podGroupReplicaKey", "resourceClaimName", "resourceClaimTemplateName",
+        "containerName", "requestName", "pool", "device", "counterSet",
     }
 )  # fmt: skip
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IMAGES: Final = frozenset({"image", "reference", "names"})
 _LABEL_MAPS: Final = frozenset({"labels", "matchLabels", "nodeSelector"})
 _KEY_LISTS: Final = frozenset(
@@ -103,11 +111,13 @@ class Mask:
         self._key = key
         self._hashes: dict[str, str] = {}
         objects = list(objects)
-        names = sorted({_name_of(each) for each in objects if each["kind"] not in _PUBLIC_KINDS} - _READY_MADE)
+        named = {_name_of(each) for each in objects if each["kind"] not in _PUBLIC_KINDS}
+        names = sorted((named | set(_device_names(objects))) - {*_READY_MADE, ""})
         width = len(str(len(names)))
         self._names = {name: f"n{place:0{width}}-{self._hash(name, 8)}" for place, name in enumerate(names)}
         self._names.update({name: name for name in _READY_MADE})
         self._compared = frozenset(_compared_keys(objects))
+        self._expressed = frozenset(word for text in _expressions(objects) for word in _WORD.findall(text))
         self._claims = dict(self._ephemeral_claims(objects))
 
     # --- texts ----------------------------------------------------------------------------------------------------------------
@@ -139,6 +149,14 @@ class Mask:
         if _ZONES.fullmatch(key):
             return _ZONE_SEPARATOR.join(self._zone(zone) for zone in value.split(_ZONE_SEPARATOR))
         return self.text(value) if _LABEL_VALUE.fullmatch(value) else f"!{self.text(value)}"
+
+    def attribute(self, name: str, value: str) -> str:
+        """The text that a device has as the attribute of that name."""
+        return value if name.rpartition("/")[2] in self._expressed else self.text(value)
+
+    def request(self, text: str) -> str:
+        """The name of a request for devices, `request` or `request/subrequest`."""
+        return "/".join(self.name(part) for part in text.split("/"))
 
     def image(self, image: str) -> str:
         """The name of an image, with or without a tag or digest."""
@@ -177,7 +195,7 @@ class Mask:
         """An object with made-up names."""
         if manifest["kind"] == PROFILE:
             return _Arguments(self).profile(manifest)
-        walk = _Walk(self, str(manifest["kind"]), _namespace_of(manifest))
+        walk = (_DeviceWalk if manifest["kind"] in _DEVICE_KINDS else _Walk)(self, str(manifest["kind"]), _namespace_of(manifest))
         made = walk.mapping(manifest)
         if manifest["kind"] == "PersistentVolumeClaim":
             made["metadata"]["name"] = self.claim(_namespace_of(manifest), _name_of(manifest))
@@ -256,6 +274,25 @@ class _Walk:
         return self._mask.disk if field in ("volumeID", "pdName", "volumeHandle") else self._mask.text
 
 
+class _DeviceWalk(_Walk):
+    """Goes through an object about devices, where some fields mean something else than they do elsewhere."""
+
+    def _field(self, field: str, value: Json, within: str) -> Json:
+        if field == "attributes":
+            return {name: self._attribute(name, content) for name, content in value.items()}
+        if field == "request" or (field == "requests" and within == "constraints"):
+            return self._content(field, value)
+        if field == "nodeSelector" or (field == "requests" and within == "devices"):
+            return self._content("", value)
+        return super()._field(field, value, within)
+
+    def _attribute(self, name: str, content: Mapping[str, Json]) -> Json:
+        return {kind: self._mask.attribute(name, value) if kind == "string" else value for kind, value in content.items()}
+
+    def _maker(self, field: str) -> Callable[[str], str]:
+        return self._mask.request if field in ("request", "requests") else super()._maker(field)
+
+
 class _Arguments:
     """Goes through a profile: labels that arguments of plugins name are made up, everything else stays."""
 
@@ -313,6 +350,27 @@ def _compared_keys(item: Json) -> Iterable[str]:
     elif isinstance(item, list):
         for each in item:
             yield from _compared_keys(each)
+
+
+def _device_names(objects: Iterable[Mapping[str, Json]]) -> Iterable[str]:
+    """The names of pools and of the devices in them."""
+    for each in objects:
+        if each["kind"] == "ResourceSlice":
+            spec = each.get("spec") or {}
+            yield (spec.get("pool") or {}).get("name", "")
+            yield from (device.get("name", "") for device in spec.get("devices") or ())
+
+
+def _expressions(item: Json) -> Iterable[str]:
+    """Every CEL expression."""
+    if isinstance(item, dict):
+        if isinstance(item.get("expression"), str):
+            yield item["expression"]
+        for each in item.values():
+            yield from _expressions(each)
+    elif isinstance(item, list):
+        for each in item:
+            yield from _expressions(each)
 
 
 def _name_of(manifest: Mapping[str, Json]) -> str:

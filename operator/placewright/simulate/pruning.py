@@ -1,8 +1,9 @@
 """What of an object placement reads: the rest does not leave the cluster.
 
 Decoding into the structs of `api` already drops environments, commands, probes, and all other fields that they do not declare. What is
-cut here besides is declared for others: annotations but for the few that plugins look at, messages, what a watch needs, and the volumes,
-ports and reports of a pod that nothing follows from. A snapshot or recording keeps just this, and only a change in it is a change.
+cut here besides is declared for others: annotations but for the few that plugins look at, messages, what a watch needs, the volumes,
+ports and reports of a pod that nothing follows from, and what drivers of devices are told. A snapshot or recording keeps just this, and
+only a change in it is a change.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 from msgspec.structs import replace
 
+from placewright.api.devices import DeviceClass, DeviceCondition, DeviceStatus, ResourceClaim
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import (
     AzureFileSource,
@@ -169,10 +171,27 @@ def _declared(group: CoschedulingPodGroup) -> CoschedulingPodGroup:
     return replace(group, spec=replace(group.spec, min_resources=None), status=CoschedulingStatus())
 
 
+def _claim(claim: ResourceClaim) -> ResourceClaim:
+    """Without the configuration of devices: only their drivers read it, and it may hold secrets."""
+    devices, status = replace(claim.spec.devices, config=None), claim.status
+    allocation = status.allocation
+    if allocation is not None:
+        allocation = replace(allocation, devices=replace(allocation.devices, config=None))
+    reports = _none_if_empty(_report(report) for report in status.devices or () if report.conditions)
+    status = replace(status, allocation=allocation, devices=reports)
+    return replace(claim, spec=replace(claim.spec, devices=devices), status=status)
+
+
+def _report(report: DeviceStatus) -> DeviceStatus:
+    return replace(report, conditions=tuple([DeviceCondition(type=each.type, status=each.status) for each in report.conditions or ()]))
+
+
 _CUTTERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
     Pod: _pod,
     Node: _node,
     SchedulingProfile: _profile,
+    DeviceClass: lambda item: replace(item, spec=replace(item.spec, config=None)),
+    ResourceClaim: _claim,
     CoschedulingPodGroup: _declared,
     NativePodGroup: lambda group: replace(group, status=NativeStatus()),
 }

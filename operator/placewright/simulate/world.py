@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from placewright.api.bad_input import bad_field
-from placewright.api.decode import DecodeError, convert
+from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
 from placewright.api.storage import PersistentVolume, StorageClass, VolumePhase
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.devices import DEVICE_KINDS
 from placewright.cluster.objects import KINDS, ClusterObject
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import NoBinder, build_evaluator
@@ -68,7 +70,8 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
             return PodInfo(_identified(convert(manifest, Pod)))
         struct = struct_of(manifest.get("apiVersion"), kind)
         if struct is not None and struct in KINDS:
-            return _admitted(convert(manifest, struct))
+            # Through JSON, as some kinds keep parts of it just as they came.
+            return _admitted(decode(msgspec.json.encode(manifest), struct) if struct in DEVICE_KINDS else convert(manifest, struct))
     except (DecodeError, QuantityError) as problem:
         raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
     return None
