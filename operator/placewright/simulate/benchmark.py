@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
@@ -78,17 +79,18 @@ def measure(name: str, nodes: int, pods: int) -> Measurement:
     workload = WORKLOADS[name]
     before = workload.cluster(nodes)
     pending = workload.pods(pods + WARM_UP)
-    outcomes = [_run(before, pending) for _ in range(RUNS)]
+    profile = resolve(SchedulingProfile(spec=ProfileSpec(preset=workload.preset)), in_tree())
+    outcomes = [_run(before, pending, profile) for _ in range(RUNS)]
     placed = outcomes[-1][1]
     return Measurement(
         name, nodes, len(before) - nodes, pods, placed, pods - placed, workload.wanted, tuple(seconds for seconds, _ in outcomes)
     )
 
 
-def _run(before: Sequence[Manifest], pods: Sequence[Manifest]) -> tuple[float, int]:
+def _run(before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> tuple[float, int]:
     """(seconds, placed) of everything after the warm-up."""
     world = world_from([*before, *pods], "benchmark")
-    evaluator = offline_evaluator(resolve(SchedulingProfile(), in_tree()), in_tree(), world.cluster)
+    evaluator = offline_evaluator(profile, in_tree(), world.cluster)
     policy = ProfilePolicy(evaluator.runtime)
     queue = SchedulingQueue(lambda _name: policy, time.monotonic)
     ports = Ports(Nothing(), Nothing(), Nothing())

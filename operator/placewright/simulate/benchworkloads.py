@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.simulate.openb import pod_manifest
-from placewright.simulate.workload import GPU_PODS, PodShape, make_pods, mixed_nodes, plain_pods
+from placewright.simulate.workload import GPU_PODS, PodShape, gpu_nodes, make_pods, mixed_nodes, plain_pods
 
 Manifest = dict[str, Any]
 
@@ -32,7 +32,9 @@ class Workload:
         spec: constraints that pods running beforehand carry, too.
         alike: of how many nodes one runs such a pod beforehand (2: every other); 0: nothing runs there beforehand.
         sizes, count: how many nodes and pods by default.
-        wanted: decisions a second that we want at 5,000 nodes; None where nothing was set.
+        wanted: decisions a second that we want at 5,000 nodes, or at the only one of `sizes`; None where nothing was set.
+        nodes: makes that many nodes.
+        preset: of the profile that decides.
     """
 
     pods: Callable[[int], list[Manifest]]
@@ -41,10 +43,12 @@ class Workload:
     sizes: tuple[int, ...] = (1000, 5000, 15000)
     count: int = 10_000
     wanted: int | None = None
+    nodes: Callable[[int], list[Manifest]] = mixed_nodes
+    preset: str | None = None
 
     def cluster(self, nodes: int) -> list[Manifest]:
         """The nodes, and what runs on them."""
-        return [*mixed_nodes(nodes), *self._running(nodes)]
+        return [*self.nodes(nodes), *self._running(nodes)]
 
     def _running(self, nodes: int) -> list[Manifest]:
         if not self.alike:
@@ -104,6 +108,7 @@ def _spread(when_unsatisfiable: str) -> Manifest:
 WORKLOADS: Final[dict[str, Workload]] = {
     "plain": Workload(plain_pods),
     "openb-mix": Workload(openb_mix),
+    "gpu-shares": Workload(openb_mix, sizes=(1523,), count=5000, wanted=1000, nodes=gpu_nodes, preset="gpu-fragmentation"),
     "hard-spread": _pairwise(1, _spread("DoNotSchedule"), 1500),
     "soft-spread": _pairwise(1, _spread("ScheduleAnyway"), 1500),
     "required-anti-affinity": _pairwise(5, {"affinity": affinity_to("podAntiAffinity", HOSTNAME, _GREEN)}, 800),

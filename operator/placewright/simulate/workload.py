@@ -43,6 +43,12 @@ MIXED_NODES: Final = (
     NodeShape(15, 64_000, 256 * 1024, 4, "T4"),
     NodeShape(15, 96_000, 384 * 1024, 8, "A10"),
 )
+GPU_NODES: Final = (
+    NodeShape(20, 64_000, 256 * 1024),
+    NodeShape(37, 96_000, 384 * 1024, 8, "A10"),
+    NodeShape(35, 96_000, 384 * 1024, 2, "T4"),
+    NodeShape(8, 64_000, 320 * 1024, 4, "V100"),
+)
 MIXED_PODS: Final = (
     PodShape(35, "web", 500, 1024),
     PodShape(25, "api", 1000, 2048),
@@ -65,6 +71,11 @@ GPU_PODS: Final = (
 def mixed_nodes(count: int, seed: int = 0) -> list[Manifest]:
     """Nodes of mixed sizes, a third of them with GPUs, spread over three zones."""
     return make_nodes(MIXED_NODES, count, seed)
+
+
+def gpu_nodes(count: int, seed: int = 0) -> list[Manifest]:
+    """Nodes of a cluster for GPUs: most have some, four a node in the mean."""
+    return make_nodes(GPU_NODES, count, seed)
 
 
 def make_nodes(shapes: Sequence[NodeShape], count: int, seed: int) -> list[Manifest]:

@@ -112,8 +112,8 @@ def test_a_share_that_fits_on_no_single_device_fits_nowhere() -> None:
     assert workload.useful_after(node, Ask(2000, 0, 0)).tolist() == [[IMPOSSIBLE]]
 
 
-def test_counts_too_many_for_short_floats_still_give_whole_numbers() -> None:
-    many = 2**24 + 1
+def test_sums_are_whole_numbers_however_many_pods_there_are() -> None:
+    many = 2**53
     workload = Workload(((Shape(500, 0, 0, ANY_NODE), many), (Shape(600, 0, 0, ANY_NODE), 1)), UNITS)
     node = Nodes(np.array([0]), np.array([0]), np.array([[550]]), np.ones((1, 1), np.bool_))
     assert workload.fragmentation(node).tolist() == [550]

@@ -20,7 +20,7 @@ Pods that ask for no device are left out of M: to them all that is free is usele
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,7 @@ from placewright.plugins.devicefragmentation.mix import Typical
 #: Per row and class: shape (rows, classes).
 BoolTable = NDArray[np.bool_]
 IntTable = NDArray[np.int64]
-FloatTable = NDArray[np.floating[Any]]
 
-_EXACT_IN_FLOAT32: Final = 2**24
 #: In a gain, for a device that cannot take the pod: less than any.
 IMPOSSIBLE: Final = -1
 
@@ -71,21 +69,17 @@ class Workload:
 
     def __init__(self, typical: Typical, units: int) -> None:
         """`units`: of one whole device."""
-        self.total = sum(count for _, count in typical)
-        self.selections = tuple(dict.fromkeys(shape.selection for shape, _ in typical))
+        by_size = sorted(typical)
+        self.total = sum(count for _, count in by_size)
+        self.selections = tuple(dict.fromkeys(shape.selection for shape, _ in by_size))
         self._units = units
-        self._cpu = np.array([shape.cpu for shape, _ in typical], np.int64)
-        self._memory = np.array([shape.memory for shape, _ in typical], np.int64)
-        self._selection = np.array([self.selections.index(shape.selection) for shape, _ in typical], np.intp)
-        asked = np.array([shape.units for shape, _ in typical], np.int64)
-        # Sums of these stay whole numbers: floats, because they alone are multiplied fast.
-        counts: FloatTable = np.array([count for _, count in typical], np.float64)
-        if self.total < _EXACT_IN_FLOAT32:
-            counts = counts.astype(np.float32)
-        self._shares = np.unique(asked[asked <= units])
-        self._wholes = np.unique(asked[asked > units] // units)
-        self._by_share = _up_to(np.where(asked <= units, asked, 0), self._shares, counts)
-        self._by_whole = _up_to(np.where(asked > units, asked // units, 0), self._wholes, counts)
+        self._cpu = np.array([shape.cpu for shape, _ in by_size], np.int64)
+        self._memory = np.array([shape.memory for shape, _ in by_size], np.int64)
+        self._selection = np.array([self.selections.index(shape.selection) for shape, _ in by_size], np.intp)
+        self._counts = np.array([count for _, count in by_size], np.int64)
+        sizes, self._first_of_size = np.unique(np.array([shape.units for shape, _ in by_size], np.int64), return_index=True)
+        self._shares = sizes[sizes <= units]
+        self._wholes = sizes[sizes > units] // units
 
     def useful(self, nodes: Nodes) -> IntColumn:
         """What is expected to be of use to the next pod, times `total`: sum over m of p_m U_n(m); shape (rows,)."""
@@ -138,18 +132,23 @@ class Workload:
         fits = (nodes.cpu[:, None] >= self._cpu) & (nodes.memory[:, None] >= self._memory)
         if nodes.selected.shape[1] > 1 or not nodes.selected.all():
             fits &= nodes.selected[:, self._selection]
-        counted = fits.astype(self._by_share.dtype)
-        return _Fitting((counted @ self._by_share).astype(np.int64), (counted @ self._by_whole).astype(np.int64))
+        if not self.total:
+            nothing = np.zeros((len(fits), 1), np.int64)
+            return _Fitting(nothing, nothing)
+        # Not a matrix product: numpy's library starts threads for those, which costs more than it brings.
+        of_size = np.add.reduceat(fits * self._counts, self._first_of_size, axis=1)
+        return _Fitting(_up_to_each(of_size[:, : len(self._shares)]), _up_to_each(of_size[:, len(self._shares) :]))
 
     def _of_devices(self, fits: _Fitting, devices: IntTable) -> IntTable:
         """What each device is worth to classes that ask for a share; shape (rows, devices)."""
-        return devices * np.take_along_axis(fits.shares, self._shares.searchsorted(devices, "right"), axis=1)
+        served: IntTable = fits.shares[np.arange(len(devices))[:, None], self._shares.searchsorted(devices, "right")]
+        return devices * served
 
     def _of_whole_ones(self, fits: _Fitting, whole: IntColumn) -> IntColumn:
         """What so many free whole devices are worth to classes that ask for several; shape (rows,)."""
         if not len(self._wholes):
             return np.zeros(len(whole), np.int64)
-        served = np.take_along_axis(fits.wholes, self._wholes.searchsorted(whole, "right")[:, None], axis=1)[:, 0]
+        served = fits.wholes[np.arange(len(whole)), self._wholes.searchsorted(whole, "right")]
         worth: IntColumn = self._units * whole * served
         return worth
 
@@ -161,11 +160,11 @@ class _Fitting(NamedTuple):
     wholes: IntTable
 
 
-def _up_to(asked: IntColumn, sizes: IntColumn, counts: FloatTable) -> FloatTable:
-    """Column i: the counts of those that ask for at most the i-th size (from 1), but for something; shape (classes, sizes + 1)."""
-    small_enough = (asked[:, None] > 0) & (asked[:, None] <= np.concatenate([[0], sizes]))
-    counted: FloatTable = small_enough * counts[:, None]
-    return counted
+def _up_to_each(of_size: IntTable) -> IntTable:
+    """Running sums over sizes, with nothing before the first; shape (rows, sizes + 1)."""
+    sums = np.zeros((len(of_size), of_size.shape[1] + 1), np.int64)
+    np.cumsum(of_size, axis=1, out=sums[:, 1:])
+    return sums
 
 
 def _whole(devices: IntTable, units: int) -> IntColumn:
