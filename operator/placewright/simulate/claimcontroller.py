@@ -1,0 +1,209 @@
+"""Stands in for the claim controller and every driver: claims are made from templates, and free again, as soon as there is a reason.
+
+Devices are ready the moment they are allocated. A pod that is gone or finished uses nothing; what was made for it goes with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from placewright.api.bad_input import bad_field
+from placewright.api.decode import DecodeError, convert
+from placewright.api.devices import (
+    ALLOCATION_FINALIZER,
+    Allocation,
+    ConsumerReference,
+    DeviceCondition,
+    DeviceStatus,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from placewright.api.errors import ClaimError
+from placewright.api.objects import OwnerReference, PodExtendedResourceClaimStatus, PodResourceClaim, PodResourceClaimStatus
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import ClusterObject
+from placewright.scheduler.ports import Clock
+
+TEMPLATE: Final = "ResourceClaimTemplate"
+_LOOK_SECONDS: Final = 1.0
+#: Versions of what is written here, beyond those of any recording: newer ones are larger, as an API server's.
+_FIRST_VERSION: Final = 10**15
+
+
+class ClaimController:
+    """Implements the framework's `ClaimWriter`.
+
+    Args:
+        show: tells the scheduler what an object is like now; `hide`: that it is gone.
+        tell: notes which claim serves the extended resources of the pod of a uid.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        begin: float,
+        show: Callable[[ClusterObject], None],
+        hide: Callable[[ClusterObject], None],
+        tell: Callable[[str, PodExtendedResourceClaimStatus], None],
+    ) -> None:
+        self._table = cluster.objects.devices.claims
+        self._clock = clock
+        self._begin = begin
+        self._show = show
+        self._hide = hide
+        self._tell = tell
+        self._templates: dict[str, ResourceClaim] = {}
+        self._writes = 0
+        self._beside: set[asyncio.Task[None]] = set()
+
+    # --- what the controller does ---------------------------------------------------------------------------------------------
+
+    def template(self, manifest: Mapping[str, Any], where: str) -> None:
+        """From now on claims can be made from this ResourceClaimTemplate. Raises `InputError`."""
+        meta = manifest.get("metadata") or {}
+        name = f"{meta.get('namespace') or 'default'}/{meta.get('name')}"
+        try:
+            self._templates[name] = convert((manifest.get("spec") or {}), ResourceClaim)
+        except DecodeError as problem:
+            raise bad_field(f"{where}: {TEMPLATE} {name}", str(problem), f"a valid {TEMPLATE}") from None
+
+    def equipped(self, pod: PodInfo) -> PodInfo:
+        """The pod with claims made for it from its templates; those that are there already, or that no template says, are left."""
+        known = {status.name for status in pod.pod.status.resource_claim_statuses or ()}
+        made = [self._make(pod, entry) for entry in pod.pod.spec.resource_claims or () if entry.name not in known]
+        found = [status for status in made if status is not None]
+        if not found:
+            return pod
+        status = pod.pod.status
+        return PodInfo(replace(pod.pod, status=replace(status, resource_claim_statuses=(*(status.resource_claim_statuses or ()), *found))))
+
+    def pod_left(self, uid: str) -> None:
+        """The pod is gone or finished."""
+        for claim in [claim for claim in self._table.values() if _made_for(claim, uid) or _named(claim, uid)]:
+            shown = self._table.shown(claim.metadata.name, claim.metadata.namespace) or claim
+            if _made_for(shown, uid):
+                self._hide(shown)
+            else:
+                self._show(self._next(without(shown, {uid})))
+
+    def _make(self, pod: PodInfo, entry: PodResourceClaim) -> PodResourceClaimStatus | None:
+        template = self._templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
+        if entry.resource_claim_template_name is None or template is None:
+            return None
+        name = f"{pod.name}-{entry.name}-{pod.uid[-5:].replace('/', '-')}"
+        owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, api_version="v1", controller=True)
+        meta = replace(template.metadata, name=name, namespace=pod.namespace, uid=f"{pod.uid}/{entry.name}", owner_references=(owner,))
+        self._show(self._next(replace(template, metadata=meta)))
+        return PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
+
+    # --- what the scheduler writes ----------------------------------------------------------------------------------------------
+
+    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+        """Raises `ClaimError` for a claim that is gone, or in other hands."""
+        current = self._current(claim)
+        status = current.status
+        if status.allocation is None and allocation is None:
+            raise ClaimError(f"claim {claim.metadata.name} got deallocated elsewhere in the meantime")
+        finalizers = current.metadata.finalizers or ()
+        if status.allocation is None:
+            status = replace(status, allocation=allocation, devices=tuple(_ready(allocation)) or None)
+            finalizers = tuple(dict.fromkeys((*finalizers, ALLOCATION_FINALIZER)))
+        elif allocation is not None and status.allocation.devices.results != allocation.devices.results:
+            raise ClaimError(f"claim {claim.metadata.name} got allocated elsewhere in the meantime")
+        consumers = status.reserved_for or ()
+        if all(consumer.uid != pod.uid for consumer in consumers):
+            consumers = (*consumers, ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
+        status = replace(status, reserved_for=consumers)
+        written = self._next(replace(current, metadata=replace(current.metadata, finalizers=finalizers), status=status))
+        self._show(written)
+        return written
+
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+        """Fine when it is gone."""
+        shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
+        if shown is not None and shown.metadata.uid == claim.metadata.uid:
+            free = without(shown, {pod.uid})
+            if not deallocate and shown.status.allocation is not None:
+                free = replace(shown, status=replace(shown.status, reserved_for=free.status.reserved_for))
+            if free != shown:
+                self._show(self._next(free))
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        """Named after how many were written before."""
+        name = f"{generate_name}{self._writes:05}"
+        meta = replace(claim.metadata, name=name, uid=f"{claim.metadata.namespace}/{name}")
+        made = self._next(replace(claim, metadata=meta, status=ResourceClaimStatus()))
+        self._show(made)
+        return made
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Fine when it is gone."""
+        shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
+        if shown is not None and shown.metadata.uid == claim.metadata.uid:
+            self._hide(shown)
+
+    async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
+        """It is shown at once."""
+        self._tell(pod.uid, status)
+
+    async def until(self, done: Callable[[], bool], seconds: float) -> bool:
+        """As the real one, in virtual seconds."""
+        deadline = self._clock() + seconds
+        while not done():
+            if self._clock() >= deadline:
+                return False
+            await asyncio.sleep(_LOOK_SECONDS)
+        return True
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """A task of its own."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    def now(self) -> float:
+        """Virtual seconds after the scenario's beginning."""
+        return self._begin + self._clock()
+
+    def _current(self, claim: ResourceClaim) -> ResourceClaim:
+        meta = claim.metadata
+        shown = self._table.shown(meta.name, meta.namespace)
+        if shown is None or shown.metadata.uid != meta.uid:
+            raise ClaimError(f"claim {meta.namespace}/{meta.name} got deleted in the meantime")
+        return shown
+
+    def _next(self, claim: ResourceClaim) -> ResourceClaim:
+        self._writes += 1
+        return replace(claim, metadata=replace(claim.metadata, resource_version=str(_FIRST_VERSION + self._writes)))
+
+
+def without(claim: ResourceClaim, uids: Iterable[str]) -> ResourceClaim:
+    """The claim without these pods; if it had any and has none left, it has no devices, either."""
+    gone = frozenset(uids)
+    named = claim.status.reserved_for or ()
+    left = tuple(consumer for consumer in named if consumer.uid not in gone)
+    if left:
+        return replace(claim, status=replace(claim.status, reserved_for=left))
+    return replace(claim, status=ResourceClaimStatus())
+
+
+def _made_for(claim: ResourceClaim, uid: str) -> bool:
+    return any(owner.controller and owner.uid == uid for owner in claim.metadata.owner_references or ())
+
+
+def _named(claim: ResourceClaim, uid: str) -> bool:
+    return any(consumer.uid == uid for consumer in claim.status.reserved_for or ())
+
+
+def _ready(allocation: Allocation | None) -> Iterator[DeviceStatus]:
+    """What drivers would report of devices that have something to get ready."""
+    for device in (() if allocation is None else allocation.devices.results or ()):
+        if device.binding_conditions:
+            conditions = tuple(DeviceCondition(type=kind, status="True") for kind in device.binding_conditions)
+            yield DeviceStatus(device.driver, device.pool, device.device, device.share_id, conditions)
