@@ -335,9 +335,9 @@ class Cluster:
             yield
 
     @contextmanager
-    def supposing(self) -> Iterator[Supposition]:
-        """The same for many rows, and step by step."""
-        supposition = Supposition(self._count_all)
+    def supposing(self, *, journalled: bool = False) -> Iterator[Supposition]:
+        """The same for many rows, and step by step; `journalled`, so that columns that are kept follow, too, there and back."""
+        supposition = Supposition(self._count_journalled if journalled else self._count_all)
         self._suppositions.append(supposition)
         try:
             yield supposition
@@ -416,6 +416,11 @@ class Cluster:
         np.add.at(self._pod_count, rows, sign)
         for row, pod in pods:
             self._index(pod, row, sign)
+
+    def _count_journalled(self, pods: Sequence[tuple[int, PodInfo]], sign: int) -> None:
+        self._count_all(pods, sign)
+        for row, _ in pods:
+            self.pod_journal.append(row)
 
     def _index(self, pod: PodInfo, row: int, sign: int) -> None:
         if pod.host_ports:

@@ -172,6 +172,10 @@ class SchedulingCycle:
         row = None if node is None else self._cluster.row(node)
         return row if row is not None and evaluation.feasible[row] else None
 
+    def draw(self, things: int) -> int:
+        """One of several equally good things, by its number from 0; from the same seed as the choice among nodes."""
+        return self._rng.randrange(things)
+
     def sample(self, runtime: ProfileRuntime, evaluation: Evaluation) -> None:
         """Narrow the feasible nodes to as many as the profile wants scored."""
         percentage = runtime.profile.percentage_of_nodes_to_score

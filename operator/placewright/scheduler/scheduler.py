@@ -132,6 +132,8 @@ class Scheduler:
         if evaluator is None:
             self.queue.return_unschedulable(queued)
             return None
+        if self.gangs.reservations:
+            self.gangs.reservations.review()
         if pod.gang is not None and self.gangs.decides(pod, evaluator):
             return self.gangs.decide(queued, evaluator)
         attempt = self._begin(queued, evaluator)

@@ -25,11 +25,16 @@ from placewright.plugins.gangrules import declaration_complaint, members_complai
 from placewright.plugins.gangscheduling import NAME, standing
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt
-from placewright.scheduler.cycle import NoPlacement, Placement, broken
+from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.gangs.barrier import Barrier
+from placewright.scheduler.gangs.choosing import Choosing
+from placewright.scheduler.gangs.evicting import Evicting, Room
 from placewright.scheduler.gangs.group import Group, Surroundings
 from placewright.scheduler.gangs.lacking import lacking
+from placewright.scheduler.gangs.planning import Planning
+from placewright.scheduler.gangs.reservations import Reservations
 from placewright.scheduler.gangs.trial import Trial
+from placewright.scheduler.insight import NO_NODE_REFUSED
 
 _logger = logging.getLogger(__name__)
 
@@ -37,6 +42,8 @@ TAKEN_BACK: Final = "its group is taken back"
 
 #: Who keeps a member waiting whose group does not fit; it is brought back with a member that something else keeps waiting.
 BY_ITS_GROUP: Final = frozenset({NAME})
+#: Nobody is made to leave.
+NO_ROOM: Final = Room()
 
 
 class GangScheduler:
@@ -44,6 +51,7 @@ class GangScheduler:
 
     Attributes:
         forming: groups that were decided and whose first Binding has not been sent yet.
+        reservations: nodes kept for groups that wait for long.
         bindings: members being bound beyond one for each group, which is one piece of work for the scheduler.
     """
 
@@ -51,6 +59,9 @@ class GangScheduler:
         self.forming: dict[GroupRef, Barrier] = {}
         self.bindings = 0
         self._around = around
+        self._choosing = Choosing(around)
+        self._evicting = Evicting(around, self._choosing)
+        self.reservations = Reservations(around, Planning(around, self._choosing))
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
         """Whether this pod is to be decided with its group: it names one, its profile cares, and no member stands yet."""
@@ -68,11 +79,11 @@ class GangScheduler:
         group = self._gathered(popped, evaluator)
         if group is None:
             return None
-        if any(group.evaluator.runtime.extenders_for(attempt.pod) for attempt in group.attempts):
+        if _asks_extenders(group):
             self._around.queue.hold(group.scheduler_name)
             return self._decide_with_extenders(group)
         try:
-            trial = Trial(self._around, group).run()
+            trial = self._choosing.best(group)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
             return None
@@ -81,7 +92,7 @@ class GangScheduler:
     async def _decide_with_extenders(self, group: Group) -> bool:
         """Members are asked about one after the other; the profile's other pods wait for the decision, not for the bindings."""
         try:
-            trial = await Trial(self._around, group).run_with_extenders()
+            trial = await self._choosing.best_with_extenders(group)
             binding = self._settle(trial)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
@@ -154,6 +165,7 @@ class GangScheduler:
         around, group = self._around, trial.group
         for _, placement in trial.placed:
             around.reserving.settle(placement, waits[placement.pod.uid])
+        self.reservations.end(group.gang.ref)
         left_over = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits} | dict(objections)
         for attempt in group.attempts:
             if attempt.uid in left_over:
@@ -189,19 +201,27 @@ class GangScheduler:
         return all(bound)
 
     def _refuse(self, trial: Trial) -> None:
-        """Too few members fit: nobody gets anything."""
+        """Too few members fit: nobody gets anything, but others may be made to leave, or room be kept."""
         group = trial.group
-        why = lacking(group.needed, len(trial.placed), group.needed - len(group.attempts), [misfit.failure for misfit in trial.misfits])
+        failures = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}
+        why = lacking(group.needed, len(trial.placed), group.needed - len(group.attempts), list(failures.values()))
+        if trial.domain is not None:
+            why += f" (in {trial.domain}, which comes closest)" if trial.domain.value else f" (no node has the label {trial.domain.key})"
         trial.take_back()
-        self._fail(group, {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}, why)
+        room = Room()
+        if len(group.attempts) >= group.needed and not _asks_extenders(group):
+            room = self._evicting.search(group)
+        self._fail(group, failures, " ".join(filter(None, (why, room.why))), room)
+        if not room.nodes:
+            self.reservations.consider(group)
 
-    def _fail(self, group: Group, failures: Mapping[str, NoPlacement], why: str) -> None:
+    def _fail(self, group: Group, failures: Mapping[str, NoPlacement], why: str, room: Room = NO_ROOM) -> None:
         """All members go back to the queue, each with what keeps it, and with what keeps the group."""
         around, gang = self._around, group.gang
         message = f'pod group "{gang.ref.name}" is unschedulable: {why}'
         around.queue.gang_failed(gang.ref)
         for attempt in group.attempts:
-            around.fail(attempt, _with_its_group(failures.get(attempt.uid), message))
+            around.fail(attempt, _with_its_group(failures.get(attempt.uid), message, attempt.uid, room))
         standing_now = len(around.cluster.gangs.placed(gang.ref))
         around.status.group_waits(gang, standing_now, max(group.needed - standing_now, 0), why)
 
@@ -221,15 +241,18 @@ def _waits_for_its_group(complaint: str) -> NoPlacement:
     return NoPlacement(f"waiting for the pod's group: {complaint}", unschedulable_plugins=BY_ITS_GROUP)
 
 
-def _with_its_group(own: NoPlacement | None, message: str) -> NoPlacement:
-    """What keeps a member: its own failure, if it has one, and its group's."""
-    if own is None:
-        return NoPlacement(message, unschedulable_plugins=BY_ITS_GROUP)
+def _asks_extenders(group: Group) -> bool:
+    return any(group.evaluator.runtime.extenders_for(attempt.pod) for attempt in group.attempts)
+
+
+def _with_its_group(own: NoPlacement | None, message: str, uid: str, room: Room) -> NoPlacement:
+    """What keeps a member: its own failure, if it has one, and its group's; and the node where room is made for it."""
+    nominated, victims = room.nodes.get(uid, (NO_NOMINATION if room.withdraws else None, ()))
     return NoPlacement(
-        f"{message}. {own.message}",
-        unschedulable_plugins=own.unschedulable_plugins | BY_ITS_GROUP,
-        pending_plugins=own.pending_plugins,
-        nominated_node=own.nominated_node,
-        victims=own.victims,
-        refused=own.refused,
+        message if own is None else f"{message}. {own.message}",
+        unschedulable_plugins=BY_ITS_GROUP if own is None else own.unschedulable_plugins | BY_ITS_GROUP,
+        pending_plugins=frozenset() if own is None else own.pending_plugins,
+        nominated_node=nominated,
+        victims=victims,
+        refused=NO_NODE_REFUSED if own is None else own.refused,
     )
