@@ -86,6 +86,7 @@ FIELDS: Final = (
     Field("rbac.preemption", "Off where no profile preempts: no right to delete pods.", _FLAG, default=True),
     Field("rbac.volumes", "Off where no profile binds volumes: no right to change volumes and claims.", _FLAG, default=True),
     Field("rbac.devices", "Off where no profile gives devices to claims: no right to change these claims.", _FLAG, default=True),
+    Field("rbac.groups", "Off where no profile places groups: no right to write what became of them.", _FLAG, default=True),
     Field("podDisruptionBudget.enabled", "", _FLAG, default=True),
     Field("webhook.enabled", "Profiles are checked before they are stored. Needs cert-manager.", _FLAG, default=False),
     Field("networkPolicy.enabled", "The API server and DNS out; in, probes, metrics and the webhook.", _FLAG, default=False),
@@ -97,7 +98,12 @@ FIELDS: Final = (
     ),
 )  # fmt: skip
 #: Plugins whose rights can be left out, and the value that says so.
-_OPTIONAL_RIGHTS: Final = {"DefaultPreemption": "rbac.preemption", "VolumeBinding": "rbac.volumes", "DynamicResources": "rbac.devices"}
+_OPTIONAL_RIGHTS: Final = {
+    "DefaultPreemption": "rbac.preemption",
+    "VolumeBinding": "rbac.volumes",
+    "DynamicResources": "rbac.devices",
+    "GangScheduling": "rbac.groups",
+}
 
 
 # --- templates ----------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,11 @@ DEVICE_RIGHTS: Final = frozenset(
 )
 
 
+#: What only GangScheduling needs.
+GROUP_RIGHTS: Final = frozenset(Right(group, "podgroups/status", "patch") for group in ("scheduling.x-k8s.io", "scheduling.k8s.io"))
+GROUP_DEFINITIONS: Final = BASE.parents[1] / "crds" / "groups" / "podgroups.yaml"
+
+
 def shipped(name: str) -> Manifest:
     """A manifest of the base."""
     found: Manifest = yaml.safe_load((BASE / f"{name}.yaml").read_text())
@@ -154,4 +159,26 @@ async def new_trial(role: Manifest) -> AsyncIterator[Trial]:
             assert isinstance(resource, ResourceType), manifest["kind"]
             namespace = NAMESPACE if resource.namespaced else ""
             stage.sandbox.writes.create(resource, namespace, copy.deepcopy(manifest))
+        define_groups(stage)
         yield Trial(stage.profile())
+
+
+def define_groups(stage: Stage) -> None:
+    """Every way to declare groups of pods; the sandbox itself knows only Kubernetes' own of today."""
+    definitions = stage.sandbox.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    ours = yaml.safe_load(GROUP_DEFINITIONS.read_text())
+    workload = definition("scheduling.k8s.io", "v1alpha1", "Workload")
+    for content in (ours, definition("scheduling.volcano.sh", "v1beta1", "PodGroup"), workload):
+        stage.sandbox.writes.create(definitions, "", content)
+
+
+def definition(group: str, version: str, kind: str) -> Manifest:
+    """A custom resource that may hold anything."""
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    served = {"name": version, "served": True, "storage": True, "schema": schema}
+    names = {"kind": kind, "plural": plural}
+    return {
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": [served]},
+    }

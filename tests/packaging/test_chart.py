@@ -19,7 +19,7 @@ import yaml
 from placewright import __version__
 
 from .building import manifests_of, pod_of, with_components
-from .rights import DEVICE_RIGHTS, Right, rights_of
+from .rights import DEVICE_RIGHTS, GROUP_RIGHTS, Right, rights_of
 from .schemas import problems
 
 ROOT = Path(__file__).parents[2]
@@ -196,6 +196,7 @@ def test_a_digest_goes_before_the_tag(render: Render) -> None:
         ("preemption", {Right("", "pods", "delete")}),
         ("volumes", {Right("", "persistentvolumes", "patch"), Right("", "persistentvolumeclaims", "patch")}),
         ("devices", DEVICE_RIGHTS),
+        ("groups", GROUP_RIGHTS),
     ],
 )
 def test_rights_that_nobody_uses_can_be_left_out(render: Render, flag: str, spared: set[Right]) -> None:

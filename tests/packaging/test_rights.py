@@ -36,7 +36,19 @@ from placewright.serving import routes
 from placewright.serving.access import AskingTheApiServer
 from placewright.serving.routes import Endpoint, Question
 
-from .rights import DEVICE_RIGHTS, NAMESPACE, Manifest, Refused, Right, Trial, new_trial, rights_of, role_without, shipped
+from .rights import (
+    DEVICE_RIGHTS,
+    GROUP_RIGHTS,
+    NAMESPACE,
+    Manifest,
+    Refused,
+    Right,
+    Trial,
+    new_trial,
+    rights_of,
+    role_without,
+    shipped,
+)
 
 ROLE = shipped("clusterrole")
 OWN_ROLE = shipped("role")
@@ -179,6 +191,30 @@ async def it_counts_repeated_events(trial: Trial) -> None:
             await recorder.close()
 
 
+async def it_says_what_became_of_a_group(trial: Trial) -> None:
+    """The status of scheduler-plugins' form."""
+    spec = {"minMember": 1}
+    await placed_group(trial, "scheduling.x-k8s.io", "v1alpha1", spec, {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}, {})
+
+
+async def it_says_what_became_of_a_native_group(trial: Trial) -> None:
+    """The condition of Kubernetes' own form."""
+    spec = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    await placed_group(trial, "scheduling.k8s.io", "v1alpha2", spec, {}, {"schedulingGroup": {"podGroupName": "train"}})
+
+
+async def placed_group(trial: Trial, group: str, version: str, spec: Manifest, metadata: Manifest, pod_spec: Manifest) -> None:
+    """A group of one, and what its object says once it is placed."""
+    sandbox = trial.stage.nodes(1).sandbox
+    groups, pods = sandbox.resource(group, version, "podgroups"), sandbox.resource("", "v1", "pods")
+    sandbox.writes.create(groups, "default", {"metadata": {"name": "train"}, "spec": spec})
+    container = {"name": "main", "image": "example.test/main"}
+    member = {"metadata": {"name": "web", **metadata}, "spec": {"schedulerName": "placewright", "containers": [container], **pod_spec}}
+    sandbox.writes.create(pods, "default", member)
+    async with trial.operator():
+        await trial.until(lambda: sandbox.writes.current(groups, "default", "train").object.get("status"), "the group has a status")
+
+
 async def it_asks_who_may_read_its_pages(trial: Trial) -> None:
     """Whose a token is, and what they may."""
     token = reader(trial, "/configz")
@@ -221,6 +257,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     it_marks_a_generation_that_takes_effect_later,
     it_lets_old_history_go,
     it_asks_who_may_read_its_pages,
+    it_says_what_became_of_a_group,
+    it_says_what_became_of_a_native_group,
 )
 RED_WITHOUT: dict[Right, Scenario] = {
     Right("", "pods/binding", "create"): it_places_a_pod_and_says_so,
@@ -231,6 +269,8 @@ RED_WITHOUT: dict[Right, Scenario] = {
     Right("", "pods", "delete"): it_makes_room_for_a_pod_that_is_more_important,
     Right("", "persistentvolumes", "patch"): it_gives_a_claim_a_volume,
     Right("", "persistentvolumeclaims", "patch"): it_says_where_a_volume_is_to_be_made,
+    Right("scheduling.x-k8s.io", "podgroups/status", "patch"): it_says_what_became_of_a_group,
+    Right("scheduling.k8s.io", "podgroups/status", "patch"): it_says_what_became_of_a_native_group,
     Right("", "events", "create"): it_reports_on_a_profile,
     Right("placewright.dev", "schedulingprofiles/status", "patch"): it_reports_on_a_profile,
     Right("authentication.k8s.io", "tokenreviews", "create"): it_asks_who_may_read_its_pages,
@@ -361,6 +401,7 @@ def rights_for(*documents: str) -> set[Right]:
         ("DefaultPreemption", {Right("", "pods", "delete")}),
         ("VolumeBinding", {Right("", "persistentvolumes", "patch"), Right("", "persistentvolumeclaims", "patch")}),
         ("DynamicResources", DEVICE_RIGHTS),
+        ("GangScheduling", GROUP_RIGHTS),
     ],
 )
 def test_a_role_for_profiles_without_a_plugin_lacks_what_only_that_plugin_needs(plugin: str, spared: set[Right]) -> None:

@@ -31,6 +31,7 @@ from placewright.handlers.admission import AdmissionOptions
 from placewright.handlers.configfile import FileProfiles
 from placewright.handlers.debugsignal import Debugger
 from placewright.handlers.extenders import Extenders
+from placewright.handlers.gatedgroups import GatedGroups, Voices
 from placewright.handlers.groupstatus import GroupStatusKeeper
 from placewright.handlers.history import HistoryKeeper
 from placewright.handlers.lastgood import LastGood
@@ -176,6 +177,7 @@ class Engine:
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.rediscovery.run(), "rediscovery")
         self._spawn(self._groups.run(), "group status")
+        self._spawn(self._gated_groups().run(lambda: self.takeover.active), "gated groups")
         self._spawn(self.shadows.run(), "shadows")
         self._spawn(Debugger(self).run(), "debugger")
 
@@ -279,6 +281,10 @@ class Engine:
         ]
         self._reflectors = Reflectors(reflectors)
         self.rediscovery = Rediscovery(self.client, self.intake, self._reflectors, found, self.options.reconcile_seconds)
+
+    def _gated_groups(self) -> GatedGroups:
+        voices = Voices(self._events, self._status, self._groups)
+        return GatedGroups(self.queue, self.cluster.gangs, self._policy, voices)
 
     def _native_group_version(self) -> str:
         return self.rediscovery.version_of(NativePodGroup)

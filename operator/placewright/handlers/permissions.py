@@ -91,6 +91,7 @@ def needs() -> Iterator[Need]:
     yield Need(
         "What became of groups of pods that are placed all or none.",
         (Rule(COSCHEDULING_GROUP, ("podgroups/status",), ("patch",)), Rule(NATIVE_GROUP, ("podgroups/status",), ("patch",))),
+        plugin="GangScheduling",
     )
     yield Need("What decisions are made of.", (Rule("", ("nodes",), _READ),))
     yield from _reading()

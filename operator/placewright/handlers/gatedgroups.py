@@ -1,0 +1,98 @@
+"""Members of groups that are not even tried: they are told why, and so is the object of their group.
+
+A group whose object is wrong or missing, or that has too few members, never gets as far as a decision, and only decisions tell pods
+anything. So those that have waited for a moment (jobs make their pods one by one) are told at a beat, and again when the reason changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.podgroups import GroupRef
+from placewright.cluster.gangs import Gangs
+from placewright.plugins.gangscheduling import NAME
+from placewright.queue.gangs import QueuedGang
+from placewright.queue.policy import Policies
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.ports import EventRecorder, EventType, GroupStatusWriter, StatusWriter
+
+#: How often it is looked, and how long a group may be incomplete before anything is said; seconds.
+BEAT_SECONDS: Final = 2.0
+PATIENCE_SECONDS: Final = 5.0
+#: After so many groups others have their turn.
+_AT_ONCE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """Through which pods and groups are told."""
+
+    events: EventRecorder
+    status: StatusWriter
+    groups: GroupStatusWriter
+
+
+class GatedGroups:
+    """Tells the gated members of groups what keeps them."""
+
+    def __init__(
+        self, queue: SchedulingQueue, declared: Gangs, policies: Policies, voices: Voices, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock`: the queue's."""
+        self._queue = queue
+        self._declared = declared
+        self._policies = policies
+        self._voices = voices
+        self._clock = clock
+        #: By group, what was said, and to which of its members.
+        self._told: dict[GroupRef, tuple[str, frozenset[str]]] = {}
+
+    async def run(self, active: Callable[[], bool]) -> None:
+        """Look at every beat at which this replica leads, until cancelled."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            if not active():
+                self._told.clear()
+                continue
+            for number, _ in enumerate(self.look(), 1):
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    def look(self) -> Iterator[GroupRef]:
+        """Go through the groups, and tell those of which something is new; each is yielded when it is done."""
+        for gang in tuple(self._queue.gangs):
+            if self._clock() - gang.since >= PATIENCE_SECONDS:
+                self._look_at(gang)
+            yield gang.ref
+        for ref in [ref for ref in self._told if self._queue.gangs.get(ref) is None]:
+            del self._told[ref]
+
+    def _look_at(self, gang: QueuedGang) -> None:
+        gated = [queued for queued in gang.members.values() if queued.gated and queued.gating_plugin == NAME]
+        message = self._reason(gated)
+        if not message:
+            self._told.pop(gang.ref, None)
+            return
+        before, heard = self._told.get(gang.ref, ("", frozenset()))
+        news = [queued for queued in gated if message != before or queued.uid not in heard]
+        if news:
+            self._told[gang.ref] = message, frozenset(queued.uid for queued in gated)
+            self._tell(gang.ref, news, message)
+
+    def _reason(self, gated: list[QueuedPod]) -> str:
+        policy = self._policies(gated[0].pod.scheduler_name) if gated else None
+        return "" if policy is None else policy.pre_enqueue(gated[0].pod).message
+
+    def _tell(self, ref: GroupRef, members: list[QueuedPod], message: str) -> None:
+        for queued in members:
+            self._voices.events.record(queued.pod, EventType.WARNING, "FailedScheduling", "Scheduling", message)
+            self._voices.status.pod_unscheduled(queued.pod, "Unschedulable", message, None)
+        declared = self._declared.get(ref)
+        if declared is not None:
+            placed = len(self._declared.placed(ref))
+            self._voices.groups.group_waits(declared, placed, max(declared.min_member - placed, 0), message)
