@@ -8,7 +8,7 @@ whoever creates the owners on an API server replaces them by the uids it gave.
 - StatefulSet: pods `name-0...`, and a claim a pod and volume claim template.
 - DaemonSet: a pod a node that matches its selector and affinity and whose taints it tolerates.
 - Job: the first wave, `min(parallelism, completions)` pods; nothing when suspended. CronJob: one run, as one Job.
-- Volcano Job: the pods of its tasks with its scheduler's name; the gang (`minAvailable`) is not modelled, and the Job itself is left out.
+- Volcano Job: the pods of its tasks with its scheduler's name, and a PodGroup that needs `minAvailable` of them; the Job is left out.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ import msgspec
 
 from placewright.api.bad_input import bad_field
 from placewright.api.objects import Node, NodeSelector, Pod, Taint, Toleration
+from placewright.api.podgroups import COSCHEDULING_GROUP, GROUP_LABEL, KIND, TOPOLOGY_KEY, TOPOLOGY_MODE
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.api.tolerations import first_untolerated
 from placewright.simulate.podcheck import check_pod, check_selector
 
 Manifest = dict[str, Any]
 
+#: Characters of a label's value.
+_LONGEST_LABEL: Final = 63
 #: No file may ask for more pods than this.
 MOST_PODS: Final = 200_000
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -325,7 +328,26 @@ def _volcano_job(source: _Source) -> Expanded:
     tasks = source.get("spec.tasks")
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise bad_field(f"{source.where}: spec.tasks", tasks, "a list of tasks")
-    return Expanded([pod for index in range(len(tasks)) for pod in _volcano_task(source, tasks[index], index)])
+    made = Expanded([pod for index in range(len(tasks)) for pod in _volcano_task(source, tasks[index], index)])
+    least = source.replicas("spec.minAvailable", default=len(made.pods))
+    if least > len(made.pods):
+        raise bad_field(f"{source.where}: spec.minAvailable", least, f"at most the {len(made.pods)} pods of its tasks")
+    if least:
+        _group(source, made, least)
+    return made
+
+
+def _group(source: _Source, made: Expanded, least: int) -> None:
+    """As many of the pods are placed together, or none."""
+    whole = source.name if len(source.name) <= _LONGEST_LABEL else f"{source.name[: _LONGEST_LABEL - 9]}-{suffix(source.name, length=8)}"
+    metadata: Manifest = {"name": whole, "namespace": source.namespace}
+    annotations = source.get("metadata.annotations")
+    asked = annotations if isinstance(annotations, dict) else {}
+    if topology := {key: str(asked[key]) for key in (TOPOLOGY_KEY, TOPOLOGY_MODE) if key in asked}:
+        metadata["annotations"] = topology
+    made.others.append({"apiVersion": f"{COSCHEDULING_GROUP}/v1alpha1", "kind": KIND, "metadata": metadata, "spec": {"minMember": least}})
+    for pod in made.pods:
+        pod["metadata"]["labels"][GROUP_LABEL] = whole
 
 
 def _volcano_task(source: _Source, task: Manifest, index: int) -> Iterator[Manifest]:

@@ -142,7 +142,8 @@ class _Reader:
         notes = self._reading.notes
         notes += [f"{kind}: {count} left out, this kind is not read" for kind, count in sorted(self._left_out.items())]
         if jobs := self._partly["volcano"]:
-            notes.append(f"Volcano Job: {jobs} expanded to the pods of their tasks; minAvailable is not enforced, the Jobs are left out")
+            into = "the pods of their tasks, each a PodGroup with its minAvailable"
+            notes.append(f"Volcano Job: {jobs} expanded to {into}; the Jobs are left out")
         if jobs := self._partly["waves"]:
             notes.append(f"Job: {jobs} with more completions than parallelism; only the first wave of pods is made")
 
