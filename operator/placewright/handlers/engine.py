@@ -271,7 +271,9 @@ class Engine:
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
         store = HistoryStore(self.client, self.namespace)
-        self.profiles = keeper(self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store))
+        self.profiles = keeper(
+            self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store), self.shadows.report
+        )
         self.history = HistoryKeeper(store, self.profiles.standings, lambda: self.leadership.active)
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
         self.lister = ReconcileLoop(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)

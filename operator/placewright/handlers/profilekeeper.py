@@ -13,7 +13,7 @@ from typing import Final
 
 from placewright.api.decode import DecodeError
 from placewright.api.objects import ObjectMeta
-from placewright.api.profile import QueueSizes, SchedulingProfile
+from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
 from placewright.framework.evaluation import Evaluator
 from placewright.handlers.lastgood import LastGood
 from placewright.handlers.profilestatus import StatusReporter
@@ -51,9 +51,12 @@ class ProfileKeeper:
         may_write: Callable[[], bool],
         reporter: StatusReporter,
         last_good: LastGood,
+        compared: Callable[[str], ShadowStatus | None] = lambda _name: None,
     ) -> None:
+        """`compared`: how a shadow of that name compares; None for other profiles."""
         self.reloads: Counter[tuple[str, str]] = Counter()
         self._last_good = last_good
+        self._compared = compared
         self._client = client
         self._live = live
         self._queue = queue
@@ -164,7 +167,7 @@ class ProfileKeeper:
 
     async def _tell_of(self, standing: Standing, active: Active[Evaluator] | None) -> None:
         if active is None:
-            await self._reporter.report(standing, self._sizes(standing.scheduler_name), ())
+            await self._reporter.report(standing, self._sizes(standing.scheduler_name), (), self._compared(standing.name))
             return
         await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), self.advice_on(active))
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.objects import Condition, ObjectMeta
-from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile
+from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile, ShadowStatus
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.profiles import ProfileEvents, apply_status
@@ -96,12 +96,14 @@ class StatusReporter:
         report = self._reports.get(name)
         return 0.0 if report is None else max(0.0, report.due - self._clock())
 
-    async def report(self, standing: Standing, pending: QueueSizes, hints: Sequence[Hint]) -> None:
+    async def report(
+        self, standing: Standing, pending: QueueSizes, hints: Sequence[Hint], shadow: ShadowStatus | None = None
+    ) -> None:
         """Write the status and announce the standing, as far as they changed and are due. Never raises for what the API server does."""
         report = self._reports.get(standing.name)
         if report is None or self._clock() < report.due:
             return
-        status = status_of(standing, report.conditions, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), pending, hints)
+        status = status_of(standing, report.conditions, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), pending, hints, shadow)
         if report.written != status:
             report.due = self._clock() + WRITE_SECONDS
             await self._write(report, status)
@@ -137,7 +139,7 @@ class StatusReporter:
 def _ours(status: ProfileStatus) -> tuple[object, ...]:
     """What we write of a status, to be compared."""
     conditions = {each.type: each for each in status.conditions or () if each.type in OUR_CONDITIONS}
-    return status.observed_generation, status.active_generation, status.pending, conditions
+    return status.observed_generation, status.active_generation, status.pending, status.shadow, conditions
 
 
 def _says(status: ProfileStatus, standing: Standing) -> bool:

@@ -100,9 +100,12 @@ class Shadows:
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def decided(self, attempt: Attempt) -> None:
-        """The live profile of an attempt chose a node, or found none; what broke in it is no decision."""
+        """The live profile of an attempt chose a node, or found none; what broke in it is no decision.
+
+        Members of a group are left out: they are tried and taken back until all of them fit, and only the live cluster knows of that.
+        """
         beside = self._beside.get(attempt.profile.name)
-        if beside is None or (attempt.failure is not None and attempt.failure.internal):
+        if beside is None or attempt.pod.gang is not None or (attempt.failure is not None and attempt.failure.internal):
             return
         placement = attempt.placement
         choice = None if placement is None else LiveChoice(placement.node, placement.best, placement.parts)

@@ -13,7 +13,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from placewright.handlers.engine import Engine
-from placewright.serving.metrics import own, scrape
+from placewright.serving.metrics import own, scrape, shadows
 from placewright.serving.metrics.attempts import AttemptSeries
 from placewright.serving.metrics.series import Counters, Histograms, Series, counted, told
 from placewright.serving.metrics.timings import EventTimes, HintTimes, RequestTimes
@@ -59,6 +59,7 @@ class EngineMetrics:
         yield self._build
         yield from scrape.gauges(self._engine)
         yield from scrape.profiles(self._engine)
+        yield from shadows.compared(self._engine.shadows.by_name)
         yield counted(own.SCORE_SHARE, self._attempts.shares())
 
 

@@ -34,6 +34,41 @@ SCORE_SHARE: Final = gauge(
     "profile", "plugin",
 )  # fmt: skip
 
+# --- shadows -------------------------------------------------------------------------------------------------------------------
+
+SHADOW_DECISIONS: Final = counter(
+    "placewright_shadow_decisions_total",
+    "Decisions of a shadow, by what came of them and of its live profile's: 'same', 'other', 'live_only', 'shadow_only', 'neither'.",
+    "profile", "outcome",
+)  # fmt: skip
+SHADOW_PASSED_OVER: Final = counter(
+    "placewright_shadow_passed_over_total", "Decisions of the live profile that its shadow had no time for.", "profile"
+)
+SHADOW_AGREEMENT: Final = gauge(
+    "placewright_shadow_agreement_ratio", "Of the pods that either found a node for, the share that both put on the same one.", "profile"
+)
+SHADOW_REGRET: Final = counter(
+    "placewright_shadow_regret_points_total",
+    "How much worse one side's nodes are than the other's, in points of the totals of 'shadow' or 'live', summed up.",
+    "profile", "totals",
+)  # fmt: skip
+SHADOW_REGRETTED: Final = counter(
+    "placewright_shadow_regret_decisions_total", "The decisions of which that is told.", "profile", "totals"
+)
+SHADOW_ALLOCATION: Final = gauge(
+    "placewright_shadow_allocation_ratio",
+    "Requested share of a resource over nodes, 0 to 1, its 'mean' or 'deviation', with pods where the 'shadow' put them or as they 'live'.",
+    "profile", "resource", "placements", "statistic",
+)  # fmt: skip
+SHADOW_EMPTY_NODES: Final = gauge(
+    "placewright_shadow_empty_nodes", "Nodes without a pod other than those of DaemonSets, likewise.", "profile", "placements"
+)
+SHADOW_PENDING: Final = gauge("placewright_shadow_pending_pods", "Pods on nodes for which the shadow has none now.", "profile")
+SHADOW_BACKLOG: Final = gauge("placewright_shadow_backlog", "News and decisions that are still before the shadow.", "profile")
+SHADOW_SECONDS: Final = counter("placewright_shadow_seconds_total", "Seconds that went into the shadow.", "profile")
+SHADOW_ERRORS: Final = counter("placewright_shadow_errors_total", "What broke in the shadow, and nowhere else.", "profile")
+SHADOW_RESTARTS: Final = counter("placewright_shadow_restarts_total", "How often it fell too far behind and began anew.", "profile")
+
 # --- the replica ---------------------------------------------------------------------------------------------------------------
 
 LEADER: Final = gauge("placewright_leader", "1 where this replica decides and binds, 0 where it stands by.", "identity")
