@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from placewright.api.bad_input import bad_field
 from placewright.api.decode import DecodeError, convert, decode
+from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
@@ -87,9 +88,12 @@ def _identified(pod: Pod) -> Pod:
 
 
 def _admitted(item: ClusterObject) -> ClusterObject:
-    """What an API server and its controllers add to volumes and classes that people write."""
+    """What an API server and its controllers add to volumes, claims and classes that people write."""
     if isinstance(item, PersistentVolume) and not item.status.phase:
         return replace(item, status=VolumePhase(phase="Available" if item.spec.claim_ref is None else "Bound"))
+    if isinstance(item, ResourceClaim) and not item.metadata.uid:
+        namespace = item.metadata.namespace or "default"
+        return replace(item, metadata=replace(item.metadata, namespace=namespace, uid=f"{namespace}/{item.metadata.name}"))
     if isinstance(item, StorageClass) and item.volume_binding_mode is None:
         return replace(item, volume_binding_mode="Immediate")
     return item
