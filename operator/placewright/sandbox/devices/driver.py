@@ -69,8 +69,7 @@ class SimulatedDriver:
         found = self._store.get(NODES, "", node)
         if found is None:
             raise ValueError(f"there is no node {node}")
-        self._devices[node] = list(devices)
-        self._write_pool(found)
+        self._write_pool(found, list(devices))
 
     def change(self, node: str, device: str, edit: Callable[[Object], None]) -> None:
         """Publish the node's devices with one of them changed. Raises KeyError for one that is not there."""
@@ -122,9 +121,8 @@ class SimulatedDriver:
         if before:
             self._devices[node.name] = before
             return
-        self._devices[node.name] = devices_of(self.layout, node.name)
         try:
-            self._write_pool(found)
+            self._write_pool(found, devices_of(self.layout, node.name))
         except ApiError as refused:
             _log.warning("no devices for node %s: %s", node.name, refused.message)
 
@@ -133,8 +131,8 @@ class SimulatedDriver:
         found = (self._store.get(SLICES, "", name) for name in sorted(self._names.get(node, ())))
         return [each for each in found if each is not None]
 
-    def _write_pool(self, node: Stored) -> None:
-        present, contents = self._published(node.name), self._contents(node.name)
+    def _write_pool(self, node: Stored, devices: list[Object]) -> None:
+        present, contents = self._published(node.name), self._contents(devices)
         pool = {"name": node.name, "generation": self.generation(node.name) + 1, "resourceSliceCount": len(contents)}
         specs = [{"driver": self.layout.driver, "nodeName": node.name, "pool": pool, **each} for each in contents]
         for old, spec in zip(present, specs, strict=False):
@@ -143,10 +141,11 @@ class SimulatedDriver:
             self._writes.create(self._slices, "", _new_slice(node, self.layout.driver, spec))
         for old in present[len(specs) :]:
             self._writes.delete(self._slices, "", old.name)
+        self._devices[node.name] = devices
 
-    def _contents(self, node: str) -> list[Object]:
+    def _contents(self, devices: list[Object]) -> list[Object]:
         """What each slice has: devices, or counters; an empty pool is one slice without any."""
-        devices, counters = copy.deepcopy(self._devices[node]), counters_of(self.layout)
+        devices, counters = copy.deepcopy(devices), counters_of(self.layout)
         size = self.layout.slice_size
         made: list[Object] = [{"devices": devices[at : at + size]} for at in range(0, len(devices), size)]
         made += [{"sharedCounters": counters[at : at + MAX_COUNTER_SETS]} for at in range(0, len(counters), MAX_COUNTER_SETS)]
