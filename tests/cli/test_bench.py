@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from placewright.cli.main import main
 from placewright.simulate import benchmark, benchpreemption
 from placewright.simulate.benchmark import Measurement
 from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES
+from placewright.simulate.benchrecords import SLICE
 from placewright.simulate.benchworkloads import WORKLOADS, openb_mix
 
 
@@ -50,6 +52,25 @@ def test_the_table_has_a_line_a_measurement(capsys: pytest.CaptureFixture[str]) 
     assert "decisions/s" in out
     assert "≥ 1,500" in out
     assert "≤ 50" in out
+
+
+def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("records", "--workloads", "plain,openb-mix", "--nodes", "3", "--slices", "4")
+    data = json.loads(output(capsys, *words, "-o", "json"))
+    assert [(row["workload"], row["nodes"], row["pods"]) for row in data] == [("plain", 3, 4 * SLICE), ("openb-mix", 3, 4 * SLICE)]
+    for row in data:
+        assert len(row["without"]) == len(row["with_records"]) == 4
+        assert row["records"] == 4 * SLICE + benchmark.WARM_UP
+        assert row["ratio"] == pytest.approx(median(row["with_records"]) / median(row["without"]))
+        assert row["quartiles"][0] <= row["quartiles"][1]
+    out = output(capsys, *words)
+    assert "ratio" in out
+    assert "≤ 1.05" in out
+
+
+def test_what_records_cost_is_not_measured_where_pods_preempt(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "records", "--workloads", next(iter(VARIETIES))]) == 2
+    assert "allowed some of plain, openb-mix" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("short")

@@ -22,6 +22,7 @@ from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import plain
 from placewright.simulate.benchmark import RUNS, Measurement, measure
 from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
+from placewright.simulate.benchrecords import SLICE, RecordCost, measure_records
 from placewright.simulate.benchworkloads import WORKLOADS
 
 _MOST_NODES = 100_000
@@ -51,10 +52,17 @@ def register(subparsers: Subparsers) -> None:
     reload.add_argument("--rate", type=whole_number(1, 10_000), default=300, help="pods that arrive a second (default: 300)")
     reload.add_argument("--reloads", type=whole_number(1, _MOST_RELOADS), default=200, help="changes of the profile (default: 200)")
     reload.set_defaults(main=_reload)
+    records = benchmarks.add_parser("records", help="what decision records cost: with and without them, in turns")
+    usual = ("plain", "openb-mix")
+    records.add_argument("--workloads", type=_pod_workloads, default=usual, metavar="W,W,...", help=f"default: {','.join(usual)}")
+    records.add_argument("--nodes", type=_counts(1), default=(1000, 5000), metavar="N,N,...", help="default: 1000,5000")
+    slices = f"slices of {SLICE} pods on each side (default: 100)"
+    records.add_argument("--slices", type=whole_number(2, 10_000), default=100, help=slices)
+    records.set_defaults(main=_records)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
-    for benchmark in (decisions, end_to_end, reload, against):
+    for benchmark in (decisions, end_to_end, reload, records, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
 
 
@@ -71,6 +79,15 @@ def _workloads(text: str) -> tuple[str, ...]:
         if name not in WORKLOADS and name not in VARIETIES:
             known = ", ".join((*WORKLOADS, *VARIETIES))
             raise argparse.ArgumentTypeError(f"found {name!r}; allowed some of {known}, with commas between them")
+    return names
+
+
+def _pod_workloads(text: str) -> tuple[str, ...]:
+    """An argparse type: of the names of workloads those without preemption."""
+    names = _workloads(text)
+    for name in names:
+        if name not in WORKLOADS:
+            raise argparse.ArgumentTypeError(f"found {name!r}; allowed some of {', '.join(WORKLOADS)}, with commas between them")
     return names
 
 
@@ -167,6 +184,30 @@ def _reload_row(m: Reloads) -> dict[str, Any]:
         "lost": m.pods - m.bound,
         "twice": m.twice,
         "torn": len(m.torn),
+    }
+
+
+def _records(args: argparse.Namespace) -> int:
+    measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
+    if args.output == "json":
+        _print_json([asdict(m) | {"ratio": m.ratio, "quartiles": m.quartiles} for m in measured])
+    else:
+        title = "decision records: processor time with them over that without, of median slices; quartiles of neighbouring ones"
+        _print_table(title, [_record_row(m) for m in measured])
+    return 0
+
+
+def _record_row(m: RecordCost) -> dict[str, Any]:
+    low, high = m.quartiles
+    return {
+        "workload": m.workload,
+        "nodes": m.nodes,
+        "pods": m.pods,
+        "records": m.records,
+        "µs without": round(m.microseconds_without),
+        "ratio": f"{m.ratio:.3f}",
+        "quartiles": f"{low:.3f} to {high:.3f}",
+        "wanted": "≤ 1.05",
     }
 
 
