@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from placewright.sandbox.kubelet import RUN_SECONDS, Kubelets, KubeletTimes
 from placewright.sandbox.nodes import simulated_node
 from placewright.sandbox.writes import DeleteOptions
+from sandbox.claims import Claims, pod_with, settled
 from sandbox.makers import Core, Object, pod
 
 AT_ONCE = KubeletTimes(start=0.0, end=0.0)
@@ -151,3 +152,109 @@ async def test_nothing_starts_before_its_time() -> None:
     found = core.get("pods", "web")
     assert found is not None
     assert found["status"]["phase"] == "Pending"
+
+
+# --- pods with claims to devices ---------------------------------------------------------------------------------------------
+
+
+def phase_of(claims: Claims, name: str = "web") -> str:
+    return str(claims.show_pod(name)["status"]["phase"])
+
+
+async def started(claims: Claims) -> None:
+    """A second pod of no claims runs: what was due before it has been looked at."""
+    core, name = claims.core, f"probe-{claims.core.store.version}"
+    core.create("pods", pod(name, node="node-0000"))
+    await until(core, phase("Running"), name)
+
+
+async def test_a_pod_waits_for_its_claim_to_be_allocated_and_reserved_for_it() -> None:
+    claims = Claims(controller=False)
+    claims.claim("shared")
+    async with kubelets(claims.core):
+        claims.pod(claim="shared", node="node-0000")
+        await started(claims)
+        assert phase_of(claims) == "Pending"
+        claims.allocate("shared")
+        await started(claims)
+        assert phase_of(claims) == "Pending"
+        claims.allocate("shared", "web")
+        assert await until(claims.core, phase("Running"))
+    uid, claim = claims.show_pod()["metadata"]["uid"], claims.show("shared")["metadata"]["uid"]
+    before = "Failed to prepare dynamic resources: "
+    assert {(reason, message) for reason, message, _ in claims.events()} == {
+        ("FailedPrepareDynamicResources", f"{before}ResourceClaim shared is not allocated"),
+        ("FailedPrepareDynamicResources", f"{before}pod web ({uid}) is not allowed to use ResourceClaim shared ({claim})"),
+    }
+
+
+async def test_a_pod_waits_for_a_claim_that_does_not_exist_yet() -> None:
+    claims = Claims(controller=False)
+    async with kubelets(claims.core):
+        claims.pod(claim="later", node="node-0000")
+        await started(claims)
+        assert [message for _, message, _ in claims.events()] == [
+            'Failed to prepare dynamic resources: fetch ResourceClaim later: resourceclaims.resource.k8s.io "later" not found'
+        ]
+        claims.claim("later")
+        claims.allocate("later", "web")
+        assert await until(claims.core, phase("Running"))
+
+
+async def test_a_pod_waits_for_all_of_its_claims_and_runs_once() -> None:
+    claims = Claims(controller=False)
+    body = pod_with("web", claim="one", node="node-0000")
+    body["spec"]["resourceClaims"].append({"name": "more", "resourceClaimName": "two"})
+    for name in ("one", "two"):
+        claims.claim(name)
+    async with kubelets(claims.core):
+        claims.core.create("pods", body)
+        for name in ("two", "one"):
+            await started(claims)
+            assert phase_of(claims) == "Pending"
+            claims.allocate(name, "web")
+        found = await until(claims.core, phase("Running"))
+        assert found is not None
+        address = found["status"]["podIP"]
+        claims.edit("resourceclaims", "one", lambda content: content["metadata"].update(labels={"touched": "yes"}))
+        await started(claims)
+        assert claims.show_pod()["status"]["podIP"] == address
+
+
+async def test_a_claim_made_for_another_pod_helps_nobody() -> None:
+    claims = Claims(controller=False)
+    claims.claim("taken")
+    async with kubelets(claims.core):
+        claims.pod(template="gpus", node="node-0000")
+        made = [{"name": "gpu", "resourceClaimName": "taken"}]
+        claims.edit("pods", "web", lambda content: content["status"].update(resourceClaimStatuses=made))
+        claims.allocate("taken", "web")
+        await started(claims)
+        assert phase_of(claims) == "Pending"
+    assert claims.events()[-1][1].endswith("ResourceClaim default/taken was not created for pod default/web (pod is not owner)")
+
+
+async def test_a_pod_with_a_template_runs_from_beginning_to_end_of_its_claim() -> None:
+    claims = Claims()
+    claims.template()
+    async with kubelets(claims.core):
+        claims.pod(template="gpus", node="node-0000")
+        await settled()
+        claims.allocate(claims.claim_of(), "web")
+        assert await until(claims.core, phase("Running"))
+        claims.finish("web")
+        await settled()
+    assert claims.names() == []
+
+
+async def test_a_pod_that_went_while_it_waited_is_not_started() -> None:
+    claims = Claims(controller=False)
+    claims.claim("shared")
+    async with kubelets(claims.core):
+        claims.pod(claim="shared", node="node-0000")
+        await started(claims)
+        claims.delete("pods", "web")
+        claims.pod("web", claim="shared")
+        claims.allocate("shared", "web")
+        await started(claims)
+    assert phase_of(claims) == "Pending", "its namesake has no node"
