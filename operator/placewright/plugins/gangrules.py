@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from placewright.api.bad_input import shown
 from placewright.api.podgroups import (
     GROUP_LABEL,
     PREFERRED,
@@ -21,7 +22,6 @@ from placewright.api.podgroups import (
 )
 from placewright.cluster.gangs import Gangs
 
-_LONGEST_SHOWN: Final = 80
 _LABEL_KEY: Final = re.compile(r"(?:[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 #: What makes a pod a member, by form.
 _NAMED_BY: Final = {
@@ -46,7 +46,7 @@ def members_complaint(gang: Gang, members: Mapping[str, int]) -> str:
     A group over several profiles is nobody's to decide. Too few members may become enough later: their coming asks again.
     """
     if len(members) > 1:
-        spread = ", ".join(f'{count} of "{_cut(name)}"' for name, count in sorted(members.items()))
+        spread = ", ".join(f"{count} of {shown(name)}" for name, count in sorted(members.items()))
         return f"{gang.ref}: spec.schedulerName must be the same in all members, found {spread}"
     existing = sum(members.values())
     if existing < gang.min_member:
@@ -88,17 +88,13 @@ def _timeout_complaint(gang: Gang) -> str:
 
 def _topology_complaint(gangs: Gangs, gang: Gang) -> str:
     if gang.topology_key and not _LABEL_KEY.fullmatch(gang.topology_key):
-        return f'{gang.ref}: the topology "{_cut(gang.topology_key)}" is no key of a node label'
+        return f"{gang.ref}: the topology {shown(gang.topology_key)} is no key of a node label"
     item = gangs.object_of(gang.ref)
     mode = (item.metadata.annotations or {}).get(TOPOLOGY_MODE, REQUIRED) if item is not None else REQUIRED
     if mode in (REQUIRED, PREFERRED):
         return ""
-    return f'{gang.ref}: metadata.annotations[{TOPOLOGY_MODE}] is "{_cut(mode)}", {REQUIRED} or {PREFERRED} is allowed'
+    return f"{gang.ref}: metadata.annotations[{TOPOLOGY_MODE}] is {shown(mode)}, {REQUIRED} or {PREFERRED} is allowed"
 
 
 def _pods(count: int) -> str:
     return {0: "there is no pod", 1: "there is 1 pod"}.get(count, f"there are {count} pods")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."

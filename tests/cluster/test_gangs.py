@@ -1,0 +1,179 @@
+"""Which groups are declared, and which members stand on nodes, whatever happens to both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placewright.api.decode import convert
+from placewright.api.objects import NodeName, Pod
+from placewright.api.podgroups import CoschedulingPodGroup, Form, GroupRef, NativePodGroup, Workload
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+
+TRAIN = GroupRef(Form.COSCHEDULING, "shop", "train")
+N1, N2 = NodeName("n1"), NodeName("n2")
+
+
+def member(uid: str, group: str = "train", node: str = "", phase: str = "", version: str = "1") -> PodInfo:
+    labels = {"scheduling.x-k8s.io/pod-group": group} if group else {}
+    meta = {"name": uid, "namespace": "shop", "uid": uid, "labels": labels, "resourceVersion": version}
+    return PodInfo(convert({"metadata": meta, "spec": {"nodeName": node}, "status": {"phase": phase}}, Pod))
+
+
+def declare(cluster: Cluster, name: str = "train", minimum: int = 3, **metadata: Any) -> CoschedulingPodGroup:
+    meta = {"name": name, "namespace": "shop", "uid": f"uid-{name}", **metadata}
+    item = convert({"metadata": meta, "spec": {"minMember": minimum}}, CoschedulingPodGroup)
+    cluster.objects.put(item)
+    return item
+
+
+def test_a_group_is_known_from_when_it_is_declared_to_when_it_is_deleted() -> None:
+    cluster = Cluster()
+    assert cluster.gangs.get(TRAIN) is None
+    item = declare(cluster)
+    found = cluster.gangs.get(TRAIN)
+    assert found is not None and found.min_member == 3 and cluster.gangs.object_of(TRAIN) is item
+    declare(cluster, minimum=5, resourceVersion="2")
+    changed = cluster.gangs.get(TRAIN)
+    assert changed is not None and changed.min_member == 5
+    cluster.objects.remove(item)
+    assert cluster.gangs.get(TRAIN) is None and cluster.gangs.object_of(TRAIN) is None
+
+
+def test_forms_of_one_name_are_two_groups() -> None:
+    cluster = Cluster()
+    declare(cluster)
+    native = {"metadata": {"name": "train", "namespace": "shop"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 9}}}}
+    cluster.objects.put(convert(native, NativePodGroup))
+    ours, theirs = cluster.gangs.get(TRAIN), cluster.gangs.get(TRAIN._replace(form=Form.NATIVE))
+    assert ours is not None and theirs is not None and (ours.min_member, theirs.min_member) == (3, 9)
+
+
+def test_a_member_stands_from_its_assumption_until_it_is_forgotten() -> None:
+    cluster = Cluster()
+    cluster.assume(member("a"), N1)
+    assert cluster.gangs.placed(TRAIN) == {"a"}
+    cluster.forget(member("a"), N1)
+    assert not cluster.gangs.placed(TRAIN)
+
+
+def test_an_assumed_member_that_is_confirmed_is_counted_once_and_gone_with_its_pod() -> None:
+    cluster = Cluster()
+    cluster.assume(member("a"), N1)
+    cluster.set_pod(member("a", node="n1"))
+    assert cluster.gangs.placed(TRAIN) == {"a"}
+    cluster.remove_pod("a")
+    assert not cluster.gangs.placed(TRAIN)
+
+
+def test_a_member_that_turns_out_to_be_elsewhere_is_counted_once() -> None:
+    cluster = Cluster()
+    cluster.assume(member("a"), N1)
+    cluster.set_pod(member("a", node="n2"))
+    assert cluster.gangs.placed(TRAIN) == {"a"}
+    cluster.remove_pod("a")
+    assert not cluster.gangs.placed(TRAIN)
+
+
+def test_a_member_whose_label_changes_changes_its_group() -> None:
+    cluster = Cluster()
+    cluster.set_pod(member("a", node="n1", phase="Running"))
+    cluster.set_pod(member("a", group="other", node="n1", phase="Running", version="2"))
+    other = TRAIN._replace(name="other")
+    assert not cluster.gangs.placed(TRAIN) and cluster.gangs.placed(other) == {"a"}
+    assert (cluster.gangs.running(TRAIN), cluster.gangs.running(other)) == (0, 1)
+
+
+def test_a_pod_whose_volcano_annotation_changes_changes_its_group() -> None:
+    """No column depends on annotations, so nothing else would tell."""
+    cluster = Cluster()
+    for name in ("one", "two"):
+        meta = {"name": "a", "namespace": "shop", "uid": "a", "annotations": {"scheduling.k8s.io/group-name": name}}
+        cluster.set_pod(PodInfo(convert({"metadata": meta, "spec": {"nodeName": "n1"}}, Pod)))
+    placed = [cluster.gangs.placed(GroupRef(Form.VOLCANO, "shop", name)) for name in ("one", "two")]
+    assert placed == [set(), {"a"}]
+
+
+def test_the_version_grows_with_every_declaration_and_every_move_and_with_nothing_else() -> None:
+    cluster = Cluster()
+    seen = [cluster.gangs.version]
+
+    def moved(act: Any) -> bool:
+        act()
+        seen.append(cluster.gangs.version)
+        return seen[-1] > seen[-2]
+
+    assert moved(lambda: declare(cluster))
+    assert moved(lambda: cluster.assume(member("a"), N1))
+    assert moved(lambda: cluster.forget(member("a"), N1))
+    assert not moved(lambda: cluster.assume(member("single", group=""), N1))
+    assert not moved(lambda: cluster.gangs.get(TRAIN))
+
+
+def test_running_members_are_counted_and_their_groups_are_stirred_once() -> None:
+    cluster = Cluster()
+    cluster.set_pod(member("a", node="n1", phase="Pending"))
+    assert (cluster.gangs.running(TRAIN), cluster.gangs.take_stirred()) == (0, set())
+    cluster.set_pod(member("a", node="n1", phase="Running", version="2"))
+    cluster.set_pod(member("b", node="n1", phase="Running"))
+    assert (cluster.gangs.running(TRAIN), cluster.gangs.take_stirred(), cluster.gangs.take_stirred()) == (2, {TRAIN}, set())
+    cluster.remove_pod("a")
+    assert (cluster.gangs.running(TRAIN), cluster.gangs.take_stirred()) == (1, {TRAIN})
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["assume", "forget", "set", "remove"]),
+        st.sampled_from(["a", "b", "c"]),
+        st.sampled_from(["train", "other", ""]),
+        st.sampled_from([N1, N2]),
+        st.sampled_from(["Pending", "Running"]),
+    ),
+    max_size=40,
+)
+
+
+def by_hand(cluster: Cluster) -> tuple[Mapping[str, set[str]], Mapping[str, int]]:
+    """Who stands, and how many run, from the placements alone."""
+    placed: dict[str, set[str]] = {"train": set(), "other": set()}
+    running = {"train": 0, "other": 0}
+    for pod, _, _ in cluster.placements():
+        group = pod.labels.get("scheduling.x-k8s.io/pod-group")
+        if group:
+            placed[group].add(pod.uid)
+            running[group] += pod.pod.status.phase == "Running"
+    return placed, running
+
+
+@settings(max_examples=200, deadline=None)
+@given(acts=ACTS)
+def test_whatever_happens_the_members_on_nodes_are_those_that_the_placements_show(acts: list[Any]) -> None:
+    cluster = Cluster()
+    for act, uid, group, node, phase in acts:
+        known = cluster.placement(uid)
+        if act == "assume" and known is None:
+            cluster.assume(member(uid, group), node)
+        elif act == "forget" and known is not None and known.assumed:
+            cluster.forget(known.pod, known.node)
+        elif act == "set":
+            cluster.set_pod(member(uid, group, node, phase))
+        elif act == "remove":
+            cluster.remove_pod(uid)
+        placed, running = by_hand(cluster)
+        refs = {name: TRAIN._replace(name=name) for name in placed}
+        assert {name: set(cluster.gangs.placed(ref)) for name, ref in refs.items()} == placed
+        assert {name: cluster.gangs.running(ref) for name, ref in refs.items()} == running
+
+
+@pytest.mark.parametrize("workload", ["train/workers", "train/workers/1"])
+def test_a_workloads_groups_are_found_by_the_workloads_name(workload: str) -> None:
+    cluster = Cluster()
+    spec = {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 2}}}]}
+    cluster.objects.put(convert({"metadata": {"name": "train", "namespace": "shop"}, "spec": spec}, Workload))
+    found = cluster.gangs.get(GroupRef(Form.WORKLOAD, "shop", workload))
+    assert found is not None and found.min_member == 2
