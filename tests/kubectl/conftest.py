@@ -30,7 +30,7 @@ def numbers() -> Iterator[int]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def sandbox(binary: str) -> AsyncIterator[SandboxProcess]:
-    async with SandboxProcess(nodes=2) as running:
+    async with SandboxProcess(nodes=2, arguments=["--devices", "2"]) as running:
         yield running
 
 
