@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from placewright.api.errors import BindError
 from placewright.api.extenders import ExtenderError
-from placewright.api.objects import Node, NodeName, Pod, PodStatus
+from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClaimStatus, PodStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.intake import Intake
 from placewright.scheduler.ports import Clock
+from placewright.simulate.claimcontroller import ClaimController
 from placewright.simulate.fates import Fates
 from placewright.simulate.volumecontroller import identified
 
@@ -39,9 +40,11 @@ class ApiServer:
 
     Attributes:
         intake: hears what happens; to be set before anything does.
+        claims: makes claims to devices for pods, and frees them; likewise.
     """
 
     intake: Intake
+    claims: ClaimController
 
     def __init__(
         self, clock: Clock, begin: datetime, durations: Mapping[str, float], fates: Fates, later: Later, changed: Callable[[], None]
@@ -82,9 +85,12 @@ class ApiServer:
         known = self._pods.get(pod.uid)
         if known is not None and pod.uid in self._fates.by_uid:
             pod = _standing(pod, known)
+        if known is None and not pod.node_name:
+            pod = self.claims.equipped(pod)
         self._show(pod)
         if pod.finished:
             self._fates.left(pod.uid)
+            self.claims.pod_left(pod.uid)
 
     def remove_pod(self, uid: str) -> None:
         """A pod was deleted; one that is unknown, or gone already, is no error."""
@@ -92,6 +98,7 @@ class ApiServer:
             self._changed()
             self._fates.left(uid)
             self.intake.pod_gone(uid)
+            self.claims.pod_left(uid)
 
     def _show(self, pod: PodInfo) -> None:
         self._changed()
@@ -147,11 +154,19 @@ class ApiServer:
     def _nominate(self, uid: str, node: NodeName) -> None:
         known = self._pods.get(uid)
         if known is not None and known.nominated_node != node:
-            status = replace(known.pod.status, nominated_node_name=node)
-            pod = PodInfo(self._next(replace(known.pod, status=status)))
-            self._pods[uid] = pod
-            # The scheduler goes on before a watch can tell it what it wrote.
-            self._later(self._clock(), lambda: self._nominated(pod))
+            self._tell(known, replace(known.pod.status, nominated_node_name=node))
+
+    def claimed(self, uid: str, claim: PodExtendedResourceClaimStatus) -> None:
+        """The pod's extended resources are served by that claim."""
+        known = self._pods.get(uid)
+        if known is not None:
+            self._tell(known, replace(known.pod.status, extended_resource_claim_status=claim))
+
+    def _tell(self, known: PodInfo, status: PodStatus) -> None:
+        pod = PodInfo(self._next(replace(known.pod, status=status)))
+        self._pods[pod.uid] = pod
+        # The scheduler goes on before a watch can tell it what it wrote.
+        self._later(self._clock(), lambda: self._nominated(pod))
 
     def _next(self, content: Pod) -> Pod:
         self._writes += 1
@@ -167,7 +182,8 @@ def waiting(pod: PodInfo) -> PodInfo:
     content = pod.pod
     if not pod.node_name and content.status == _NEW:
         return pod
-    return PodInfo(replace(content, spec=replace(content.spec, node_name=""), status=_NEW))
+    status = replace(_NEW, resource_claim_statuses=content.status.resource_claim_statuses)
+    return PodInfo(replace(content, spec=replace(content.spec, node_name=""), status=status))
 
 
 def _standing(pod: PodInfo, known: PodInfo) -> PodInfo:

@@ -23,7 +23,12 @@ from placewright.api.devices import (
     ResourceClaimStatus,
 )
 from placewright.api.errors import ClaimError
-from placewright.api.objects import OwnerReference, PodExtendedResourceClaimStatus, PodResourceClaim, PodResourceClaimStatus
+from placewright.api.objects import (
+    OwnerReference,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+)
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
@@ -128,11 +133,11 @@ class ClaimController:
         """Fine when it is gone."""
         shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
         if shown is not None and shown.metadata.uid == claim.metadata.uid:
-            free = without(shown, {pod.uid})
-            if not deallocate and shown.status.allocation is not None:
-                free = replace(shown, status=replace(shown.status, reserved_for=free.status.reserved_for))
-            if free != shown:
-                self._show(self._next(free))
+            left = tuple(consumer for consumer in shown.status.reserved_for or () if consumer.uid != pod.uid) or None
+            kept = left is not None or not deallocate
+            free = replace(shown.status, reserved_for=left) if kept else ResourceClaimStatus()
+            if free != shown.status:
+                self._show(self._next(replace(shown, status=free)))
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
         """Named after how many were written before."""
@@ -184,10 +189,12 @@ class ClaimController:
 
 
 def without(claim: ResourceClaim, uids: Iterable[str]) -> ResourceClaim:
-    """The claim without these pods; if it had any and has none left, it has no devices, either."""
+    """The claim without these pods; if they were all it had, it has no devices, either."""
     gone = frozenset(uids)
     named = claim.status.reserved_for or ()
     left = tuple(consumer for consumer in named if consumer.uid not in gone)
+    if left == named:
+        return claim
     if left:
         return replace(claim, status=replace(claim.status, reserved_for=left))
     return replace(claim, status=ResourceClaimStatus())

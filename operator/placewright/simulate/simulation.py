@@ -13,12 +13,13 @@ import heapq
 import math
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, cast
 
+from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
@@ -34,6 +35,7 @@ from placewright.scheduler.intake import Intake
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.simulate.apiserver import MIRROR, ApiServer, waiting
+from placewright.simulate.claimcontroller import TEMPLATE, ClaimController, without
 from placewright.simulate.fates import Fates
 from placewright.simulate.outcome import Outcome
 from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
@@ -125,6 +127,10 @@ class Simulation:
         begin = _begin(scenario.objects)
         self._server = ApiServer(loop.time, begin, scenario.durations, self._fates, self._later, self._changed)
         self._cluster = Cluster()
+        self._claims = ClaimController(
+            self._cluster, loop.time, begin.timestamp(), self._server.put, self._server.remove, self._server.claimed
+        )
+        self._server.claims = self._claims
         self._evaluators: dict[str, Evaluator] = {}
         self._for_all: Evaluator | None = None
         self._queue = SchedulingQueue(self._policy, loop.time, self._entered)
@@ -167,7 +173,7 @@ class Simulation:
         nominator, permits = self._queue.nominator, self._scheduler.waiting
         volumes = VolumeController(self._cluster, self._loop.time, self._server.put)
         for profile in profiles:
-            handle = ProfileHandle(self._cluster, self._server, nominator, permits, volumes, members=self._queue.gangs)
+            handle = ProfileHandle(self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.gangs)
             self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)
         if len(profiles) == 1 and profiles[0].scheduler_name not in _asked_for(self._scenario):
             self._for_all = self._evaluators[profiles[0].scheduler_name]
@@ -194,12 +200,10 @@ class Simulation:
         found = [read_object(manifest, self._scenario.source) for manifest in self._scenario.objects]
         pods = [item for item in found if isinstance(item, PodInfo) and not item.finished]
         nodes = [item for item in found if isinstance(item, Node)]
-        for item in found:
-            if not isinstance(item, Node | PodInfo | None):
-                self._server.put(item)
+        to_place = {pod.uid for pod in pods if self._to_place(pod)}
+        self._begin_without_pods(found, to_place)
         for node in nodes:  # their rows are drawn from where nodes are equally good
             self._server.put(node)
-        to_place = {pod.uid for pod in pods if self._to_place(pod)}
         for pod in pods:
             if pod.uid not in to_place:
                 self._server.put_pod(pod)
@@ -208,6 +212,16 @@ class Simulation:
                 self._comes(pod)
         for happening in self._scenario.happenings:
             self._later(happening.at, partial(self._happens, happening))
+
+    def _begin_without_pods(self, found: Iterable[Any], to_place: Collection[str]) -> None:
+        for manifest in self._scenario.objects:
+            if manifest.get("kind") == TEMPLATE:
+                self._claims.template(manifest, self._scenario.source)
+        for item in found:
+            if isinstance(item, ResourceClaim):
+                self._server.put(without(item, to_place))
+            elif not isinstance(item, Node | PodInfo | None):
+                self._server.put(item)
 
     def _to_place(self, pod: PodInfo) -> bool:
         if self._evaluator(pod.scheduler_name) is None or pod.finished:
@@ -229,6 +243,8 @@ class Simulation:
             self._happens_to_pod(item, gone=gone)
         elif item is not None:
             (self._server.remove if gone else self._server.put)(item)
+        elif happening.manifest.get("kind") == TEMPLATE and not gone:
+            self._claims.template(happening.manifest, self._scenario.source)
 
     def _happens_to_pod(self, pod: PodInfo, *, gone: bool) -> None:
         if gone:
