@@ -120,7 +120,7 @@ def test_an_interrupted_search_shows_and_writes_what_was_found(
         ("empty-nods", "NodeResourcesFit=0..2", "--objective: found 'empty-nods'; allowed pending, placed-gpu,"),
         ("", "NodeResourcesFit=0..2", "--objective: found ''; allowed pending"),
         ("pending", "NodeResourceFit=0..2", "(did you mean 'NodeResourcesFit'?)"),
-        ("pending", "NodeName=0..2", "--vary: found 'NodeName'; allowed ImageLocality, InterPodAffinity"),
+        ("pending", "NodeName=0..2", "--vary: found 'NodeName'; allowed DeviceFragmentation, "),
         ("pending", "NodeResourcesFit=2..1", "--vary NodeResourcesFit: found '2..1'; allowed LOW..HIGH, whole numbers from 0 to 100000"),
         ("pending", "NodeResourcesFit=0..100001", "found '0..100001'"),
         ("pending", "NodeResourcesFit", "found ''; allowed LOW..HIGH"),

@@ -143,6 +143,7 @@ def figures_data(figures: Figures) -> dict[str, Any]:
             for use in figures.uses
         ],
         "fragmentation": [asdict(found) | {"rate": found.rate} for found in figures.fragmentations],
+        "devices": {name: {"placedBeforeRejection": of.before_rejection, "placed": of.in_all} for name, of in figures.devices.items()},
         "zones": {"pods": dict(figures.zones), "skew": figures.zone_skew},
         "scoreShares": dict(figures.score_shares),
         "secondsToPlace": None if figures.times is None else asdict(figures.times),

@@ -18,6 +18,7 @@ from placewright.framework.resolved import ResolvedProfile
 from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
+from placewright.simulate.inflation import inflated
 from placewright.simulate.inputs import read_sources
 from placewright.simulate.recording import read_recording
 from placewright.simulate.scenario import Scenario
@@ -42,6 +43,8 @@ def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which
     parser.add_argument("-f", "--file", action="append", type=Path, default=[], metavar="FILE", help=files)
     parser.add_argument("--pods", action="append", type=Path, default=[], metavar="FILE", help="more pods, as -f")
     parser.add_argument("--at-once", action="store_true", help="all pods of a trace are there at the beginning, and stay")
+    inflate = "draw pods from those given until they ask for so many percent of the GPUs; implies --at-once"
+    parser.add_argument("--inflate", type=whole_number(1, 1000), metavar="PERCENT", help=inflate)
     which = parser.add_mutually_exclusive_group()
     choices = (
         ("--pending", Which.PENDING, "place the pods that have no node"),
@@ -50,7 +53,7 @@ def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which
     for option, pods, text in choices:
         says = f"{text} (default)" if pods is default else text
         which.add_argument(option, dest="which", action="store_const", const=pods, default=default, help=says)
-    seed = "of the choice among equally good nodes (default: 0)"
+    seed = "of the choice among equally good nodes, and of what --inflate draws (default: 0)"
     parser.add_argument("--seed", type=whole_number(0, 2**32), default=0, metavar="N", help=seed)
 
 
@@ -64,7 +67,7 @@ def scenario_of(args: argparse.Namespace, tried: Sequence[Candidate]) -> Scenari
     if args.record is not None:
         parts.append(_recorded(args.record, {profile.scheduler_name for one in tried for profile in one.profiles}))
     if paths:
-        parts.append(read_scenario(paths, at_once=args.at_once))
+        parts.append(read_scenario(paths, at_once=args.at_once or args.inflate is not None))
     if not parts:
         raise InputError("nothing to simulate: name a snapshot with --snapshot, a recording with --record, or manifests or a trace with -f")
     scenario = reduce(join, parts)
@@ -72,7 +75,7 @@ def scenario_of(args: argparse.Namespace, tried: Sequence[Candidate]) -> Scenari
     for kind in ("Node", "Pod"):
         if kind not in kinds:
             raise bad_field(f"{scenario.source}: {kind}s", "none", "at least one")
-    return scenario
+    return scenario if args.inflate is None else inflated(scenario, args.inflate, args.seed)
 
 
 def _recorded(file: Path, schedulers: set[str]) -> Scenario:

@@ -57,6 +57,7 @@ class Fates:
             fate.score, fate.parts = placement.score, placement.plugins
             fate.message, fate.plugins = "", frozenset()
         elif attempt.failure is not None:
+            fate.rejected = True
             fate.message = attempt.failure.message
             fate.plugins = attempt.failure.unschedulable_plugins | attempt.failure.pending_plugins
 

@@ -190,6 +190,8 @@ def _nodes(figures: Sequence[Figures]) -> Iterator[Row]:
     yield _row("Nodes", "left empty", COUNT, figures, lambda f: f.empty_nodes)
     for resource in dict.fromkeys(use.resource for each in figures for use in each.uses):
         yield from _uses(figures, resource)
+    for resource in dict.fromkeys(resource for each in figures for resource in each.devices):
+        yield from _placed(figures, resource)
     for resource in dict.fromkeys(found.resource for each in figures for found in each.fragmentations):
         yield from _devices(figures, resource)
 
@@ -205,6 +207,13 @@ def _uses(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
     }
     for label, part in parts.items():
         yield Row(f"{device_label(resource)} asked for", label, SHARE, tuple(None if use is None else part(use) for use in found))
+
+
+def _placed(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+    found = [each.devices.get(resource) for each in figures]
+    label, unit = f"{device_label(resource)} placed", device_unit(resource)
+    yield Row(label, "before the first rejection", unit, tuple(None if one is None else one.before_rejection for one in found))
+    yield Row(label, "in all", unit, tuple(None if one is None else one.in_all for one in found))
 
 
 def _devices(figures: Sequence[Figures], resource: str) -> Iterator[Row]:

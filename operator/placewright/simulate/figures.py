@@ -85,6 +85,19 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """What pods of the workload asked for that got a node, of one resource.
+
+    Attributes:
+        before_rejection: by those that came before the first pod, of any kind, that was tried and got no node.
+        in_all: by all of them, whether or not they have left since.
+    """
+
+    before_rejection: int
+    in_all: int
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """One profile's numbers.
 
@@ -99,6 +112,7 @@ class Figures:
         fragmentations: one for each of these extended resources.
         empty_nodes: nodes without a pod other than those of DaemonSets.
         zones: pods of this workload by zone, as they stand then; empty where nodes have no zone.
+        devices: by extended resource that nodes offer, what was placed of it.
         score_shares: each plugin's part of the scores of the nodes that were chosen.
         times: None when nothing was placed.
     """
@@ -117,6 +131,7 @@ class Figures:
     uses: tuple[Use, ...]
     fragmentations: tuple[Fragmentation, ...]
     zones: Mapping[str, int]
+    devices: Mapping[str, Placed]
     score_shares: Mapping[str, float]
     times: Times | None
     timeline: Timeline
@@ -174,6 +189,7 @@ def figures_of(outcome: Outcome, mix: Iterable[Shape] | None = None, at: float |
         uses=tuple(_uses(cluster)),
         fragmentations=fragmentation(cluster, workload([outcome]) if mix is None else mix),
         zones=_zones(cluster, standing),
+        devices={name: _placed_of(name, outcome.fates.values()) for name in devices_of(cluster)},
         score_shares=_score_shares(placed),
         times=_times(placed),
         timeline=_timeline(fates),
@@ -240,6 +256,17 @@ def _zones(cluster: Cluster, standing: Iterable[Fate]) -> dict[str, int]:
     zone_of = {node.metadata.name: zone for node in cluster.nodes() if (zone := (node.metadata.labels or {}).get(ZONE_LABEL))}
     pods = Counter(zone_of.get(fate.node or "") for fate in standing)
     return {zone: pods[zone] for zone in sorted(set(zone_of.values()))}
+
+
+def _placed_of(resource: str, fates: Iterable[Fate]) -> Placed:
+    before = in_all = 0
+    rejected = False
+    for fate in fates:
+        rejected |= fate.rejected
+        asked = fate.pod.requests.get(resource, 0) if fate.node is not None else 0
+        in_all += asked
+        before += 0 if rejected else asked
+    return Placed(before, in_all)
 
 
 def _score_shares(placed: Iterable[Fate]) -> dict[str, float]:

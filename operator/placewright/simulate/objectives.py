@@ -11,7 +11,7 @@ from placewright.api.bad_input import bad_field
 from placewright.api.requests import CPU, MEMORY
 from placewright.profiles.problem import did_you_mean
 from placewright.simulate.figures import Figures
-from placewright.simulate.openb import GPU_MILLI
+from placewright.simulate.gpus import is_gpu, whole_gpus
 
 Value = float | None
 
@@ -42,31 +42,21 @@ class Objective:
         return -value if self.maximise else value
 
 
-def _whole(resource: str, amount: float) -> float:
-    """The trace counts thousandths of GPUs, everybody else whole ones."""
-    return amount / 1000 if resource == GPU_MILLI else amount
-
-
-def _is_gpu(resource: str) -> bool:
-    """Vendors' names have nothing else in common: `nvidia.com/gpu`, `gpu.intel.com/xe`."""
-    return "gpu" in resource
-
-
 def _sum(amounts: Iterable[float]) -> Value:
     several = list(amounts)
     return sum(several) if several else None
 
 
 def _placed_gpu(figures: Figures) -> Value:
-    return _sum(_whole(use.resource, use.requested) for use in figures.uses if _is_gpu(use.resource))
+    return _sum(whole_gpus(use.resource, use.requested) for use in figures.uses if is_gpu(use.resource))
 
 
 def _stranded_gpu(figures: Figures) -> Value:
-    return _sum(_whole(one.resource, one.stranded) for one in figures.fragmentations if _is_gpu(one.resource))
+    return _sum(whole_gpus(one.resource, one.stranded) for one in figures.fragmentations if is_gpu(one.resource))
 
 
 def _fragmentation(figures: Figures) -> Value:
-    return _sum(_whole(one.resource, one.expected) for one in figures.fragmentations if _is_gpu(one.resource))
+    return _sum(whole_gpus(one.resource, one.expected) for one in figures.fragmentations if is_gpu(one.resource))
 
 
 def _deviation(resource: str) -> Callable[[Figures], Value]:

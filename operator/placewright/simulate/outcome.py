@@ -25,6 +25,7 @@ class Fate:
         plugins: who rejected it last.
         score: total of its node; 0 where there was nothing to choose.
         parts: each plugin's weighted part of it.
+        rejected: True once it was tried and got no node, whatever became of it later.
         preempted: True when it had to leave for another.
         preempted_others: keys of pods that had to leave for it.
     """
@@ -39,6 +40,7 @@ class Fate:
     plugins: frozenset[str] = frozenset()
     score: int = 0
     parts: dict[str, int] = field(default_factory=dict)
+    rejected: bool = False
     preempted: bool = False
     preempted_others: list[PodKey] = field(default_factory=list)
 
