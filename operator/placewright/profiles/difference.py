@@ -44,8 +44,11 @@ def _between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Di
 
 
 def _settings(profile: ResolvedProfile) -> Mapping[str, Any]:
+    shadow = profile.shadows is not None
     return {
-        "schedulerName": profile.scheduler_name,
+        "schedulerName": None if shadow else profile.scheduler_name,
+        "shadows": profile.shadows,
+        "shadow.budgetPercent": whole(100 * profile.shadow_budget) if shadow else None,
         "paused": profile.paused,
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score or 100,
         "backoff.initialSeconds": whole(profile.backoff_initial),

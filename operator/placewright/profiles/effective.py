@@ -70,6 +70,7 @@ def as_document(profile: ResolvedProfile) -> dict[str, Any]:
         "name": profile.name,
         "schedulerName": profile.scheduler_name,
         "generation": profile.generation,
+        **({} if profile.shadows is None else {"shadows": profile.shadows, "budgetPercent": whole(100 * profile.shadow_budget)}),
         "preset": profile.preset,
         "paused": profile.paused,
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score or 100,

@@ -14,6 +14,7 @@ _COMMANDS: Final = (
     ("show", "showing", "a profile in effect: every plugin, where it runs, its weight and arguments, and where they came from"),
     ("diff", "comparing", "how two profiles, files or revisions differ in effect; exit code 1 when they do"),
     ("set", "setting", "change weights of a profile, and see whether it took"),
+    ("promote", "promoting", "give a live profile the settings of its shadow, and pause the shadow"),
     ("history", "past", "who changed a profile, when, what that changed in effect, and whether it took"),
     ("rollback", "returning", "go back to an earlier revision of a profile"),
 )

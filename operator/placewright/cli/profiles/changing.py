@@ -1,4 +1,4 @@
-"""How `set` and `rollback` write: by server-side apply, as a person with kubectl would, and they print that person's line.
+"""How `set`, `promote` and `rollback` write: by server-side apply, as a person with kubectl would, and they print that person's line.
 
 Apply cannot take away what another manager has put there. Where the wanted spec lacks such a field, a merge patch is written instead; which
 of the two it takes, the API server's own dry runs tell.
@@ -93,7 +93,7 @@ class Write:
 
 
 def add_change_options(parser: argparse.ArgumentParser) -> None:
-    """What both commands understand."""
+    """What these commands understand."""
     parser.add_argument(
         "--dry-run", choices=("none", "client", "server"), default="none", help="write nothing; server: have the API server try it"
     )

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from placewright.api.profile import SHADOW
 from placewright.cli.profiles.connection import add_cluster_options, ask
 from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
-from placewright.cli.profiles.subjects import active_generation
+from placewright.cli.profiles.shadowing import in_short
+from placewright.cli.profiles.subjects import active_generation, profile_of
 from placewright.cli.terminal import plain
 from placewright.kube.profileapi import Object, last_author, list_profiles
 
@@ -52,7 +54,9 @@ def _row(profile: Object) -> Sequence[Text]:
     metadata, status = profile["metadata"], profile.get("status") or {}
     reason, ready, _ = state(profile)
     pending = (status.get("pending") or {}).get("total", 0)
-    cells = (metadata["name"], (profile.get("spec") or {}).get("schedulerName", ""))
+    spec = profile.get("spec") or {}
+    serves = f"shadow of {spec.get('shadows')}" if spec.get("mode") == SHADOW else spec.get("schedulerName", "")
+    cells = (metadata["name"], serves)
     rest = (_in_effect(profile), pending, age(metadata.get("creationTimestamp")))
     return [*map(plain, cells), plain(reason, "" if ready == "True" or reason == "Paused" else BAD), *map(plain, rest)]
 
@@ -61,7 +65,8 @@ def _more(profile: Object) -> Sequence[Text]:
     spec = profile.get("spec") or {}
     author = last_author(profile["metadata"].get("managedFields") or ())
     weights = ",".join(f"{plugin}={weight}" for plugin, weight in (spec.get("weights") or {}).items())
-    return [plain(cell) for cell in (compact(spec.get("preset")), weights or "none", author.manager or "unknown", state(profile)[2])]
+    message = "; ".join(filter(None, (state(profile)[2], in_short(profile_of(profile).status.shadow) if spec.get("shadows") else "")))
+    return [plain(cell) for cell in (compact(spec.get("preset")), weights or "none", author.manager or "unknown", message)]
 
 
 def state(profile: Object) -> tuple[str, str, str]:

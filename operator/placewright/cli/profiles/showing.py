@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +12,7 @@ from rich.table import Table
 from placewright.cli.profiles.connection import add_cluster_options, ask, history_of
 from placewright.cli.profiles.listing import state
 from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
+from placewright.cli.profiles.shadowing import in_full
 from placewright.cli.profiles.subjects import (
     NAMED,
     Subject,
@@ -22,6 +23,7 @@ from placewright.cli.profiles.subjects import (
     from_file,
     in_effect,
     names_file,
+    needs_cluster,
     profile_of,
 )
 from placewright.cli.terminal import lines, plain
@@ -51,7 +53,8 @@ def main(args: argparse.Namespace) -> int:
         subject, note = ask(args, lambda client: _current(client, args))
     resolved = subject.resolved(plugins)
     if args.output == "table":
-        _print(console(), subject.label, resolved, plugins, note)
+        found = in_full(subject.profile.status.shadow) if resolved.shadows is not None and needs_cluster(args.profile) else ()
+        _print(console(), subject.label, resolved, plugins, note, found)
     else:
         print_data(as_document(resolved), args.output)
     return 0
@@ -70,10 +73,10 @@ async def _current(client: ApiClient, args: argparse.Namespace) -> tuple[Subject
     return found, f"generation {newest} is not in effect: {reason}: {message}"
 
 
-def _print(to: Console, label: str, profile: ResolvedProfile, plugins: Registry, note: str) -> None:
+def _print(to: Console, label: str, profile: ResolvedProfile, plugins: Registry, note: str, found: Iterable[str]) -> None:
     if note:
         say(to, note, "")
-    say(to, *_head(label, profile, plugins), "")
+    say(to, *_head(label, profile, plugins), *found, "")
     print_table(to, _plugins(profile, plugins))
     say(to, "")
     print_table(to, _arguments(profile))
@@ -84,7 +87,10 @@ def _print(to: Console, label: str, profile: ResolvedProfile, plugins: Registry,
 
 def _head(label: str, profile: ResolvedProfile, plugins: Registry) -> Iterator[str]:
     generation = f", generation {profile.generation}" if profile.generation else ""
-    yield f"profile {label}{generation}: schedulerName {profile.scheduler_name}, preset {profile.preset}"
+    serves = f"schedulerName {profile.scheduler_name}"
+    if profile.shadows is not None:
+        serves = f"shadow of {profile.shadows} for at most {whole(100 * profile.shadow_budget)} % of the time"
+    yield f"profile {label}{generation}: {serves}, preset {profile.preset}"
     share = profile.percentage_of_nodes_to_score
     nodes = "all nodes are scored" if share is None else f"{share} % of the nodes are scored"
     backoff = f"backoff {whole(profile.backoff_initial)} s to {whole(profile.backoff_max)} s" if profile.backoff_max else "no backoff"

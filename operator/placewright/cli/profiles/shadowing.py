@@ -1,0 +1,61 @@
+"""What a shadow found, for people: the lines that `list`, `show` and `promote` print of its status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placewright.api.profile import Regret, ShadowStatus
+
+
+def in_short(status: ShadowStatus | None) -> str:
+    """A clause; empty where nothing was decided."""
+    if status is None or status.agreement_percent is None:
+        return ""
+    return f"same node for {status.agreement_percent:g} % of {_pods(status)}"
+
+
+def in_full(status: ShadowStatus | None) -> Iterator[str]:
+    """Lines with every figure that says something."""
+    if status is None:
+        yield "nothing is known yet of how it compares"
+        return
+    sampled = "" if status.pods == status.decided else f", a sample of {status.sampled_percent:g} % of {status.pods}"
+    yield f"since {status.since}, beside generation {status.live_generation}: {_pods(status)} decided{sampled}"
+    if status.agreement_percent is not None:
+        yield f"same node: {status.agreement_percent:g} %; {', '.join(_counts(status))}"
+    yield f"by its own totals, live nodes are worse by {_regret(status.regret)}"
+    yield f"by the live totals, its nodes are worse by {_regret(status.live_regret)}"
+    yield f"empty nodes: {status.empty_nodes.shadow}, live {status.empty_nodes.live}"
+    for use in status.resources or ():
+        mine, live = use.shadow, use.live
+        yield (
+            f"{use.name} requested, mean ± deviation over nodes: {mine.mean_percent:g} ± {mine.deviation_percent:g} %, "
+            f"live {live.mean_percent:g} ± {live.deviation_percent:g} %"
+        )
+    yield f"it took {status.time_percent:g} % of the time"
+    if status.errors:
+        yield f"{status.errors} times something broke in it, at last: {status.last_error}"
+
+
+def _pods(status: ShadowStatus) -> str:
+    return f"{status.decided} pod" if status.decided == 1 else f"{status.decided} pods"
+
+
+def _counts(status: ShadowStatus) -> Iterator[str]:
+    counts = (
+        (status.other, "another node"),
+        (status.live_only, "only live found one"),
+        (status.shadow_only, "only the shadow found one"),
+        (status.neither, "neither did"),
+        (status.not_feasible, "live node full in its world"),
+        (status.pending, "without a node now"),
+    )
+    yield f"{status.same} the same"
+    yield from (f"{count} {what}" for count, what in counts if count)
+
+
+def _regret(regret: Regret) -> str:
+    if not regret.decisions:
+        return "what nobody can tell: no decision of which both totals are known"
+    mean, most = f"{regret.mean_points:g} points on average, {regret.mean_percent:g} %", f"{regret.max_points:g}"
+    return f"{mean}, at most {most} (of {regret.decisions} decisions)"
