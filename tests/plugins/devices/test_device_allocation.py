@@ -1,0 +1,85 @@
+"""What the allocator hands out at random, against rules from the API's plain meaning; what it refuses, against trying everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from device_rules import NoAnswer, broken_rules, devices_of_the_node, every_choice, selected, wishes
+from device_worlds import Dice, as_json, cluster_of, devices_of, read_claim, row_of
+
+from placewright.plugins.dynamicresources.devices import Allocated, Refusal
+
+Body = dict[str, Any]
+WORLDS = 400
+#: More combinations than this are not tried.
+MOST_CHOICES = 3_000
+
+
+def chosen(allocated: Allocated) -> list[list[tuple[str, tuple[str, str, str]]]]:
+    results = [as_json(each.devices).get("results", []) for each in allocated.allocations]
+    return [[(each["request"], (each["driver"], each["pool"], each["device"])) for each in claim] for claim in results]
+
+
+def served_another_way(world: Body, node: Body, claims: list[Body]) -> bool:
+    """Whether any choice of devices breaks no rule, as far as that can be tried. A selector without an answer says nothing."""
+    try:
+        choices = every_choice(world, node, claims, MOST_CHOICES)
+        return choices is not None and any(not broken_rules(world, node, claims, each) for each in choices)
+    except NoAnswer:
+        return False
+
+
+def some_selector_has_no_answer(world: Body, node: Body, claims: list[Body]) -> bool:
+    requests = [request for claim in claims for request in claim["spec"]["devices"]["requests"]]
+    try:
+        for wish in (wish for request in requests for wish in wishes(request)):
+            for found in devices_of_the_node(world, node):
+                selected(world, wish.body, found)
+    except NoAnswer:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_every_allocation_keeps_the_rules_and_every_refusal_is_one_for_all_choices(seed: int) -> None:
+    dice = Dice(seed)
+    world = dice.world()
+    claims = [dice.claim(f"new-{i}") for i in range(dice.random.choice([1, 1, 2]))]
+    cluster = cluster_of(world)
+    devices = devices_of(cluster)
+    asked = [read_claim(each) for each in claims]
+    column = devices.candidates(asked)
+    for node in world["nodes"]:
+        row = row_of(cluster, node["metadata"]["name"])
+        answer = devices.allocate(row, asked)
+        if isinstance(answer, Allocated):
+            assert broken_rules(world, node, claims, chosen(answer)) == []
+        elif not answer.error:
+            assert not served_another_way(world, node, claims), answer
+        elif "no such key" in answer.message:
+            assert some_selector_has_no_answer(world, node, claims)
+        if column is not None:
+            assert bool(column[row]) == isinstance(answer, Allocated)
+
+
+def test_the_worlds_at_random_see_every_kind_of_answer() -> None:
+    """Otherwise the test above says little."""
+    seen: dict[str, int] = {"allocated": 0, "refused": 0, "error": 0, "column": 0, "tried": 0}
+    for seed in range(0, WORLDS, 3):
+        dice = Dice(seed)
+        world = dice.world()
+        claims = [dice.claim(f"new-{i}") for i in range(dice.random.choice([1, 1, 2]))]
+        devices = devices_of(cluster_of(world))
+        asked = [read_claim(each) for each in claims]
+        answer = devices.allocate(0, asked)
+        refused = isinstance(answer, Refusal) and not answer.error
+        seen["allocated"] += isinstance(answer, Allocated)
+        seen["error"] += isinstance(answer, Refusal) and answer.error
+        seen["refused"] += refused
+        seen["column"] += devices.candidates(asked) is not None
+        try:
+            seen["tried"] += refused and every_choice(world, world["nodes"][0], claims, MOST_CHOICES) is not None
+        except NoAnswer:
+            continue
+    assert min(seen.values()) > 5, seen
