@@ -56,6 +56,35 @@ def test_the_plugin_that_sees_nothing_is_named() -> None:
     assert str(shortfall) == line
 
 
+GROUPS = {key: versions for key, versions in EVERYTHING.items() if key[1] in ("podgroups", "workloads")}
+UNGROUPED = {key: versions for key, versions in EVERYTHING.items() if key not in GROUPS}
+
+
+def test_a_server_with_no_way_to_declare_groups_says_so_in_one_calm_line() -> None:
+    shortfall = Shortfall(ServerVersion(34), ServedResources(UNGROUPED))
+    assert not shortfall.lacking, "nothing to warn of"
+    assert str(shortfall) == (
+        "API server: Kubernetes 1.34; none of podgroups.scheduling.x-k8s.io, podgroups.scheduling.k8s.io, workloads.scheduling.k8s.io, "
+        "podgroups.scheduling.volcano.sh: GangScheduling sees none"
+    )
+
+
+@pytest.mark.parametrize("group", list(GROUPS))
+def test_one_way_to_declare_groups_is_enough(group: tuple[str, str]) -> None:
+    line = str(Shortfall(ServerVersion(36), ServedResources({**UNGROUPED, group: GROUPS[group]})))
+    assert line == "API server: Kubernetes 1.36; lacks nothing"
+
+
+@pytest.mark.parametrize("version", ["v1alpha2", "v1alpha3", "v1beta1"])
+def test_native_groups_are_read_in_whatever_version_is_served(version: str) -> None:
+    served = {("scheduling.k8s.io", "podgroups"): [version], ("scheduling.k8s.io", "workloads"): [version]}
+    assert [path for path in paths(served) if "scheduling" in path] == [f"/apis/scheduling.k8s.io/{version}/podgroups"]
+
+
+def test_a_workload_is_read_only_where_its_groups_stand_in_it() -> None:
+    assert "/apis/scheduling.k8s.io/v1alpha1/workloads" in paths({("scheduling.k8s.io", "workloads"): ["v1alpha1"]})
+
+
 def test_a_group_without_an_answer_is_named() -> None:
     line = str(Shortfall(None, ServedResources(NONE, ("policy/v1",))))
     assert line.startswith("API server: of unknown version; no poddisruptionbudgets.policy")
