@@ -12,6 +12,7 @@ from contract.client import MERGE, Object
 from contract.cluster import Cluster
 from contract.devices import (
     DRIVER,
+    GROUP,
     VERSION,
     device,
     device_class,
@@ -291,6 +292,53 @@ async def test_a_class_with_an_expression_as_drivers_write_them_is_taken(cluster
     answer = await cluster.client.post(shared_path("deviceclasses"), body)
     await cluster.client.delete(shared_path("deviceclasses", body["metadata"]["name"]))
     assert answer.expect(201)["spec"]["selectors"] == [{"cel": {"expression": expression}}]
+
+
+# --- taint rules -------------------------------------------------------------------------------------------------------------
+
+TAINTED: Fields = {"deviceSelector": {"driver": DRIVER}, "taint": {"key": "example.com/broken", "effect": "NoExecute"}}
+
+
+def taint_rule(name: str, version: str, **spec: Any) -> Object:
+    return {"apiVersion": f"{GROUP}/{version}", "kind": "DeviceTaintRule", "metadata": {"name": name}, "spec": {**TAINTED, **spec}}
+
+
+async def taint_rules(cluster: Cluster) -> tuple[str, str]:
+    """The path of taint rules, and the version that serves them: they became stable later than the rest."""
+    for version in ("v1", "v1beta2", "v1alpha3"):
+        found = await cluster.client.get(f"/apis/{GROUP}/{version}")
+        if found.status == 200 and any(each["name"] == "devicetaintrules" for each in found.body["resources"]):
+            return shared_path("devicetaintrules", version=version), version
+    pytest.skip("no version of devicetaintrules is served")
+
+
+async def test_a_taint_rule_is_made_changed_and_reported_on(cluster: Cluster) -> None:
+    path, version = await taint_rules(cluster)
+    name = cluster.unique("it")
+    made = (await cluster.client.post(path, taint_rule(name, version))).expect(201)
+    changed = (await cluster.client.patch(f"{path}/{name}", {"spec": {"taint": {"effect": "NoSchedule"}}}, MERGE)).expect(200)
+    said = {"type": "EvictionInProgress", "status": "True", "reason": "Pods", "message": ""}
+    condition = {**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    told = (await cluster.client.patch(f"{path}/{name}/status", {"status": {"conditions": [condition]}}, MERGE)).expect(200)
+    (await cluster.client.delete(f"{path}/{name}")).expect(200)
+    assert made["spec"]["taint"]["timeAdded"]
+    assert (changed["spec"]["taint"]["effect"], changed["metadata"]["generation"]) == ("NoSchedule", 2)
+    assert told["status"]["conditions"] == [condition]
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"taint": {"key": "a"}}, "spec.taint.effect: Required value"),
+        ({"taint": {"key": "a", "effect": "Soon"}}, 'spec.taint.effect: Unsupported value: "Soon"'),
+        ({"taint": {"key": "a b", "effect": "None"}}, 'spec.taint.key: Invalid value: "a b": name part must consist of'),
+        ({"deviceSelector": {"device": "A"}}, f'spec.deviceSelector.device: Invalid value: "A": {LABEL}'),
+        ({"deviceSelector": {"pool": ""}}, "spec.deviceSelector.pool: Required value"),
+    ],
+)
+async def test_a_taint_rule_is_refused_for(cluster: Cluster, spec: Object, why: str) -> None:
+    path, version = await taint_rules(cluster)
+    assert why in await refusal(cluster, path, taint_rule(cluster.unique("it"), version, **spec))
 
 
 # --- pods --------------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from placewright.sandbox.faults import Faults, Rule
 from placewright.sandbox.server import Sandbox
 from placewright.sandbox.status import ApiError
+from sandbox.claims import claim_spec
 from sandbox.http import Client, client_of
 from sandbox.makers import config_map
 
@@ -214,3 +215,19 @@ async def test_faults_need_the_token() -> None:
     async with Sandbox() as sandbox, client_of(sandbox.kubeconfig, token="wrong") as client:
         await client.expect(401, "POST", "/sandbox/compact")
         await client.expect(401, "GET", "/sandbox/faults")
+
+
+async def test_writes_of_claims_meet_faults_like_any_other() -> None:
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    merge = {"Content-Type": "application/merge-patch+json"}
+    allocation = {"status": {"allocation": {"devices": {}}}}
+    async with Sandbox() as sandbox, client_of(sandbox.kubeconfig) as client:
+        await client.expect(201, "POST", claims, {"metadata": {"name": "it"}, "spec": claim_spec()})
+        sandbox.faults.add(Rule(method="PATCH", path="resourceclaims/it/status", code=409, times=1))
+        refused = await client.expect(409, "PATCH", f"{claims}/it/status", allocation, headers=merge)
+        assert refused["reason"] == "Conflict"
+        sandbox.faults.add(Rule(method="PATCH", path="resourceclaims", lose_answer=True, times=1))
+        with pytest.raises(aiohttp.ClientError):
+            await client.ask("PATCH", f"{claims}/it/status", allocation, headers=merge)
+        found = await client.expect(200, "GET", f"{claims}/it")
+        assert found["status"] == allocation["status"], "it was done, only nobody heard of it"
