@@ -26,12 +26,12 @@ class DeviceWorld:
     def objects(self) -> list[Body]:
         """All of it, in an order that an API server accepts."""
         nodes = [f"host-{letter}" for letter in self.dice.sample("abcdef", self.dice.randint(2, 4))]
-        slices = [self._slice(name) for name in nodes]
+        slices = [each for name in nodes for each in self._slices(name)]
         rule = self._rule()
         claims = [self._claim(f"asked-{number}", allocated=False) for number in range(3)]
         claims += [self._claim(f"given-{number}", allocated=True) for number in range(min(2, len(self._free)))]
-        running = [self._pod(f"run-{number}", self.dice.choice(nodes), f"given-{number}") for number in range(len(claims) - 3)]
-        waiting = [self._pod(f"wait-{number}", "", self.dice.choice(claims)["metadata"]["name"]) for number in range(3)]
+        running = [self._pod(f"busy-{number}", self.dice.choice(nodes), f"given-{number}") for number in range(len(claims) - 3)]
+        waiting = [self._pod(f"idle-{number}", "", self.dice.choice(claims)["metadata"]["name"]) for number in range(3)]
         return [*(self._node(name) for name in nodes), *self._classes(), *slices, rule, *claims, *running, *waiting]
 
     def _meta(self, name: str, *, namespaced: bool = False) -> Body:
@@ -49,18 +49,20 @@ class DeviceWorld:
             spec["extendedResourceName"] = "example.com/gpu"
         return [{"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": self._meta(CLASS), "spec": spec}]
 
-    def _slice(self, node: str) -> Body:
+    def _slices(self, node: str) -> list[Body]:
+        """A pool of two: one has the devices, one what they share."""
         devices = [self._device(node, number) for number in range(self.dice.randint(1, 4))]
-        spec: Body = {"driver": DRIVER, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}, "devices": devices}
+        spec: Body = {"driver": DRIVER, "pool": {"name": node, "generation": 1, "resourceSliceCount": 2}}
         if self.dice.random() < 0.8:
             spec["nodeName"] = node
         else:
             term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
             spec["nodeSelector"] = {"nodeSelectorTerms": [term]}
-        spec["sharedCounters"] = [{"name": "board", "counters": {"memory": {"value": "80Gi"}}}]
-        meta = self._meta(f"{node}-{DRIVER}-x{self.dice.randrange(1000)}")
         self._free += [{"driver": DRIVER, "pool": node, "device": each["name"]} for each in devices]
-        return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": meta, "spec": spec}
+        shared = [{"name": "board", "counters": {"memory": {"value": "80Gi"}}}]
+        head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
+        parts: list[Body] = [{"devices": devices}, {"sharedCounters": shared}]
+        return [head | {"metadata": self._meta(f"{node}-{DRIVER}-{part}"), "spec": spec | held} for part, held in enumerate(parts)]
 
     def _device(self, node: str, number: int) -> Body:
         dice = self.dice
@@ -94,7 +96,7 @@ class DeviceWorld:
         claim: Body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": self._meta(name, namespaced=True)}
         claim |= {"spec": {"devices": devices}, "status": {}}
         if allocated:
-            claim["status"] = self._given(request, f"run-{name[-1]}")
+            claim["status"] = self._given(request, f"busy-{name[-1]}")
         return claim
 
     def _given(self, request: Body, pod: str) -> Body:
