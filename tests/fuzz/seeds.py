@@ -14,6 +14,7 @@ from placewright.api.objects import (
     Service,
     StatefulSet,
 )
+from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup, VolcanoPodGroup, Workload
 from placewright.api.storage import (
     CSIDriver,
     CSINode,
@@ -107,8 +108,7 @@ def _named(kind: str, **fields: Any) -> Document:
     return {"apiVersion": "v1", "kind": kind, "metadata": {**_META, "namespace": "default"}, **fields}
 
 
-#: A document, and the struct that it becomes.
-KINDS: Final[tuple[tuple[Document, type[KubeObject]], ...]] = (
+_OTHERS: Final[tuple[tuple[Document, type[KubeObject]], ...]] = (
     (POD, Pod),
     (NODE, Node),
     (_named("Namespace"), Namespace),
@@ -162,6 +162,40 @@ KINDS: Final[tuple[tuple[Document, type[KubeObject]], ...]] = (
     (_named("CSIStorageCapacity", nodeTopology=SELECTOR, storageClassName="fast", capacity="10Gi"), CSIStorageCapacity),
     (_named("VolumeAttachment", spec={"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}}), VolumeAttachment),
 )
+_TOPOLOGY: Final = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
+_GANG: Final = {"gang": {"minCount": 4}}
+GROUPS: Final[tuple[tuple[Document, type[KubeObject]], ...]] = (
+    (
+        {
+            "metadata": {**_META, "namespace": "default", "annotations": _TOPOLOGY},
+            "spec": {"minMember": 3, "scheduleTimeoutSeconds": 30, "minResources": {"cpu": "3"}},
+            "status": {"phase": "Scheduling", "running": 1, "scheduleStartTime": "2026-01-01T00:00:00Z", "occupiedBy": "default/web"},
+        },
+        CoschedulingPodGroup,
+    ),
+    (
+        {
+            "metadata": {**_META, "namespace": "default", "annotations": _TOPOLOGY},
+            "spec": {"schedulingPolicy": _GANG, "schedulingConstraints": {"topology": [{"key": "rack"}]}, "priority": 5},
+            "status": {"conditions": [{"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}]},
+        },
+        NativePodGroup,
+    ),
+    ({"metadata": {**_META, "namespace": "default"}, "spec": {"podGroups": [{"name": "workers", "policy": _GANG}]}}, Workload),
+    ({"metadata": {**_META, "namespace": "default", "annotations": _TOPOLOGY}, "spec": {"minMember": 3}}, VolcanoPodGroup),
+)
+#: Pods that name the groups above, each in another way.
+MEMBERS: Final[tuple[Document, ...]] = (
+    {"metadata": {**_META, "namespace": "default", "labels": {"scheduling.x-k8s.io/pod-group": "web"}}},
+    {"metadata": {**_META, "namespace": "default"}, "spec": {"schedulingGroup": {"podGroupName": "web"}}},
+    {
+        "metadata": {**_META, "namespace": "default"},
+        "spec": {"workloadRef": {"name": "web", "podGroup": "workers", "podGroupReplicaKey": "1"}},
+    },
+    {"metadata": {**_META, "namespace": "default", "annotations": {"scheduling.k8s.io/group-name": "web"}}},
+)
+#: A document, and the struct that it becomes.
+KINDS: Final = (*_OTHERS, *GROUPS)
 DOCUMENTS: Final = tuple(document for document, _ in KINDS)
 PROFILE: Final[Document] = {
     "apiVersion": "placewright.dev/v1alpha1",

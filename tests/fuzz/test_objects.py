@@ -9,7 +9,7 @@ import pytest
 
 from fuzz.effort import bounded, fuzz, outcome
 from fuzz.mutants import ANY_JSON, Document, as_json, mutants, torn
-from fuzz.seeds import DOCUMENTS, KINDS, NODE, POD, PROFILE
+from fuzz.seeds import DOCUMENTS, GROUPS, KINDS, MEMBERS, NODE, POD, PROFILE
 from placewright.api.annotations import DECISION, read_decision
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import KubeObject, Node, Pod
@@ -18,6 +18,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
 from placewright.cluster.cluster import Cluster
+from placewright.plugins.gangrules import declaration_complaint
 from placewright.plugins.nodepreferavoidpods import ANNOTATION, avoided_by
 
 _INT64 = range(-(2**63), 2**63)
@@ -88,6 +89,35 @@ def test_a_changed_node_comes_into_the_columns_and_leaves_them(document: Documen
         assert cluster.node_count == 0
     else:
         assert str(node)
+
+
+@fuzz(150, item=mutants(tuple(document for document, _ in GROUPS)), member=mutants(MEMBERS))
+def test_any_group_and_any_member_are_a_group_or_none_or_a_complaint_in_one_line(item: Document, member: Document) -> None:
+    pod = outcome(lambda: PodInfo(convert(member, Pod)), DecodeError, QuantityError)
+    if not isinstance(pod, PodInfo) or pod.gang is None:
+        assert isinstance(pod, PodInfo) or str(pod)
+        return
+    cluster = Cluster()
+    for _, kind in GROUPS:
+        declared = outcome(lambda kind=kind: convert(item, kind), DecodeError)  # type: ignore[misc]
+        if isinstance(declared, kind):
+            cluster.objects.put(declared)
+    said, found = declaration_complaint(cluster.gangs, pod.gang), cluster.gangs.get(pod.gang)
+    assert said or (found is not None and found.min_member >= 1)
+    assert said.isprintable() or not pod.gang.namespace.isprintable()
+    cluster.set_pod(pod)
+    assert cluster.gangs.placed(pod.gang) == {pod.uid}
+    cluster.remove_pod(pod.uid)
+    assert not cluster.gangs.placed(pod.gang)
+
+
+def test_the_seeds_of_groups_are_declared_and_named() -> None:
+    cluster = Cluster()
+    for document, kind in GROUPS:
+        cluster.objects.put(convert(document, kind))
+    refs = [PodInfo(convert(member, Pod)).gang for member in MEMBERS]
+    assert len(set(refs)) == len(MEMBERS)
+    assert [declaration_complaint(cluster.gangs, ref) for ref in refs if ref is not None] == [""] * len(MEMBERS)
 
 
 @fuzz(100, text=torn(({"profile": "p", "generation": 1, "score": 5, "plugins": {"a": 1}},)))

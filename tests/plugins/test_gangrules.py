@@ -124,4 +124,5 @@ def test_a_group_with_just_enough_members_has_nothing_to_complain_of() -> None:
 
 def test_control_characters_of_a_name_do_not_reach_a_terminal() -> None:
     assert "\x1b" not in complaint(CRD, CoschedulingPodGroup, {"minMember": 2}, key="\x1b[2J")
+    assert "\x1b" not in complaint(VOLCANO._replace(name="a\x1b[2J"))
     assert "\x1b" not in members_complaint(Gang(CRD), {"a\x1b[2J": 1, "b": 1})

@@ -11,6 +11,7 @@ import enum
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from placewright.api.bad_input import shown
 from placewright.api.objects import Condition, KubeObject, Labels, ObjectMeta, Pod, ResourceList
 
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
@@ -23,6 +24,8 @@ VOLCANO_GROUP_ANNOTATION: Final = "scheduling.k8s.io/group-name"
 #: On the groups that have no field for it: one domain of this node label for all members, and whether they wait for it or prefer it.
 TOPOLOGY_KEY: Final = "placewright.dev/topology-key"
 TOPOLOGY_MODE: Final = "placewright.dev/topology-mode"
+#: Characters.
+_LONGEST_NAME: Final = 253
 REQUIRED: Final = "required"
 PREFERRED: Final = "preferred"
 
@@ -48,8 +51,17 @@ class GroupRef(NamedTuple):
         """The name of the object that declares the group."""
         return self.name.split("/", 1)[0] if self.form is Form.WORKLOAD else self.name
 
+    @property
+    def object_in_words(self) -> str:
+        """The object, for people; annotations may hold anything, so a name need not be one."""
+        return f"{self.form} {self.namespace}/{_in_words(self.object_name)}"
+
     def __str__(self) -> str:
-        return f"{self.form} {self.namespace}/{self.name}"
+        return f"{self.form} {self.namespace}/{_in_words(self.name)}"
+
+
+def _in_words(name: str) -> str:
+    return name if name.isprintable() and len(name) <= _LONGEST_NAME else shown(name)
 
 
 @dataclass(frozen=True, slots=True)

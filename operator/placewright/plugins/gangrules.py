@@ -64,7 +64,7 @@ def count_field(ref: GroupRef) -> str:
 
 
 def _missing(gangs: Gangs, ref: GroupRef) -> str:
-    named, by = f"{ref.form} {ref.namespace}/{ref.object_name}", _NAMED_BY[ref.form]
+    named, by = ref.object_in_words, _NAMED_BY[ref.form]
     if gangs.object_of(ref) is None:
         return f"{named} does not exist (the pod's {by} names it)"
     return f'{named}: spec.podGroups has no "{_group_in_workload(ref)}" (the pod\'s {by} names it)'
