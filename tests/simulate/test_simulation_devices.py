@@ -1,0 +1,152 @@
+"""Claims to devices in virtual time: random worlds with failures in between, judged by a ledger that shares no code with the plugin."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from placewright.api.errors import BindError, ClaimError
+from placewright.plugins.catalog import in_tree
+from placewright.simulate.apiserver import ApiServer
+from placewright.simulate.claimcontroller import ClaimController
+from placewright.simulate.scenario import Act, Happening, Scenario
+from placewright.simulate.simulation import simulate
+from .deviceledger import Ledger
+from .scenarios import profile
+
+Body = dict[str, Any]
+DRIVER = "gpu.example.com"
+PROFILE = profile()
+
+
+def node(name: str) -> Body:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "50"}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts, "capacity": amounts}}
+
+
+def devices(name: str, count: int, generation: int = 1) -> Body:
+    spec = {
+        "driver": DRIVER,
+        "nodeName": name,
+        "pool": {"name": name, "generation": generation, "resourceSliceCount": 1},
+        "devices": [{"name": f"gpu-{number}"} for number in range(count)],
+    }
+    return {"kind": "ResourceSlice", "metadata": {"name": f"{name}-slice", "resourceVersion": str(generation)}, "spec": spec}
+
+
+def request(count: int) -> Body:
+    return {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}]}}
+
+
+def template(name: str, count: int) -> Body:
+    return {"kind": "ResourceClaimTemplate", "metadata": {"name": name, "namespace": "default"}, "spec": {"spec": request(count)}}
+
+
+def claim(name: str, count: int) -> Body:
+    return {"kind": "ResourceClaim", "metadata": {"name": name, "namespace": "default"}, "spec": request(count)}
+
+
+def pod(name: str, *claims: Body) -> Body:
+    spec = {
+        "containers": [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}],
+        "resourceClaims": [{"name": f"c{number}", **each} for number, each in enumerate(claims)],
+    }
+    return {"kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"}, "spec": spec}
+
+
+def world(seed: int) -> Scenario:
+    """Few devices, many pods: each alone, sharing a claim, or with two claims. They come and go; so do devices and shared claims."""
+    dice = random.Random(seed)
+    nodes = [f"n{number}" for number in range(dice.randint(2, 4))]
+    objects: list[Body] = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), template("two", 2)]
+    objects += [each for name in nodes for each in (node(name), devices(name, dice.randint(1, 4)))]
+    shared = [f"shared-{number}" for number in range(3)]
+    objects += [claim(name, dice.randint(1, 2)) for name in shared]
+    happenings, durations = [], {}
+    for number in range(dice.randint(20, 45)):
+        wants = [{"resourceClaimTemplateName": dice.choice(("one", "one", "two"))} for _ in range(dice.choice((1, 1, 1, 2)))]
+        if dice.random() < 0.4:
+            wants = [{"resourceClaimName": dice.choice(shared)}, *wants[1:]]
+        body, at = pod(f"p{number}", *wants), dice.uniform(0, 300)
+        happenings.append(Happening(at, Act.ADDED, body))
+        durations[body["metadata"]["uid"]] = dice.uniform(1, 60)
+        if dice.random() < 0.2:
+            happenings.append(Happening(at + dice.uniform(0, 30), Act.DELETED, body))
+    for generation in range(2, 6):
+        happenings.append(Happening(dice.uniform(0, 300), Act.MODIFIED, devices(dice.choice(nodes), 4, generation)))
+    for body in (each.manifest for each in list(happenings) if each.manifest["kind"] == "Pod"):
+        happenings.append(Happening(dice.uniform(400, 500), Act.DELETED, body))
+    return Scenario("test", objects, sorted(happenings, key=lambda each: each.at), durations)
+
+
+def kept(monkeypatch: pytest.MonkeyPatch, seed: int) -> Ledger:
+    """A ledger of all that is shown; writes and Bindings take their time, fail, or succeed and say that they failed."""
+    ledger, dice = Ledger(), random.Random(seed)
+    show, hide, bind = ApiServer.put, ApiServer.remove, ApiServer.bind
+    reserve, release = ClaimController.reserve, ClaimController.release
+
+    def shown(self: ApiServer, item: Any) -> None:
+        show(self, item)
+        if type(item).__name__ == "ResourceClaim":
+            ledger.shows(item)
+
+    def hidden(self: ApiServer, item: Any) -> None:
+        hide(self, item)
+        if type(item).__name__ == "ResourceClaim":
+            ledger.hides(item)
+
+    async def bound(self: ApiServer, pod: Any, node: Any, annotations: dict[str, str]) -> None:
+        await asyncio.sleep(dice.choice((0, 0, 0.5)))
+        if dice.random() < 0.15:
+            raise BindError("the API server does not like it")
+        await bind(self, pod, node, annotations)
+        ledger.bound(pod.on(node))
+
+    async def reserved(self: ClaimController, *args: Any) -> Any:
+        if dice.random() < 0.3:
+            self._show(self._next(self._current(args[0])))  # somebody else writes, too
+        await asyncio.sleep(dice.choice((0, 0, 0.5, 3)))
+        if dice.random() < 0.1:
+            raise ClaimError("no answer")
+        written = await reserve(self, *args)
+        await asyncio.sleep(dice.choice((0, 0.5)))
+        if dice.random() < 0.1:
+            raise ClaimError("the answer was lost")
+        return written
+
+    async def released(self: ClaimController, *args: Any, **rest: Any) -> None:
+        await asyncio.sleep(dice.choice((0, 2)))
+        await release(self, *args, **rest)
+
+    monkeypatch.setattr(ApiServer, "put", shown)
+    monkeypatch.setattr(ApiServer, "remove", hidden)
+    monkeypatch.setattr(ApiServer, "bind", bound)
+    monkeypatch.setattr(ClaimController, "reserve", reserved)
+    monkeypatch.setattr(ClaimController, "release", released)
+    return ledger
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_device_is_given_away_twice_and_nothing_is_left_over(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    ledger = kept(monkeypatch, seed)
+    outcome = simulate(world(seed), PROFILE, in_tree(), seed=seed)
+    table = outcome.cluster.objects.devices.claims
+    assert ledger.wrong == []
+    assert ledger.given > 5, "the world asks nothing of anybody"
+    assert ledger.taken() == [], "devices are kept although all pods are gone"
+    assert sorted(ledger.claims) == ["shared-0", "shared-1", "shared-2"], "claims that were made for pods outlive them"
+    assert [claim.metadata.name for claim in table.values() if claim.status.allocation or table.pending(claim) or table.releasing(claim)] == []
+
+
+def test_pods_get_devices_as_others_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), node("n"), devices("n", 2)]
+    pods = [pod(f"p{number}", {"resourceClaimTemplateName": "one"}) for number in range(6)]
+    durations = {each["metadata"]["uid"]: 10.0 for each in pods}
+    outcome = simulate(Scenario("test", [*objects, *pods], (), durations), PROFILE, in_tree())
+    bound = sorted(fate.bound for fate in outcome.fates.values() if fate.bound is not None)
+    assert len(bound) == 6
+    assert bound[:2] == [0.0, 0.0]
+    assert bound[2] >= 10.0 and bound[4] >= 20.0
