@@ -1,0 +1,73 @@
+"""Random histories in virtual time: no device has more on it than there is of it, and kept columns are what fresh ones would be."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.handle import build_evaluator
+from placewright.framework.rowchecks import NoNominations
+from placewright.plugins.catalog import in_tree
+from plugins.fragmentation.history import SHARES, TYPICAL, History, gpu_pod
+
+STEPS = 250
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_device_is_over_committed_and_no_share_is_split_whatever_happens(seed: int) -> None:
+    async def run() -> History:
+        history = History(seed, preset="gpu-fragmentation")
+        for _ in range(STEPS):
+            await history.step()
+            assert history.api.overcommitted() == []
+        await history.end()
+        return history
+
+    history = asyncio.run(run())
+    assert len(history.api.bound) > 3
+    assert history.rolled_back > 3
+
+
+def test_the_histories_have_restarts_in_them() -> None:
+    async def run(seed: int) -> int:
+        history = History(seed, preset="gpu-fragmentation")
+        for _ in range(STEPS):
+            await history.step()
+        await history.end()
+        return history.restarts
+
+    assert sum(asyncio.run(run(seed)) for seed in range(3)) >= 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kept_columns_are_what_fresh_ones_would_be(seed: int) -> None:
+    spec = {"preset": "gpu-fragmentation", "pluginConfig": [{"name": "DeviceFragmentation", "args": {"typicalPods": TYPICAL}}]}
+
+    async def run() -> int:
+        history, compared = History(seed, **spec), 0
+        for step in range(STEPS):
+            await history.step()
+            if step % 5 == 0:
+                for units in (0, 2000, *SHARES):
+                    compared += agree(history, units)
+        await history.end()
+        return compared
+
+    assert asyncio.run(run()) > 100
+
+
+def agree(history: History, units: int) -> int:
+    """Whether a new pod is judged alike by the running evaluator and by one that has kept nothing; how many rows fit."""
+    kept, asked = history.world.evaluator, gpu_pod("asked", units, 2).info()
+    fresh = build_evaluator(kept.runtime.profile, in_tree(), history.world.cluster, history.world.ports, NoNominations())
+    found, expected = judged(kept, asked), judged(fresh, asked)
+    assert np.array_equal(found, expected)
+    return int((expected >= 0).sum())
+
+
+def judged(evaluator: Evaluator, asked: object) -> np.ndarray:
+    evaluation = evaluator.evaluate(asked)  # type: ignore[arg-type]
+    return evaluator.score(evaluation) if evaluation.count else np.where(evaluation.feasible, 0, -1)
