@@ -15,7 +15,7 @@ from placewright.api.extenders import ExtenderError
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
-from placewright.cluster.cluster import Cluster
+from placewright.cluster.observed import ObservedCluster
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.interface import Extender, Plugin
@@ -226,14 +226,15 @@ class World:
         """`plugins`: out-of-tree plugins, all enabled. `spec`: fields of the profile's spec."""
         self.now = 100.0
         self.ports = RecordingPorts()
-        self.cluster = Cluster()
+        self.cluster = ObservedCluster()
         self.profiles: dict[str, Evaluator] = {}
         self.observed = Observed()
         self.queue = SchedulingQueue(self._policy, lambda: self.now, self.observed.pod_entered)
         self._registry = in_tree().extended(plugins)
         self._extra = [{"name": plugin.name} for plugin in plugins]
         self.cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7))
-        ports = Ports(self.ports, self.ports, self.ports, Observers([self.observed]))
+        self.observers = Observers([self.observed])
+        ports = Ports(self.ports, self.ports, self.ports, self.observers)
         self.scheduler = Scheduler(
             self.cluster, self.queue, self.profiles.get, self.cycle, ports, lambda: self.now, lead or AlwaysLead()
         )

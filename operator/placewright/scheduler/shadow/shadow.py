@@ -190,7 +190,9 @@ class Shadow:
 
     def _decide(self, decided: Decided) -> None:
         pod, live = decided.pod, decided.choice
-        if decided.generation != self.figures.live_generation:
+        if not self.figures.live_generation:
+            self.figures.live_generation = decided.generation
+        elif decided.generation != self.figures.live_generation:
             self.figures = self._new_figures(decided.generation)
         if self._world.knows(pod.uid):
             return  # it was decided at an earlier attempt of the live profile

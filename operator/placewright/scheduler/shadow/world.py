@@ -53,9 +53,11 @@ class World:
         self.cluster.remove_node(name)
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
-        """A pod really stands on a node. One that the shadow placed stays where it is, with what it asks for now."""
+        """A pod really stands on a node. One that the shadow placed stays where it is, with what it asks for now.
+
+        One that it has no node for goes on waiting as it was: as it is now, it names the node that it stands on, and would fit no other.
+        """
         if pod.uid in self.waiting:
-            self.waiting[pod.uid] = pod
             return
         where = self.chosen.get(pod.uid, node)
         if pod.node_name == where:
