@@ -118,9 +118,11 @@ class SchedulingCycle:
         self._rng = rng
         self._sampler = Sampler()
 
-    def place(self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None) -> Placement:
-        """Choose a node; raise `NoPlacement` when there is none. `steps`: where the time it takes is noted."""
-        evaluation = self.evaluate(evaluator, pod, steps)
+    def place(
+        self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None, within: frozenset[NodeName] | None = None
+    ) -> Placement:
+        """Choose a node; raise `NoPlacement` when there is none. `steps`: where the time it takes is noted. `within`: see `evaluate`."""
+        evaluation = self.evaluate(evaluator, pod, steps, within)
         if evaluation.count == 0:
             diagnosis = evaluator.diagnose(evaluation)
             refused = self.insight.refused(self._cluster, diagnosis)

@@ -142,7 +142,7 @@ class Scheduler:
             self.queue.hold(pod.scheduler_name)
             return self._schedule_with_extenders(attempt, evaluator)
         try:
-            placement = self._cycle.place(evaluator, pod, attempt.steps)
+            placement = self._cycle.place(evaluator, pod, attempt.steps, self.gangs.within(pod, evaluator))
             attempt.chose(placement)
             self._observers.decided(attempt)
             self._assume(placement)
@@ -157,7 +157,8 @@ class Scheduler:
     async def _schedule_with_extenders(self, attempt: Attempt, evaluator: Evaluator) -> bool:
         """Decide and bind a pod that extenders are asked about; its profile's other pods wait for the decision, not for the binding."""
         try:
-            placement = await self._extended.place(evaluator, attempt.pod, attempt.steps)
+            within = self.gangs.within(attempt.pod, evaluator)
+            placement = await self._extended.place(evaluator, attempt.pod, attempt.steps, within)
             if self._settled_elsewhere(attempt.uid):
                 self.queue.done(attempt.uid)
                 return False

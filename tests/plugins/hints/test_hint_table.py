@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from framework.makers import Scene, node, pod
-from hints import device_rows, node_rows, pairwise_rows, volume_rows
+from hints import device_rows, gang_rows, node_rows, pairwise_rows, volume_rows
 from hints.rows import NODE_TAINTED, Rejected, Row
 from hints.waiting_room import WaitingRoom
 from placewright.framework.events import Action, ClusterEvent, EventInterest, EventResource, always
@@ -24,7 +24,7 @@ TAINT_ROWS: Final = tuple(
     Rejected(plugin, pod("me")).wakes("any change of a node's taints", NODE_TAINTED, old=node("n"), new=node("n"))
     for plugin in HEAR_OF_TAINTS
 )
-ROWS: Final[tuple[Row, ...]] = (*node_rows.ROWS, *pairwise_rows.ROWS, *volume_rows.ROWS, *device_rows.ROWS, *TAINT_ROWS)
+ROWS: Final[tuple[Row, ...]] = (*node_rows.ROWS, *pairwise_rows.ROWS, *volume_rows.ROWS, *device_rows.ROWS, *gang_rows.ROWS, *TAINT_ROWS)
 
 #: What kube-scheduler 1.36 registers, from its sources.
 _POD, _NODE = EventResource.POD, EventResource.NODE
@@ -68,6 +68,8 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
         EventResource.DEVICE_TAINT_RULE: Action.ALL,  # upstream: slices change with the rules that taint their devices
     },
     "DefaultPreemption": {_POD: _DELETE},
+    # Upstream also asks about new pods; here a member that comes takes the others along, and no event is needed.
+    "GangScheduling": {EventResource.POD_GROUP: _CHANGE},
 }
 #: Extended resources are not served by devices, so no class could help.
 NO_DEVICES: Final = {"NodeResourcesFit": frozenset({EventResource.DEVICE_CLASS})}

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
+from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import Evaluator
@@ -28,6 +29,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.gangs.barrier import Barrier
 from placewright.scheduler.gangs.choosing import Choosing
+from placewright.scheduler.gangs.domains import joined_domain
 from placewright.scheduler.gangs.evicting import Evicting, Room
 from placewright.scheduler.gangs.group import Group, Surroundings
 from placewright.scheduler.gangs.lacking import lacking
@@ -73,6 +75,13 @@ class GangScheduler:
     def barrier_of(self, pod: PodInfo) -> Barrier | None:
         """Where a pod that joins a group has to wait for it; None for most pods."""
         return None if pod.gang is None else self.forming.get(pod.gang)
+
+    def within(self, pod: PodInfo, evaluator: Evaluator) -> frozenset[NodeName] | None:
+        """The nodes that a pod which joins its group may stand on: those of the domain where the group stands, if it requires one."""
+        gang = None if pod.gang is None or NAME not in evaluator.runtime.interests else self._around.cluster.gangs.get(pod.gang)
+        if gang is None or not gang.topology_key or not gang.topology_required:
+            return None
+        return joined_domain(self._around.cluster, gang)
 
     def decide(self, popped: QueuedPod, evaluator: Evaluator) -> Coroutine[Any, Any, bool] | None:
         """Decide the group of a pod that was popped; what binds all members, not yet started, or None when there is nothing to bind."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from placewright.api.objects import NodeName
+from placewright.api.podgroups import Gang
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
@@ -48,6 +50,24 @@ def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) ->
         Domain(key, value, _names(cluster, rows), _room(cluster, np.array(rows, np.intp), wanted)) for value, rows in by_value.items()
     ]
     return sorted(found, key=lambda domain: (domain.room < 1, domain.room if domain.room >= 1 else -domain.room, domain.value))
+
+
+def joined_domain(cluster: Cluster, gang: Gang) -> frozenset[NodeName] | None:
+    """The nodes of the domain that a group's members stand in; None while no member is on a node that has the label.
+
+    Members of one group may stand in several domains if that was not asked when they were placed; then the most of them count.
+    """
+    column, values = cluster.label(gang.topology_key), Counter[str]()
+    for uid in cluster.gangs.placed(gang.ref):
+        placement = cluster.placement(uid)
+        row = None if placement is None else cluster.row(placement.node)
+        value = None if row is None else column.get(row)
+        if value is not None:
+            values[value] += 1
+    if not values:
+        return None
+    most = max(sorted(values), key=lambda value: values[value])
+    return _names(cluster, [row for row in cluster.rows().tolist() if column.get(row) == most])
 
 
 def free(cluster: Cluster, resource: str) -> IntColumn:

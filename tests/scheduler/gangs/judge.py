@@ -1,0 +1,111 @@
+"""Judges what happened to groups, from the rules' plain meaning: it reads manifests and a list of what was done, and no code of the engine.
+
+What is done at one moment of virtual time is done together: Bindings of a group are sent one after the other, but at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Manifest = dict[str, Any]
+LABEL = "scheduling.x-k8s.io/pod-group"
+TOPOLOGY = "placewright.dev/topology-key"
+MODE = "placewright.dev/topology-mode"
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One thing that was done: `bind` (sent to the API server), `gone`, or `evict`."""
+
+    at: float
+    what: str
+    pod: str
+    node: str = ""
+    by: str = ""
+
+
+@dataclass
+class Judge:
+    """Goes through the deeds in order and notes every breach.
+
+    Attributes:
+        breaches: what was wrong, as text.
+        placed_at: by group, when enough of its members stood for the first time.
+    """
+
+    nodes: Mapping[str, Manifest]
+    groups: Mapping[str, Manifest]
+    pods: Mapping[str, Manifest]
+    breaches: list[str] = field(default_factory=list)
+    placed_at: dict[str, float] = field(default_factory=dict)
+    _on: dict[str, str] = field(default_factory=dict)
+    _before: dict[str, int] = field(default_factory=dict)
+
+    def go_through(self, deeds: Sequence[Deed], at_first: Mapping[str, str]) -> None:
+        """`at_first`: by pod, the node it stands on at the beginning."""
+        self._on = dict(at_first)
+        for at, together in _moments(deeds):
+            self._before = {group: len(self._standing(group)) for group in self.groups}
+            touched = set()
+            for deed in together:
+                if deed.what == "bind":
+                    self._binds(deed)
+                    touched.add(self.group_of(deed.pod))
+                else:
+                    self._on.pop(deed.pod, None)
+            for group in touched - {""}:
+                self._all_or_none(at, group)
+                self._one_domain(at, group)
+
+    def group_of(self, pod: str) -> str:
+        name: str = (self.pods[pod]["metadata"].get("labels") or {}).get(LABEL, "")
+        return name if name in self.groups else ""
+
+    def minimum(self, group: str) -> int:
+        wanted: int = self.groups[group]["spec"]["minMember"]
+        return wanted
+
+    def _standing(self, group: str) -> list[str]:
+        return [pod for pod in self._on if self.group_of(pod) == group]
+
+    def _binds(self, deed: Deed) -> None:
+        if deed.pod in self._on:
+            self.breaches.append(f"{deed.at}: {deed.pod} is bound twice")
+        self._on[deed.pod] = deed.node
+        used = sum(cpu_of(self.pods[pod]) for pod, node in self._on.items() if node == deed.node)
+        offered = milli(self.nodes[deed.node]["status"]["allocatable"]["cpu"])
+        if used > offered:
+            self.breaches.append(f"{deed.at}: {deed.node} offers {offered}m and holds {used}m")
+
+    def _all_or_none(self, at: float, group: str) -> None:
+        standing = len(self._standing(group))
+        if standing >= self.minimum(group):
+            self.placed_at.setdefault(group, at)
+        elif not self._before[group]:
+            self.breaches.append(f"{at}: {standing} of {group} were bound, {self.minimum(group)} are the fewest")
+
+    def _one_domain(self, at: float, group: str) -> None:
+        notes = self.groups[group]["metadata"].get("annotations") or {}
+        if TOPOLOGY not in notes or notes.get(MODE, "required") != "required":
+            return
+        found = {self.nodes[self._on[pod]]["metadata"]["labels"].get(notes[TOPOLOGY]) for pod in self._standing(group)}
+        if len(found) != 1 or None in found:
+            self.breaches.append(f"{at}: {group} stands in {sorted(map(str, found))}")
+
+
+def _moments(deeds: Iterable[Deed]) -> Iterable[tuple[float, list[Deed]]]:
+    by_time: dict[float, list[Deed]] = defaultdict(list)
+    for deed in deeds:
+        by_time[deed.at].append(deed)
+    return sorted(by_time.items())
+
+
+def cpu_of(pod: Manifest) -> int:
+    return sum(milli(container["resources"]["requests"]["cpu"]) for container in pod["spec"]["containers"])
+
+
+def milli(cpu: str) -> int:
+    return int(cpu[:-1]) if cpu.endswith("m") else 1000 * int(cpu)

@@ -1,0 +1,99 @@
+"""Groups on random clusters in virtual time, judged by their rules' plain meaning (see `judge`)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from placewright.simulate.scenario import Happening, Manifest, Scenario
+from simulate.scenarios import comes, goes, node, pod
+
+from .stage import Play, in_group, pod_group
+
+ZONES = ("east", "west", "north")
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Play:
+    return Play(monkeypatch)
+
+
+def random_scenario(seed: int) -> Scenario:
+    """Some nodes in zones, pods that run and pods that come, and groups of all kinds that come among them."""
+    rng = random.Random(seed)
+    nodes = [node(f"n{n}", cpu=str(rng.randint(2, 8)), zone=rng.choice(ZONES)) for n in range(rng.randint(3, 10))]
+    objects: list[Manifest] = list(nodes)
+    happenings: list[Happening] = []
+    durations: dict[str, float] = {}
+    for index in range(rng.randint(0, 40)):
+        single = pod(f"single-{index}", cpu=rng.choice(("500m", "1", "2")), priority=rng.choice((0, 0, 5)))
+        happenings.append(comes(rng.uniform(0, 600), single))
+        durations[f"uid-single-{index}"] = rng.uniform(30, 300)
+    for index in range(rng.randint(1, 6)):
+        happenings.extend(random_group(rng, f"job{index}", durations))
+    return Scenario("random", objects, sorted(happenings, key=lambda happening: happening.at), durations)
+
+
+def random_group(rng: random.Random, name: str, durations: dict[str, float]) -> Iterator[Happening]:
+    count = rng.randint(1, 8)
+    minimum = rng.randint(1, count)
+    began = rng.uniform(0, 500)
+    topology = rng.choice(("", "", "zone"))
+    declared = began + rng.uniform(-5, 5) if began > 5 else began
+    yield comes(declared, pod_group(name, minimum, topology=topology, mode=rng.choice(("required", "preferred"))))
+    cpu, priority = rng.choice(("500m", "1", "2", "3")), rng.choice((0, 0, 5, 10))
+    for index in range(count):
+        at = began + rng.choice((0.0, 0.0, rng.uniform(0, 60)))
+        mine = pod(f"{name}-{index}", cpu=rng.choice((cpu, cpu, "1")), priority=priority, meta=in_group(name))
+        yield comes(at, mine)
+        durations[f"uid-{name}-{index}"] = rng.uniform(20, 400)
+        if rng.random() < 0.05:
+            yield goes(at + rng.uniform(0, 100), mine)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_members_are_bound_all_or_none_within_what_nodes_offer_and_in_one_domain(play: Play, seed: int) -> None:
+    scenario = random_scenario(seed)
+    play.run(scenario, seed=seed)
+    assert play.judged(scenario).breaches == []
+
+
+def small_pods(rng: random.Random, seconds: float, every: float, lives: float) -> Iterator[tuple[Happening, float]]:
+    """A stream of pods of one CPU, each with the seconds that it runs."""
+    at, count = 0.0, 0
+    while at < seconds:
+        yield comes(at, pod(f"small-{count}")), rng.uniform(0.5, 1.5) * lives
+        at += rng.expovariate(1 / every)
+        count += 1
+
+
+def crowded(seconds: float) -> tuple[Scenario, dict[str, float]]:
+    """Sixteen CPUs, a stream of pods that keeps fifteen busy, and now and then a group of three that needs most of three nodes.
+
+    With it, when each group comes.
+    """
+    rng = random.Random(1)
+    stream = list(small_pods(rng, seconds, 280, 3_600))
+    objects: list[Manifest] = [node(f"n{n}") for n in range(4)]
+    happenings = [happening for happening, _ in stream]
+    durations = {happening.manifest["metadata"]["uid"]: life for happening, life in stream}
+    came: dict[str, float] = {}
+    for index in range(int(seconds / 10_000)):
+        name, began = f"job{index}", 10_000.0 * index + 1_000
+        came[name] = began
+        happenings.append(comes(began, pod_group(name, 3)))
+        for member in range(3):
+            happenings.append(comes(began, pod(f"{name}-{member}", cpu="3", meta=in_group(name))))
+            durations[f"uid-{name}-{member}"] = 900.0
+    return Scenario("stream", objects, sorted(happenings, key=lambda happening: happening.at), durations), came
+
+
+def test_no_group_starves_in_ten_thousand_minutes_of_small_pods(play: Play) -> None:
+    scenario, came = crowded(600_000)
+    play.run(scenario)
+    judge = play.judged(scenario)
+    assert judge.breaches == []
+    waited = {name: judge.placed_at.get(name, 1e9) - began for name, began in came.items()}
+    assert max(waited.values()) < 7_200, f"the longest waits: {sorted(waited.items(), key=lambda each: -each[1])[:5]}"
