@@ -183,8 +183,8 @@ def test_default_constraints_without_a_type_are_a_list() -> None:
 
 def test_a_plugin_that_nobody_has_is_left_out_and_listed() -> None:
     conversion = one(
-        plugins={"permit": {"enabled": on("Coscheduling")}, "queueSort": {"enabled": on("Coscheduling"), "disabled": on("*")}},
-        pluginConfig=[{"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": 10}}],
+        plugins={"permit": {"enabled": on("TargetLoadPacking")}, "queueSort": {"enabled": on("TargetLoadPacking"), "disabled": on("*")}},
+        pluginConfig=[{"name": "TargetLoadPacking", "args": {"targetUtilization": 10}}],
     )
     assert effect(conversion).at(ExtensionPoint.QUEUE_SORT) == ("PrioritySort",)
     paths = [finding.path for finding in conversion.findings if finding.loss is Loss.PLACEMENT]

@@ -24,7 +24,7 @@ from placewright.profiles.bounds import (
     MIN_BACKOFF_SECONDS,
     MIN_SHADOW_BUDGET,
 )
-from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.defaults import DEFAULT_PLUGINS, ELSEWHERE, Catalogue
 from placewright.profiles.extenders import check_extenders
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
 from placewright.profiles.problem import Problem, did_you_mean
@@ -158,6 +158,8 @@ def _check_enabled(where: str, ref: PluginRef, point: ExtensionPoint | None, cat
 def _known(name: str, catalogue: Catalogue) -> str:
     if name in DEFAULT_PLUGINS:
         return f"a plugin of this version, which does not have {name} yet"
+    if name in ELSEWHERE:
+        return f"a known plugin; {ELSEWHERE[name]}"
     return f"a known plugin{did_you_mean(name, catalogue)}"
 
 

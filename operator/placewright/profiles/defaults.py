@@ -35,6 +35,9 @@ DEFAULT_PLUGINS: Final = (
     "GangScheduling",
 )
 
+#: Well-known plugins of other projects, and what does their work here.
+ELSEWHERE: Final[Mapping[str, str]] = {"Coscheduling": "GangScheduling, a default plugin, reads the same PodGroups and the same label"}
+
 #: Plugins by name, as the registry holds them.
 Catalogue = Mapping[str, type[Plugin]]
 

@@ -17,6 +17,7 @@ from placewright.profiles.config import (
     configured_profiles,
 )
 from placewright.profiles.conversion.betas import upgrade
+from placewright.profiles.conversion.coscheduling import COSCHEDULING, replace_coscheduling
 from placewright.profiles.conversion.draft import Draft
 from placewright.profiles.conversion.findings import Findings
 from placewright.profiles.conversion.history import BETAS
@@ -56,6 +57,8 @@ def _rewritten(
     _refuse_repeated_configs(profile, path)
     if older:
         upgrade(draft, older, path, findings)
+    if COSCHEDULING not in catalogue:
+        replace_coscheduling(draft, path, findings)
     drop_unknown(draft, path, catalogue, findings)
     return msgspec.structs.replace(profile, plugins=draft.plugins(), plugin_config=draft.plugin_config())
 
