@@ -264,7 +264,8 @@ def _counter_problems(world: Body, flat: list[tuple[int, Wish, Found]]) -> Itera
             for each in one["spec"].get("sharedCounters", ())
             for name, counter in each["counters"].items()
         }
-        drawn = [each.device for each in devices_of_the_node(world, None) if each.key[:2] == pool and (each.key in owned or each.key in shares)]
+        known = [each for each in devices_of_the_node(world, None) if each.key[:2] == pool]
+        drawn = [each.device for each in known if each.key in owned or each.key in shares]
         new, seen = [], set(shares)
         for _, _, found in flat:
             shared = found.device.get("allowMultipleAllocations")

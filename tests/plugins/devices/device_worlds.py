@@ -95,7 +95,8 @@ def world(*slices: Body, **more: Any) -> Body:
 
 
 def read_claim(body: Body) -> ResourceClaim:
-    return msgspec.convert(msgspec.to_builtins(body), ResourceClaim)
+    claim: ResourceClaim = read("claims", body)
+    return claim
 
 
 def read(kind: str, body: Body) -> Any:

@@ -149,9 +149,9 @@ class Search:
                 self._give_back(place.claim, pool)
 
     def _step(self) -> None:
-        self.steps += 1
-        if self.steps > self._limit:
+        if self.steps >= self._limit:
             raise GaveUp
+        self.steps += 1
 
     # --- candidates ------------------------------------------------------------------------------------------------------
 

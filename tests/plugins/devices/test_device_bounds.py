@@ -1,0 +1,155 @@
+"""Searches that would take too long give up, with a line that says so; and simple claims are answered for all rows at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from device_worlds import (
+    DRIVERS,
+    claim,
+    cluster_of,
+    device,
+    devices_of,
+    exactly,
+    given,
+    node,
+    read_claim,
+    result,
+    slice_of,
+    table,
+    wish,
+    world,
+)
+
+from placewright.api.devices import ResourceClaimStatus
+from placewright.plugins.dynamicresources.allocator import MOST_STEPS
+from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, MOST_STEPS_IN_ALL, Allocated, Refusal
+
+Body = dict[str, Any]
+GPU = DRIVERS[0]
+
+
+def puzzle(nodes: int = 1) -> Body:
+    """Sixteen devices with seven values: eight that all differ cannot be had, which takes many tries to see."""
+    return world(
+        *(slice_of(*(device(f"d{i}", attributes={"v": i % 7}) for i in range(16)), pool=f"n{n}") for n in range(nodes)),
+        nodes=[node(f"n{n}") for n in range(nodes)],
+    )
+
+
+DISTINCT = [{"distinctAttribute": f"{GPU}/v"}]
+HARD = claim(exactly("r", count=8), constraints=DISTINCT)
+HARDEST = claim(*(exactly(f"r{i}") for i in range(8)), constraints=DISTINCT)
+
+
+def test_a_search_gives_up_after_so_many_steps_and_says_so() -> None:
+    devices = devices_of(cluster_of(puzzle()))
+    answer = devices.allocate(0, [read_claim(HARDEST)])
+    assert answer == Refusal(f"gave up after {MOST_STEPS} steps: the claims can be combined with devices in too many ways")
+
+
+def test_a_search_within_the_bound_finds_that_there_is_no_way() -> None:
+    devices = devices_of(cluster_of(puzzle()))
+    assert devices.allocate(0, [read_claim(HARD)]) == Refusal(CANNOT_ALLOCATE)
+
+
+def test_rows_together_may_take_no_more_than_ten_times_as_many_steps_until_the_cluster_is_looked_at_again() -> None:
+    devices = devices_of(cluster_of(puzzle(12)))
+    asked = [read_claim(HARDEST)]
+    answers = [devices.allocate(row, asked) for row in range(12)]
+    assert [each.error for each in answers if isinstance(each, Refusal)] == [False] * 9 + [True] * 3
+    why = "the claims can be combined with devices in too many ways"
+    assert answers[-1] == Refusal(f"gave up after {MOST_STEPS_IN_ALL} steps on several nodes: {why}", error=True)
+    other = [read_claim(claim(exactly("r"), name="other"))]
+    assert isinstance(devices.allocate(0, other), Allocated)
+    devices.refresh()
+    again = devices.allocate(0, asked)
+    assert isinstance(again, Refusal)
+    assert not again.error
+
+
+def test_no_claim_gets_more_than_32_devices_and_alternatives_that_would_are_passed_over() -> None:
+    devices = devices_of(cluster_of(world(slice_of(*(device(f"d{i}") for i in range(40))))))
+    request = {"name": "r", "firstAvailable": [{"name": "many", **wish(count=20)}, {"name": "few", **wish(count=2)}]}
+    answer = devices.allocate(0, [read_claim(claim(request, exactly("s", count=20)))])
+    assert isinstance(answer, Allocated)
+    results = answer.allocations[0].devices.results or ()
+    assert {each.request for each in results} == {"r/few", "s"}
+
+
+# --- all rows at once --------------------------------------------------------------------------------------------------------
+
+PLAIN = device("a", attributes={"fast": True})
+
+
+@pytest.mark.parametrize(
+    ("one", "asked"),
+    [
+        (PLAIN, claim({"name": "r", "firstAvailable": [{"name": "s", **wish()}]})),
+        (PLAIN, claim(exactly("r", allocationMode="All"))),
+        (PLAIN, claim(exactly("r", adminAccess=True))),
+        (PLAIN, claim(exactly("r"), constraints=[{"matchAttribute": f"{GPU}/fast"}])),
+        (PLAIN, claim(exactly("r"), exactly("s", "any", "true"))),
+        (PLAIN, claim(exactly("r", capacity={"requests": {"memory": "1"}}))),
+        (PLAIN, claim(exactly("r", "any", f'device.attributes["{GPU}"].colour'))),
+        (PLAIN, claim(exactly("r", "unknown"))),
+        ({**PLAIN, "allowMultipleAllocations": True}, claim(exactly("r"))),
+    ],
+)
+def test_claims_for_which_rows_have_to_be_searched_have_no_column(one: Body, asked: Body) -> None:
+    devices = devices_of(cluster_of(world(slice_of(one))))
+    assert devices.candidates([read_claim(asked)]) is None
+
+
+def test_several_claims_of_one_pattern_are_counted_together() -> None:
+    sizes = (1, 2, 3, 0)
+    slices = [slice_of(*(device(f"d{i}") for i in range(size)), pool=f"n{n}") for n, size in enumerate(sizes)]
+    cluster = cluster_of(world(*slices, nodes=[node(f"n{n}") for n in range(4)]))
+    devices = devices_of(cluster)
+    column = devices.candidates([read_claim(claim(exactly("r"), exactly("s"), name="x"))])
+    assert column is not None
+    assert column.tolist() == [False, True, True, False]
+    column = devices.candidates([read_claim(claim(exactly("r"), name=name)) for name in "xyz"])
+    assert column is not None
+    assert column.tolist() == [False, False, True, False]
+
+
+def test_a_column_follows_what_is_assumed_and_released() -> None:
+    cluster = cluster_of(world(slice_of(PLAIN), slice_of(PLAIN, pool="n1"), nodes=[node("n0"), node("n1")]))
+    devices, asked = devices_of(cluster), read_claim(claim(exactly("r")))
+    table(cluster, "claims").put(asked)
+
+    def column() -> list[bool]:
+        devices.refresh()
+        found = devices.candidates([read_claim(claim(exactly("r")))])
+        assert found is not None
+        return [bool(each) for each in found]
+
+    assert column() == [True, True]
+    answer = devices.allocate(1, [asked])
+    assert isinstance(answer, Allocated)
+    table(cluster, "claims").assume(msgspec.structs.replace(asked, status=ResourceClaimStatus(answer.allocations[0])))
+    assert column() == [True, False]
+    table(cluster, "claims").restore(asked)
+    assert column() == [True, True]
+
+
+def test_a_node_that_joins_is_counted_and_one_that_left_is_not() -> None:
+    cluster = cluster_of(world(slice_of(PLAIN), slice_of(PLAIN, pool="n1")))
+    devices, asked = devices_of(cluster), [read_claim(claim(exactly("r")))]
+    first = devices.candidates(asked)
+    cluster.set_node(msgspec.convert(node("n1"), type(cluster.node(0))))
+    devices.refresh()
+    second = devices.candidates(asked)
+    cluster.remove_node(cluster.names[0] or pytest.fail("no node"))
+    devices.refresh()
+    third = devices.candidates(asked)
+    assert [each.tolist() for each in (first, second, third) if each is not None] == [[True], [True, True], [False, True]]
+
+
+def test_a_claim_that_is_allocated_to_something_unknown_changes_nothing() -> None:
+    held = [given(claim(name="x"), result("gone"), result("a", pool="gone"))]
+    devices = devices_of(cluster_of(world(slice_of(PLAIN), claims=held)))
+    assert isinstance(devices.allocate(0, [read_claim(claim(exactly("r")))]), Allocated)

@@ -1,0 +1,295 @@
+"""Selectors in CEL: what they may say, what they come to, and which are refused, with the object and the field."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from device_selectors import NoAnswer, some_test
+from device_worlds import (
+    DRIVERS,
+    Dice,
+    claim,
+    cluster_of,
+    device,
+    device_class,
+    devices_of,
+    exactly,
+    given,
+    read,
+    read_claim,
+    result,
+    slice_of,
+    table,
+    world,
+)
+from test_device_order import ask, message, names
+
+from placewright.api.devices import Device
+from placewright.framework.status import Code
+from placewright.plugins.dynamicresources.celselectors import Expression, ExpressionError, Expressions, Shapes
+
+Body = dict[str, Any]
+GPU = DRIVERS[0]
+MINE = f'device.attributes["{GPU}"]'
+MEMORY = f'device.capacity["{GPU}"].memory'
+VERSION = {"version": "1.10.0-rc.1+build"}
+ATTRIBUTES = {"model": "a100", "numa": 3, "fast": True, "ver": VERSION, "other.example.com/rank": 7, "name": "über"}
+A100 = device("gpu-0", attributes=ATTRIBUTES, capacity={"memory": "40Gi", "other.example.com/cores": "1500m"})
+
+
+def shape_of(body: Body, driver: str = GPU) -> Any:
+    return Shapes().of(driver, msgspec.json.decode(msgspec.json.encode(body), type=Device))
+
+
+def verdict(expression: str, body: Body = A100) -> bool | str:
+    answer: bool | str = shape_of(body).matches(Expression(expression))
+    return answer
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f'device.driver == "{GPU}"',
+        f'{MINE}.model == "a100"',
+        f'{MINE}["model"] == "a100"',
+        f'{MINE}.model in ["a100", "h100"]',
+        f'"model" in {MINE} && !("colour" in {MINE})',
+        f"has({MINE}.model) && !has({MINE}.colour)",
+        'device.attributes["other.example.com"].rank == 7',
+        '!has(device.attributes["unknown.example.com"].rank)',
+        '!("rank" in device.attributes["unknown.example.com"])',
+        '"other.example.com" in device.attributes && !("unknown.example.com" in device.attributes)',
+        'device.attributes[device.driver].model == "a100"',
+        f"{MINE}.fast",
+        f"{MINE}.numa >= 3 && {MINE}.numa < 3.5",
+        f'{MINE}.numa != "3"',
+        f'{MINE}.model.startsWith("a") && {MINE}.model.matches("^a[0-9]{{3}}$")',
+        f'{MINE}.model.upperAscii() == "A100" && {MINE}.model.substring(1) == "100" && {MINE}.model.indexOf("0") == 2',
+        f"{MINE}.exists(name, name == 'numa') && {MINE}.all(name, name != 'colour')",
+        f"size({MINE}.name) == 4 && {MINE}.name.size() == 4",
+        f'{MEMORY}.compareTo(quantity("40Gi")) == 0 && {MEMORY} == quantity("40960Mi")',
+        f'{MEMORY}.isGreaterThan(quantity("39.5Gi")) && {MEMORY}.isLessThan(quantity("1Ti"))',
+        f'{MEMORY}.sub(quantity("30Gi")).add(quantity("1Gi")) == quantity("11Gi")',
+        f"{MEMORY}.asInteger() == 42949672960 && {MEMORY}.isInteger() && {MEMORY}.sign() == 1",
+        'device.capacity["other.example.com"].cores.asApproximateFloat() == 1.5',
+        '!device.capacity["other.example.com"].cores.isInteger()',
+        'isQuantity("1Gi") && !isQuantity("1Qi") && isSemver("1.0.0") && !isSemver("1.0") && isSemver("v1.0", true)',
+        f'{MINE}.ver.isLessThan(semver("1.10.0")) && {MINE}.ver.isGreaterThan(semver("1.9.9"))',
+        f'{MINE}.ver == semver("1.10.0-rc.1") && {MINE}.ver.minor() == 10',
+        f'{MINE}.ver.compareTo(semver("1.10.0-rc.1.0")) == -1 && {MINE}.ver.compareTo(semver("1.10.0-beta.99")) == 1',
+        f"cel.bind(dra, {MINE}, dra.fast && dra.numa == 3)",
+        f"cel.bind(a, {MINE}.numa, cel.bind(b, a + 1, b == 4))",
+        "!device.allowMultipleAllocations",
+        f"{MINE}.fast // as it is\n && true",
+        f'{MINE}.colour == "red" || {MINE}.fast',
+        f'!({MINE}.colour == "red" && false)',
+    ],
+)
+def test_an_expression_is_true_of_the_device(expression: str) -> None:
+    assert verdict(expression) is True
+    assert verdict(f"!({expression}\n)") is False
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        (f'{MINE}.colour == "red"', "no such key: colour"),
+        ('device.attributes["unknown.example.com"].rank == 7', "no such key: rank"),
+        (f"{MINE}.model", "evaluates to str, must be true or false"),
+        (f"{MINE}.numa > 'a'", "No such overload"),
+        (f"{MINE}.numa / 0 == 1", "division by zero"),
+        (f"{MEMORY}.compareTo(1) == 0", "no such overload"),
+        ('quantity("much") == quantity("1")', "'much' is not a quantity"),
+        ('semver("1.0") == semver("1.0.0")', "'1.0' is not a semantic version"),
+        (f"{MINE}.ver.compareTo(quantity('1')) == 0", "no such overload"),
+    ],
+)
+def test_an_expression_without_an_answer_says_why(expression: str, said: str) -> None:
+    assert said in str(verdict(expression))
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("true ==", "does not compile: "),
+        ("", "does not compile: "),
+        ('"open', """does not compile: unexpected '"' at character 1"""),
+        ("(true", "does not compile: '(' is never closed"),
+        ("true)", "does not compile: unexpected ')'"),
+        ("foo == 1", "does not compile: undeclared reference to foo"),
+        ("__size('a') == 1", "undeclared name __size"),
+        ("device == 1", "device can only be used as device.driver, "),
+        ("device.model == 1", "device can only be used as device.driver, "),
+        ("size(device.attributes) == 1", "device.attributes can only be used with a domain, as in "),
+        ("cel.bind(a, device.attributes, true)", "device.attributes can only be used with a domain, as in "),
+        ("[1].exists(device, true)", "the name device cannot be given to something else"),
+        (f"{MINE}.model.reverse() == 'a'", "the function reverse is not supported"),
+        ('cidr("10.0.0.0/8").containsIP("10.0.0.1")', "the function cidr is not supported"),
+        (f'{MINE}.?model.orValue("a") == "a"', "optional fields (.?) are not supported; ask has(...) first"),
+        ("cel.block([1], true)", "of cel, only cel.bind(name, value, expression) is supported"),
+        (f"{MINE}.model.matches({MINE}.name)", "matches() with a pattern that is not a literal is not supported"),
+        (f'{MINE}.model.matches("{"a" * 300}")', "matches() with a pattern of more than 256 characters is not supported"),
+        (f'{MINE}.model.matches("((a{{50}}){{50}}){{50}}")', "matches() with a pattern that repeats more than 1000 times is not supported"),
+        ("true || " * 2000 + "true", "is 16004 characters long, at most 10240 are allowed"),
+        ("+1" * 1500 + " == 1", "consists of 3002 tokens, this scheduler evaluates at most 2000"),
+        ("(" * 60 + "true" + ")" * 60, "nests brackets deeper than 40"),
+        ("[1,2].all(a, [1,2].all(b, [1,2].all(c, true)))", "may take 8e+05 steps for one device, at most 100000 are allowed"),
+    ],
+)
+def test_an_expression_that_does_not_compile_or_costs_too_much_is_refused(expression: str, said: str) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        Expression(expression)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def doubled(levels: int) -> str:
+    """A text that doubles with each level."""
+    inner = "true"
+    for level in reversed(range(levels)):
+        value = f"v{level - 1}" if level else "'x'"
+        inner = f"cel.bind(v{level}, {value} + {value}, {inner})"
+    return inner
+
+
+def test_text_that_doubles_is_refused_before_it_fills_the_memory() -> None:
+    assert verdict(doubled(2)) is True
+    with pytest.raises(ExpressionError, match="may take"):
+        Expression(doubled(30))
+
+
+def test_patterns_that_backtrack_elsewhere_are_matched_in_linear_time() -> None:
+    """Otherwise this test never ends."""
+    hostile = device("d", attributes={"model": "a" * 63 + "!"})
+    assert verdict(f'{MINE}.model.matches("^(a+)+$")', hostile) is False
+
+
+def test_an_attribute_of_a_type_that_is_not_known_leaves_every_expression_without_an_answer() -> None:
+    assert verdict("true", device("d", attributes={"odd": {"ints": [1]}})) == "an attribute has a type that is not supported"
+
+
+def test_devices_that_look_the_same_share_what_was_answered() -> None:
+    shapes, kinds = Shapes(), [{"index": 1}, {"index": 1}, {"index": True}, {"index": "1"}]
+    made = [shapes.of(GPU, msgspec.json.decode(msgspec.json.encode(device("d", attributes=each)), type=Device)) for each in kinds]
+    assert made[0] is made[1]
+    assert len({id(each) for each in made}) == 3
+    assert shapes.of("other", msgspec.json.decode(msgspec.json.encode(device("d", attributes=kinds[0])), type=Device)) is not made[0]
+
+
+def test_compiled_expressions_are_kept_up_to_a_limit_and_failures_with_them() -> None:
+    expressions = Expressions()
+    first = expressions.get("true")
+    assert expressions.get("true") is first
+    for number in range(1100):
+        expressions.get(f"{number} == {number}")
+    assert expressions.get("true") is not first
+    for _ in range(2):
+        with pytest.raises(ExpressionError, match="undeclared"):
+            expressions.get("nothing")
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_questions_at_random_get_the_answers_of_a_plain_reading(seed: int) -> None:
+    dice, asked = Dice(seed), random.Random(seed)
+    shared = dice.device("d", counted=False)
+    for _ in range(10):
+        test = some_test(asked, DRIVERS)
+        try:
+            expected: bool | str = test.answer(shared, GPU)
+        except NoAnswer:
+            expected = "no such key"
+        assert str(verdict(test.cel(), shared)).startswith(str(expected)), test.cel()
+
+
+# --- objects and fields in messages ------------------------------------------------------------------------------------------
+
+
+def said_of(claim_: Body, **more: Any) -> str:
+    devices = devices_of(cluster_of(world(slice_of(A100), **more)))
+    status = devices.check([read_claim(claim_)])
+    assert status.code is (Code.UNSCHEDULABLE_AND_UNRESOLVABLE if status.reasons else Code.SUCCESS)
+    return status.message
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (claim(exactly("r")), ""),
+        (claim(exactly("r", "none")), "resource claim default/c, request r: device class none does not exist"),
+        (claim(exactly("r", "")), "resource claim default/c, request r: missing device class name (unsupported request type?)"),
+        (claim({"name": "r"}), "resource claim default/c, request r: unknown request type"),
+        (
+            claim(exactly("r"), exactly("s", "any", "true", "foo == 1")),
+            "resource claim default/c: spec.devices.requests[1].exactly.selectors[1].cel.expression: "
+            "does not compile: undeclared reference to foo",
+        ),
+        (claim(exactly("r", "bad")), "device class bad: spec.selectors[0].cel.expression: does not compile: undeclared reference to bar"),
+        (
+            claim({"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "any", "selectors": [{"cel": {"expression": "x"}}]}]}),
+            "resource claim default/c: spec.devices.requests[0].firstAvailable[0].selectors[0].cel.expression: "
+            "does not compile: undeclared reference to x",
+        ),
+        (
+            claim({"name": "r", "exactly": {"deviceClassName": "any", "selectors": [{"wasm": {}}]}}),
+            "resource claim default/c: spec.devices.requests[0].exactly.selectors[0] is of a kind that is not supported",
+        ),
+        (
+            claim(exactly("r", allocationMode="Most")),
+            "resource claim default/c, request r: spec.devices.requests[0].exactly.allocationMode Most is not supported",
+        ),
+        (
+            claim(exactly("r", count=0)),
+            "resource claim default/c, request r: spec.devices.requests[0].exactly.count is 0, must be at least 1",
+        ),
+        (
+            claim(exactly("r", capacity={"requests": {"memory": "much"}})),
+            "resource claim default/c, request r: spec.devices.requests[0].exactly.capacity.requests: 'much' is not a quantity; "
+            "expected a number with an optional suffix such as 250m, 2, 1.5Gi or 1e3",
+        ),
+        (
+            claim(exactly("r"), constraints=[{"sameRack": True}]),
+            "resource claim default/c: spec.devices.constraints[0] is of a kind that is not supported",
+        ),
+        (
+            claim(exactly("r", count=20), exactly("s", count=13)),
+            "resource claim default/c: number of requested devices 33 exceeds the claim limit of 32",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_claim_is_said_with_the_object_and_the_field(asked: Body, said: str) -> None:
+    assert said_of(asked, classes=[device_class("bad", "bar")]) == said
+
+
+def test_a_class_that_comes_later_is_found() -> None:
+    cluster = cluster_of(world(slice_of(A100)))
+    devices, asked = devices_of(cluster), [read_claim(claim(exactly("r", "late")))]
+    assert not devices.check(asked).ok
+    table(cluster, "classes").put(read("classes", device_class("late", "true")))
+    devices.refresh()
+    assert devices.check(asked).ok
+    table(cluster, "classes").put(read("classes", {**device_class("late", "false"), "metadata": {"name": "late", "resourceVersion": "2"}}))
+    devices.refresh()
+    assert message(devices.allocate(0, asked)) == "cannot allocate all claims"
+
+
+@pytest.mark.parametrize(
+    ("asked", "where"),
+    [
+        (claim(exactly("r", "any", f"{MINE}.colour")), "resource claim default/c: spec.devices.requests[0].exactly.selectors[0]"),
+        (claim(exactly("r", "picky")), "device class picky: spec.selectors[0]"),
+    ],
+)
+def test_a_selector_without_an_answer_is_an_error_that_names_class_or_claim_and_the_device(asked: Body, where: str) -> None:
+    made = world(slice_of(A100), classes=[device_class("picky", f"{MINE}.colour")])
+    assert message(ask(made, asked)) == f"error: {where}.cel.expression on device {GPU}/n0/gpu-0: no such key: colour"
+
+
+def test_a_selector_is_not_asked_about_devices_after_the_one_that_is_taken_nor_of_those_in_use() -> None:
+    plain, picky = device("b", attributes={"fast": True}), claim(exactly("r", "any", f"{MINE}.fast"))
+    assert names(ask(world(slice_of(plain, device("c"))), picky)) == [["r:b"]]
+    held = [given(claim(name="x"), result("a"))]
+    assert names(ask(world(slice_of(device("a"), plain), claims=held), picky)) == [["r:b"]]
+    assert "no such key" in message(ask(world(slice_of(device("a"), plain)), picky))
