@@ -64,16 +64,16 @@ class Api:
 
     def _complaints(self) -> Iterator[str]:
         used: dict[tuple[str, int], int] = defaultdict(int)
-        for pod in self.bound.values():
-            asked = pod.requests.get(RESOURCE, 0)
-            devices = json.loads((pod.pod.metadata.annotations or {}).get(ANNOTATION, "{}")).get(RESOURCE, [])
+        for bound in self.bound.values():
+            asked = bound.requests.get(RESOURCE, 0)
+            devices = json.loads((bound.pod.metadata.annotations or {}).get(ANNOTATION, "{}")).get(RESOURCE, [])
             number = 0 if not asked else max(asked // UNITS, 1)
             if len(devices) != number or len(set(devices)) != number:
-                yield f"{pod.key} asks for {asked} and has devices {devices}"
-            if not all(0 <= device < self.gpus[pod.node_name] for device in devices):
-                yield f"{pod.key} on {pod.node_name} has devices {devices}"
+                yield f"{bound.key} asks for {asked} and has devices {devices}"
+            if not all(0 <= device < self.gpus[bound.node_name] for device in devices):
+                yield f"{bound.key} on {bound.node_name} has devices {devices}"
             for device in devices:
-                used[pod.node_name, device] += min(asked, UNITS)
+                used[bound.node_name, device] += min(asked, UNITS)
         yield from (f"{device} has {units} units on it" for device, units in used.items() if units > UNITS)
 
 

@@ -1,0 +1,60 @@
+"""What an assumed pod will carry once it is bound, and where that is seen."""
+
+from __future__ import annotations
+
+from framework.makers import node, pod
+from placewright.api.annotations import DEVICES, read_devices, write_devices
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+
+NODE = NodeName("n0")
+
+
+def cluster_with(one: PodInfo) -> Cluster:
+    cluster = Cluster()
+    cluster.set_node(node("n0"))
+    cluster.assume(one, NODE)
+    return cluster
+
+
+def seen(cluster: Cluster) -> list[dict[str, str]]:
+    return [dict(one.pod.metadata.annotations or {}) for one in cluster.pods_on(NODE)]
+
+
+def test_an_assumed_pod_has_them_at_once_and_its_row_has_changed() -> None:
+    cluster = cluster_with(pod("a").annotated({"mine": "1", "other": "2"}))
+    before = cluster.pod_journal.position
+    cluster.annotate("a", {"example.com/x": "3", "other": None})
+    assert seen(cluster) == [{"mine": "1", "example.com/x": "3"}]
+    assert cluster.pod_journal.since(before) == [cluster.row(NODE)]
+    placement = cluster.placement("a")
+    assert placement is not None
+    assert placement.assumed
+
+
+def test_a_pod_that_is_confirmed_or_unknown_stays_as_the_api_server_shows_it() -> None:
+    cluster = cluster_with(pod("a"))
+    cluster.set_pod(pod("a", node="n0"))
+    before = cluster.pod_journal.position
+    cluster.annotate("a", {"example.com/x": "3"})
+    cluster.annotate("nobody", {"example.com/x": "3"})
+    assert seen(cluster) == [{}]
+    assert cluster.pod_journal.position == before
+
+
+def test_a_confirmation_with_the_same_devices_changes_no_row_and_one_with_others_does() -> None:
+    cluster = cluster_with(pod("a"))
+    cluster.annotate("a", {DEVICES: write_devices("example.com/gpu", (1,))})
+    before = cluster.pod_journal.position
+    cluster.set_pod(pod("a", node="n0").annotated({DEVICES: write_devices("example.com/gpu", (1,))}))
+    assert cluster.pod_journal.position == before
+    cluster.set_pod(pod("a", node="n0"))
+    assert cluster.pod_journal.position > before
+
+
+def test_what_is_written_is_read() -> None:
+    annotations = {DEVICES: write_devices("example.com/gpu", (3, 0))}
+    assert read_devices(annotations, "example.com/gpu") == (3, 0)
+    assert read_devices(annotations, "example.com/other") is None
+    assert read_devices(None, "example.com/gpu") is None
