@@ -32,16 +32,16 @@ GPU = DRIVERS[0]
 
 
 def puzzle(nodes: int = 1) -> Body:
-    """Sixteen devices with seven values: eight that all differ cannot be had, which takes many tries to see."""
-    return world(
-        *(slice_of(*(device(f"d{i}", attributes={"v": i % 7}) for i in range(16)), pool=f"n{n}") for n in range(nodes)),
-        nodes=[node(f"n{n}") for n in range(nodes)],
-    )
+    """Devices with a value of each of two attributes, eight values each; all values can be had, but not by eight devices at once.
+
+    They are the edges of a graph between the two kinds of values in which five of the one kind know only four of the other.
+    """
+    edges = [(v, w) for v in range(8) for w in range(8) if v >= 5 or w < 4]
+    made = [device(f"d{i}", attributes={"v": v, "w": w}) for i, (v, w) in enumerate(edges)]
+    return world(*(slice_of(*made, pool=f"n{n}") for n in range(nodes)), nodes=[node(f"n{n}") for n in range(nodes)])
 
 
-DISTINCT = [{"distinctAttribute": f"{GPU}/v"}]
-HARD = claim(exactly("r", count=8), constraints=DISTINCT)
-HARDEST = claim(*(exactly(f"r{i}") for i in range(8)), constraints=DISTINCT)
+HARDEST = claim(exactly("r", count=8), constraints=[{"distinctAttribute": f"{GPU}/{name}"} for name in "vw"])
 
 
 def test_a_search_gives_up_after_so_many_steps_and_says_so() -> None:
@@ -50,9 +50,34 @@ def test_a_search_gives_up_after_so_many_steps_and_says_so() -> None:
     assert answer == Refusal(f"gave up after {MOST_STEPS} steps: the claims can be combined with devices in too many ways")
 
 
-def test_a_search_within_the_bound_finds_that_there_is_no_way() -> None:
-    devices = devices_of(cluster_of(puzzle()))
-    assert devices.allocate(0, [read_claim(HARD)]) == Refusal(CANNOT_ALLOCATE)
+SEVEN = [device(f"d{i}", attributes={"v": i % 6, "fast": i == 0}) for i in range(7)]
+EIGHT = [exactly(f"r{i}") for i in range(8)]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        claim(*EIGHT),
+        claim(*EIGHT[:4], exactly("r", count=4)),
+        claim(*EIGHT[:7], constraints=[{"distinctAttribute": f"{GPU}/v"}]),
+        claim(exactly("r", count=7), constraints=[{"distinctAttribute": f"{GPU}/v"}]),
+        claim(*EIGHT[:4], constraints=[{"matchAttribute": f"{GPU}/v"}]),
+        claim(exactly("s", "any", f'device.attributes["{GPU}"].fast'), exactly("t", "any", f'device.attributes["{GPU}"].fast')),
+        claim(exactly("s"), constraints=[{"matchAttribute": "else/v"}]),
+    ],
+)
+def test_too_few_devices_or_values_are_seen_without_a_search(asked: Body, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placewright.plugins.dynamicresources.devices.MOST_STEPS", 0)
+    devices = devices_of(cluster_of(world(slice_of(*SEVEN))))
+    assert devices.allocate(0, [read_claim(asked)]) == Refusal(CANNOT_ALLOCATE)
+
+
+def test_what_is_just_enough_is_searched_and_found() -> None:
+    devices = devices_of(cluster_of(world(slice_of(*SEVEN))))
+    pairs = claim(*EIGHT[:2], constraints=[{"matchAttribute": f"{GPU}/v"}], name="pair")
+    rest = claim(*EIGHT[:5], constraints=[{"distinctAttribute": f"{GPU}/v"}], name="rest")
+    assert isinstance(devices.allocate(0, [read_claim(pairs), read_claim(rest)]), Allocated)
+    assert isinstance(devices.allocate(0, [read_claim(claim(*EIGHT[:7]))]), Allocated)
 
 
 def test_rows_together_may_take_no_more_than_ten_times_as_many_steps_until_the_cluster_is_looked_at_again() -> None:

@@ -16,6 +16,7 @@ from placewright.plugins.dynamicresources.capacity import Amount, takes
 from placewright.plugins.dynamicresources.constraints import constraints_of
 from placewright.plugins.dynamicresources.counters import Counters
 from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand, DemandError, check_size
+from placewright.plugins.dynamicresources.feasibility import Need, hopeless
 from placewright.plugins.dynamicresources.outlook import Outlook
 from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Pool
 from placewright.plugins.dynamicresources.usage import Usage
@@ -90,6 +91,8 @@ class Search:
         """Search; True when `picks` serve all claims. Raises `DemandError` and `GaveUp`."""
         least = [self._least(claim) for claim in self._claims]
         self._rest = [[sum(counts[i + 1 :]) for i in range(len(counts))] for counts in least]
+        if hopeless(self._claims, self._needs()):
+            return False
         place = self._following(0, -1)
         stack = [] if place is None else [self._moves(place)]
         while stack:
@@ -152,6 +155,18 @@ class Search:
         if self.steps >= self._limit:
             raise GaveUp
         self.steps += 1
+
+    def _needs(self) -> list[Need]:
+        """What can be told of claims before the search; nothing where that may end with an error."""
+        needs = []
+        for number, claim in enumerate(self._claims):
+            for demand in (request[0] for request in claim.requests if len(request) == 1):
+                candidates = self._some(demand)
+                if any(each.error is not None for each in candidates):
+                    return []
+                if demand.count and not demand.admin and not any(each.offer.shared for each in candidates):
+                    needs.append(Need(number, demand, [each.offer for each in candidates]))
+        return needs
 
     # --- candidates ------------------------------------------------------------------------------------------------------
 

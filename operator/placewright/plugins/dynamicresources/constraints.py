@@ -99,4 +99,6 @@ def attribute_of(offer: Offer, name: str) -> Hashable | None:
     return next((each for each in values if each[1] is not None), None)
 
 
-
+def applies(constraint: DeviceConstraint, names: frozenset[str]) -> bool:
+    """True when a constraint is about the request of these names."""
+    return not constraint.requests or bool(names & set(constraint.requests))
