@@ -4,7 +4,7 @@ What has no native form is mapped, and the mapping loses something:
 
 - GPUs become one extended resource, `openb/gpu-milli`: a thousand for each GPU of a node, `num_gpu * gpu_milli` for a pod.
   A share of a GPU has no native form. The sum over a node's GPUs is kept; on which GPU a pod sits is not, so two halves
-  on two GPUs look like one free GPU.
+  on two GPUs look like one free GPU; the plugin DeviceFragmentation tells the GPUs apart again.
 - `model` becomes the node label `openb/gpu-model`; `gpu_spec` (`A|B`) becomes required node affinity on that label.
 - `qos` becomes the pod label `openb/qos`.
 - The trace does not say how many pods a node takes: every node takes `PODS_PER_NODE`.
