@@ -83,8 +83,13 @@ class RowChecker:
             return self._check_as_it_stands(pod, row)
 
     def _in_the_way(self, pod: PodInfo, node: NodeName) -> list[PodInfo]:
-        """Pods nominated to this node, beside which the pod must fit."""
-        return [other for other in self.nominations.pods_on(node) if other.priority >= pod.priority and other.uid != pod.uid]
+        """Pods nominated to this node, beside which the pod must fit; those that are assumed somewhere by now count there already."""
+        standing = self._cluster.placement
+        return [
+            other
+            for other in self.nominations.pods_on(node)
+            if other.priority >= pod.priority and other.uid != pod.uid and standing(other.uid) is None
+        ]
 
     def _checked_columns(self, pod: PodInfo) -> PodColumns:
         """What local plugins said of the pod that is being checked row after row: preemption asks thousands of times for one pod."""

@@ -74,7 +74,13 @@ class _Search:
     def run(self) -> Room:
         """Go through the members until enough have a node, or one that is needed can have none."""
         misfits = 0
+        nominator = self._around.queue.nominator
         with ExitStack() as taken, self._around.cluster.supposing(journalled=True) as supposition:
+            for attempt in self._group.attempts:  # where they were nominated to before is open again
+                node = nominator.node_of(attempt.uid)
+                if node is not None:
+                    nominator.delete(attempt.uid)
+                    taken.callback(nominator.add, attempt.pod, node)
             for attempt in self._group.attempts:
                 if len(self._room.nodes) == self._group.needed:
                     break
