@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +23,8 @@ from placewright.sandbox.writes import DeleteOptions, WriteOptions
 
 Object = dict[str, Any]
 CRDS = Path(__file__).parents[2] / "crds"
+#: With the definition of PodGroup that comes with us.
+WITH_GROUPS = (CRDS, CRDS / "groups")
 #: How long anything on stage may take before the test fails, in seconds.
 DEADLINE = 20.0
 #: Some conditions are about the operator, which tells nobody when it changes: they are looked at this often, in seconds.
@@ -225,6 +227,6 @@ async def operator(stage: Stage, options: EngineOptions = FAST) -> AsyncIterator
 
 
 @asynccontextmanager
-async def new_stage(**options: Any) -> AsyncIterator[Stage]:
-    async with Sandbox(SandboxOptions(crds=[CRDS], seed=1, **options)) as sandbox:
+async def new_stage(crds: Sequence[Path] = (CRDS,), **options: Any) -> AsyncIterator[Stage]:
+    async with Sandbox(SandboxOptions(crds=crds, seed=1, **options)) as sandbox:
         yield Stage(sandbox)

@@ -10,17 +10,16 @@ import pytest
 from placewright.handlers import gatedgroups
 from placewright.handlers.rediscovery import survey
 from placewright.sandbox.definitionfiles import read_definitions
-from placewright.sandbox.server import Sandbox, SandboxOptions
 from placewright.sandbox.writes import DeleteOptions
 
-from .stage import CRDS, Object, Stage, operator
+from .stage import CRDS, WITH_GROUPS, Object, Stage, new_stage, operator
 
 
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
     """Two nodes of four CPUs, a profile, and a server that knows PodGroups of both groups."""
-    async with Sandbox(SandboxOptions(crds=[CRDS, CRDS / "groups"], seed=1)) as sandbox:
-        yield Stage(sandbox).profile().nodes(2)
+    async with new_stage(WITH_GROUPS) as made:
+        yield made.profile().nodes(2)
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +148,7 @@ async def test_a_minimum_below_one_is_named_and_mended_by_a_change_of_the_group(
     groups.members("a", "b")
     async with operator(stage):
         await stage.until(lambda: "spec.minMember is 0, at least 1 is allowed" in groups.message("a"))
+        assert not stage.placed("a") and not stage.placed("b")
         groups.writes.modify(resource, "default", "train", lambda group: group["spec"].update(minMember=2))
         await stage.until(lambda: stage.placed("a", "b"))
 
@@ -177,8 +177,8 @@ async def test_what_is_told_is_told_once_while_nothing_changes(stage: Stage, gro
 
 async def test_groups_of_a_definition_that_is_installed_later_are_found(caplog: pytest.LogCaptureFixture) -> None:
     """Before, one calm line says that there are none of that kind, and members wait."""
-    async with Sandbox(SandboxOptions(crds=[CRDS], seed=1)) as sandbox:
-        stage = Stage(sandbox).profile().nodes(2)
+    async with new_stage() as stage:
+        sandbox = stage.profile().nodes(2).sandbox
         groups = Groups(stage)
         groups.members("a", "b")
         async with operator(stage) as running:

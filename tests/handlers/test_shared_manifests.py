@@ -17,7 +17,7 @@ from placewright.simulate.manifests import SourceText, read_manifests
 
 from .crowd import Crowd, cluster
 from .placement_checker import Obstacle, World, obstacles, wrong_placements, wrong_refusals
-from .stage import Running, Stage, new_stage, operator
+from .stage import WITH_GROUPS, Running, Stage, new_stage, operator
 
 Object = dict[str, Any]
 MANIFESTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "manifests"
@@ -102,7 +102,7 @@ async def at_rest(stage: Stage, running: Running) -> World:
 async def placed_by(scheduler_names: Sequence[str], objects: Sequence[Object], pods: Sequence[Object], *without: str) -> World:
     """A cluster with something of everything, and what became of these pods on it; `without` names plugins to leave out."""
     plugins = {"multiPoint": {"disabled": [{"name": name} for name in without]}}
-    async with new_stage(volumes=True) as stage:
+    async with new_stage(WITH_GROUPS, volumes=True) as stage:
         for name in scheduler_names:
             stage.profile(name, schedulerName=name, backoff={"initialSeconds": 1, "maxSeconds": 0}, plugins=plugins)
         await apply(stage, cluster(), [])

@@ -77,7 +77,7 @@ def definitions(folder: Path) -> Registry[Any]:
 def defined() -> dict[tuple[str, str], Manifest]:
     """Schemas of custom resources, by apiVersion and kind; objects that do not say otherwise take no unknown field."""
     found = {}
-    for file in (ROOT / "crds").glob("*.yaml"):
+    for file in (ROOT / "crds").rglob("*.yaml"):
         for definition in yaml.safe_load_all(file.read_text()):
             if definition["kind"] == "CustomResourceDefinition":
                 spec = definition["spec"]

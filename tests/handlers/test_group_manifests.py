@@ -1,0 +1,103 @@
+"""Real Volcano jobs, and the examples of this repository, as groups in the sandbox: all or none of each, with an operator at work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from placewright.api.podgroups import GROUP_LABEL
+from placewright.cli.feed import Feed
+from placewright.kube.client import ApiClient
+from placewright.kube.login import load_config
+from placewright.simulate.manifests import Reading, SourceText, read_manifests
+
+from .stage import WITH_GROUPS, Object, Stage, new_stage, operator
+from .test_shared_manifests import MANIFESTS, needs_manifests
+
+EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples" / "gangs"
+
+
+def read(folder: Path) -> Reading:
+    reading = read_manifests([SourceText(file.stem, file.read_text()) for file in sorted(folder.glob("*.yaml"))])
+    assert reading.problems == []
+    return reading
+
+
+async def apply(stage: Stage, objects: Sequence[Object], pods: Sequence[Object]) -> None:
+    refused: list[str] = []
+    async with ApiClient(load_config(str(stage.sandbox.kubeconfig))) as client:
+        feed = Feed(client)
+        refused += await feed.create_objects(objects)
+        await feed.create_pods(pods, lambda _: None, lambda key, why: refused.append(f"{key}: {why}"))
+    assert refused == []
+
+
+def needed(reading: Reading) -> dict[str, int]:
+    groups = [each for each in reading.objects if each["apiVersion"] == "scheduling.x-k8s.io/v1alpha1"]
+    return {each["metadata"]["name"]: each["spec"]["minMember"] for each in groups}
+
+
+def standing(stage: Stage) -> Counter[str]:
+    """By group, how many members have a node, from the store alone."""
+    pods = [stored.object for stored in stage.sandbox.store.listed(stage.pod_key)]
+    placed = [pod for pod in pods if pod["spec"].get("nodeName")]
+    return Counter(name for pod in placed if (name := (pod["metadata"].get("labels") or {}).get(GROUP_LABEL)))
+
+
+def phases(stage: Stage) -> dict[str, str]:
+    groups = stage.sandbox.store.listed(stage.sandbox.resource("scheduling.x-k8s.io", "v1alpha1", "podgroups").key)
+    return {stored.object["metadata"]["name"]: (stored.object.get("status") or {}).get("phase", "") for stored in groups}
+
+
+@needs_manifests
+@pytest.mark.parametrize("cpu", ["2", "4", "40"])
+async def test_volcano_jobs_are_placed_all_or_none_and_those_that_are_run(cpu: str) -> None:
+    """Six jobs, of which more and more fit."""
+    reading = read(MANIFESTS / "volcano")
+    minimum = needed(reading)
+    assert len(minimum) == 6
+    async with new_stage(WITH_GROUPS) as stage:
+        stage.profile(schedulerName="volcano").node("one", cpu=cpu).node("two", cpu=cpu)
+        async with operator(stage) as running:
+            await apply(stage, reading.objects, reading.pods)
+
+            def at_rest() -> bool:
+                sizes = running.engine.queue.sizes()
+                pods = [stored.object for stored in stage.sandbox.store.listed(stage.pod_key)]
+                told = all(pod["spec"].get("nodeName") or (pod.get("status") or {}).get("conditions") for pod in pods)
+                idle = not sizes.active and not sizes.backoff and not sizes.in_flight
+                return idle and told and running.agrees_with(stage)
+
+            await stage.until(at_rest)
+            placed = standing(stage)
+            assert all(count >= minimum[name] for name, count in placed.items())
+            await stage.until(lambda: all(phases(stage)[name] == "Running" for name in placed))
+            await stage.until(lambda: all(phases(stage)[name] == "Pending" for name in minimum.keys() - placed.keys()))
+    assert placed and stage.bound_twice() == []
+    assert (sum(placed.values()) == 33) == (cpu == "40")
+
+
+async def test_the_examples_are_placed_as_they_say() -> None:
+    reading = read(EXAMPLES)
+    assert needed(reading) == {"training": 8, "elastic": 2}
+    async with new_stage(WITH_GROUPS) as stage:
+        stage.profile()
+        for rack, size in (("small", "4"), ("large", "16")):
+            for number in range(2):
+                rack_node(stage, f"{rack}-{number}", rack, size)
+        async with operator(stage):
+            await apply(stage, reading.objects, reading.pods)
+            trained = [pod["metadata"]["name"] for pod in reading.pods if pod["metadata"]["name"].startswith("training")]
+            await stage.until(lambda: stage.placed(*trained, "native-0", "native-1") and standing(stage)["elastic"] >= 2)
+    assert len(trained) == 8
+    assert {stage.node_of(name).partition("-")[0] for name in trained} == {"large"}, "the only rack that holds all of them"
+
+
+def rack_node(stage: Stage, name: str, rack: str, cpu: str) -> None:
+    amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    metadata = {"name": name, "labels": {"topology.kubernetes.io/rack": rack, "topology.kubernetes.io/zone": "z"}}
+    nodes = stage.sandbox.resource("", "v1", "nodes")
+    stage.sandbox.writes.create(nodes, "", {"metadata": metadata, "status": {"allocatable": amounts, "capacity": amounts}})
