@@ -161,3 +161,11 @@ async def test_a_port_that_is_taken_is_one_line() -> None:
         _, said = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 2
     assert len(said.splitlines()) == 1
+
+
+async def test_devices_are_published_by_a_sandbox_of_its_own_process() -> None:
+    arguments = ["--devices", "2", "--device-kind", "shares"]
+    async with SandboxProcess(nodes=1, arguments=arguments) as running, client_of(running.kubeconfig) as client:
+        found = await client.expect(200, "GET", "/apis/resource.k8s.io/v1/resourceslices")
+    [devices] = [each["spec"]["devices"] for each in found["items"]]
+    assert [(each["name"], each["allowMultipleAllocations"]) for each in devices] == [("gpu-0", True), ("gpu-1", True)]

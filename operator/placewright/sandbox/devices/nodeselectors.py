@@ -14,12 +14,12 @@ _COMPARED = ("Gt", "Lt")
 def check_node_selector(path: str, selector: Object) -> Faults:
     """What is wrong with the selector."""
     terms = selector.get("nodeSelectorTerms")
-    if not isinstance(terms, list) or not terms:
+    if not terms:
         yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
         return
     for at, term in enumerate(terms):
         for field, check in (("matchExpressions", _check_expression), ("matchFields", _check_field)):
-            for number, each in enumerate((term if isinstance(term, dict) else {}).get(field) or ()):
+            for number, each in enumerate(term.get(field) or ()):
                 yield from check(f"{path}.nodeSelectorTerms[{at}].{field}[{number}]", each)
 
 

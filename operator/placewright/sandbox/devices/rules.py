@@ -35,7 +35,7 @@ _AMOUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "spec.devices.*.capacity.*.value",
             "spec.devices.*.capacity.*.requestPolicy.default",
             "spec.devices.*.capacity.*.requestPolicy.validValues.*",
-            "spec.devices.*.capacity.*.requestPolicy.validRange.*",
+            *(f"spec.devices.*.capacity.*.requestPolicy.validRange.{limit}" for limit in ("min", "max", "step")),
             "spec.devices.*.consumesCounters.*.counters.*.value",
             "spec.sharedCounters.*.counters.*.value",
         ),

@@ -16,6 +16,21 @@ class _Shape(msgspec.Struct, rename="camel"):
     """Field names as Kubernetes writes them."""
 
 
+class _NodeRequirement(_Shape):
+    key: str | None = None
+    operator: str | None = None
+    values: list[str] | None = None
+
+
+class _NodeTerm(_Shape):
+    match_expressions: list[_NodeRequirement] | None = None
+    match_fields: list[_NodeRequirement] | None = None
+
+
+class _NodeSelector(_Shape):
+    node_selector_terms: list[_NodeTerm] | None = None
+
+
 class _Cel(_Shape):
     expression: str = ""
 
@@ -112,7 +127,7 @@ class _Results(_Shape):
 
 class _Allocation(_Shape):
     devices: _Results | None = None
-    node_selector: _Map | None = None
+    node_selector: _NodeSelector | None = None
     allocation_timestamp: str | None = None
 
 
@@ -213,7 +228,7 @@ class _Device(_Shape):
     capacity: dict[str, _DeviceCapacity] | None = None
     consumes_counters: list[_Consumption] | None = None
     node_name: str | None = None
-    node_selector: _Map | None = None
+    node_selector: _NodeSelector | None = None
     all_nodes: bool | None = None
     taints: list[_Taint] | None = None
     binds_to_node: bool | None = None
@@ -234,7 +249,7 @@ class SliceSpec(_Shape):
     driver: str | None = None
     pool: _Pool | None = None
     node_name: str | None = None
-    node_selector: _Map | None = None
+    node_selector: _NodeSelector | None = None
     all_nodes: bool | None = None
     per_device_node_selection: bool | None = None
     devices: list[_Device] | None = None
