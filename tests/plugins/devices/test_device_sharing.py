@@ -51,6 +51,7 @@ def consumed(answer: Allocated | Refusal) -> list[dict[str, str]]:
         (RANGE, "14Gi", "14Gi"),
         (RANGE, "15Gi", None),
         ({"default": "1Gi", "validRange": {"min": "1Gi"}}, "1500Mi", "1500Mi"),
+        ({"default": "1Gi", "validRange": {"min": "1Gi"}}, "512Mi", "1Gi"),
         ({"default": "1Gi", "validRange": {"min": "1Gi", "step": "512Mi"}}, "1200Mi", "1536Mi"),
         (None, "41Gi", None),
     ],

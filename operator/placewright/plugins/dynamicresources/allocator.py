@@ -203,6 +203,8 @@ class Search:
 
     def _could_serve(self, demand: Demand, offer: Offer) -> bool:
         """Its capacities suffice, as long as the claims at hand take nothing else of them."""
+        if offer.plain and not demand.capacity:
+            return True
         return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), {}) is not None
 
     # --- taking and giving back ------------------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ class Search:
     def _take(self, claim: int, demand: Demand, pool: Pool, offer: Offer) -> bool:
         if not self._is_free(claim, demand, offer) or not demand.tolerates(offer):
             return False
-        amounts = takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), self._taking.get(offer.id, {}))
+        amounts = self._amounts(demand, offer)
         if amounts is None:
             return False
         draws = self._draws(offer)
@@ -224,6 +226,11 @@ class Search:
             return False
         self._choose(claim, demand, offer, amounts)
         return True
+
+    def _amounts(self, demand: Demand, offer: Offer) -> dict[str, Amount] | None:
+        if offer.plain and not demand.capacity:
+            return {}
+        return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), self._taking.get(offer.id, {}))
 
     def _is_free(self, claim: int, demand: Demand, offer: Offer) -> bool:
         owners = self._owners.get(offer.id, ())

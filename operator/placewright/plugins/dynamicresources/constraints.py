@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from placewright.api.devices import DeviceConstraint
 from placewright.plugins.dynamicresources.pools import Offer
+
+#: More attributes than a device can have are not kept.
+_MOST_VALUES: Final = 64
 
 
 class Constraint(Protocol):
@@ -88,6 +91,14 @@ def constraints_of(specs: Sequence[DeviceConstraint] | None) -> list[Constraint]
 
 def attribute_of(offer: Offer, name: str) -> Hashable | None:
     """The value of an attribute with its type, by its full name or, in the driver's domain, without it; None where there is none."""
+    if name not in offer.values:
+        if len(offer.values) >= _MOST_VALUES:
+            offer.values.clear()
+        offer.values[name] = _look_up(offer, name)
+    return offer.values[name]
+
+
+def _look_up(offer: Offer, name: str) -> Hashable | None:
     attributes = offer.device.attributes or {}
     attribute = attributes.get(name)
     if attribute is None:

@@ -6,7 +6,7 @@ where a pool is being replaced it may still hand out devices of a former generat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -70,6 +70,7 @@ class Offer:
         shared: several claims can have it at a time.
         taints: those that keep claims away.
         plain: nothing but being free and selected decides whether a request can have it, as long as that asks for no capacity.
+        values: of attributes that constraints asked for.
     """
 
     id: DeviceId
@@ -83,6 +84,7 @@ class Offer:
     counters: tuple[tuple[CounterName, int], ...]
     capacities: dict[str, Capacity]
     plain: bool
+    values: dict[str, Hashable | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
