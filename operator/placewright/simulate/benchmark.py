@@ -80,14 +80,14 @@ def measure(name: str, nodes: int, pods: int) -> Measurement:
     before = workload.cluster(nodes)
     pending = workload.pods(pods + WARM_UP)
     profile = resolve(SchedulingProfile(spec=ProfileSpec(preset=workload.preset)), in_tree())
-    outcomes = [_run(before, pending, profile) for _ in range(RUNS)]
+    outcomes = [run_once(before, pending, profile) for _ in range(RUNS)]
     placed = outcomes[-1][1]
     return Measurement(
         name, nodes, len(before) - nodes, pods, placed, pods - placed, workload.wanted, tuple(seconds for seconds, _ in outcomes)
     )
 
 
-def _run(before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> tuple[float, int]:
+def run_once(before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> tuple[float, int]:
     """(seconds, placed) of everything after the warm-up."""
     world = world_from([*before, *pods], "benchmark")
     evaluator = offline_evaluator(profile, in_tree(), world.cluster)

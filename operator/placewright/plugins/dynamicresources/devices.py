@@ -13,6 +13,7 @@ from typing import Final
 
 from placewright.api.devices import Allocation, ResourceClaim
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.journal import Journal
 from placewright.framework.interface import BoolColumn
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, GaveUp, Search
@@ -78,6 +79,16 @@ class Devices:
     def version(self, row: int) -> int:
         """Grows whenever what that row could get changed."""
         return self._inventory.version(row)
+
+    @property
+    def changed_rows(self) -> Journal:
+        """Rows whose version grew by itself."""
+        return self._inventory.changed_rows
+
+    @property
+    def everywhere(self) -> int:
+        """Grows when all versions do."""
+        return self._inventory.everywhere
 
     def check(self, claims: Sequence[ResourceClaim]) -> Status:
         """What is wrong with these claims whatever the node is; names the object and the field."""

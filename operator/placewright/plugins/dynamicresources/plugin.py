@@ -67,7 +67,7 @@ from placewright.plugins.dynamicresources.reserving import (
     write,
 )
 from placewright.plugins.dynamicresources.search import Search
-from placewright.plugins.dynamicresources.subrequests import has_preferences, preference
+from placewright.plugins.dynamicresources.subrequests import has_preferences
 
 NAME: Final = "DynamicResources"
 _RESERVED: Final = f"{NAME}/reserved"
@@ -246,9 +246,8 @@ class DynamicResources(
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """The better served, the higher."""
-        demand, search = state.read(NAME, Demand), self._searching(cluster)
-        answers = (search.answer(demand.wanted, demand.signature, row) if cluster.present[row] else None for row in rows.tolist())
-        return np.array([preference(demand.wanted, answer) for answer in answers], np.int64)
+        demand = state.read(NAME, Demand)
+        return self._searching(cluster).points(demand.wanted, demand.signature, rows)
 
     # --- once a node is chosen -------------------------------------------------------------------------------------------------
 

@@ -81,14 +81,14 @@ class Search:
             answer = self._answer(answers, row, claims) if self._cluster.present[row] else None
             answers.fits[row] = isinstance(answer, Allocated)
             answers.points[row] = preference(claims, answer)
+        answers.position, answers.everywhere = self.devices.changed_rows.position, self.devices.everywhere
         return answers
 
     def _stale(self, answers: _Answers, size: int) -> Iterable[int]:
-        """Rows that must be looked at again; they count as looked at from now on."""
+        """Rows that must be looked at again."""
         journal, everywhere = self.devices.changed_rows, self.devices.everywhere
         changed = journal.since(answers.position) if answers.position >= 0 and answers.everywhere == everywhere else None
         before = len(answers.fits)
-        answers.position, answers.everywhere = journal.position, everywhere
         if before < size:
             answers.fits, answers.points = grown(answers.fits, size), grown(answers.points, size)
         if changed is None:
