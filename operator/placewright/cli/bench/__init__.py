@@ -21,6 +21,9 @@ from placewright.cli.bench.reload import Reloads, measure_reloads
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import plain
 from placewright.simulate.benchmark import RUNS, Measurement, measure
+from placewright.simulate.benchdevices import DEVICES_A_NODE, DeviceMeasurement, measure_devices
+from placewright.simulate.benchdevices import NODES as DEVICE_NODES
+from placewright.simulate.benchdevices import PODS as DEVICE_PODS
 from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
 from placewright.simulate.benchrecords import SLICE, RecordCost, measure_records
 from placewright.simulate.benchworkloads import WORKLOADS
@@ -59,10 +62,14 @@ def register(subparsers: Subparsers) -> None:
     slices = f"slices of {SLICE} pods on each side (default: 100)"
     records.add_argument("--slices", type=whole_number(2, 10_000), default=100, help=slices)
     records.set_defaults(main=_records)
+    devices = benchmarks.add_parser("devices", help="pods with claims to devices, beside pods without")
+    devices.add_argument("--nodes", type=whole_number(300, _MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
+    devices.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=DEVICE_PODS, help=f"for each line (default: {DEVICE_PODS})")
+    devices.set_defaults(main=_devices)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
-    for benchmark in (decisions, end_to_end, reload, records, against):
+    for benchmark in (decisions, end_to_end, reload, records, devices, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
 
 
@@ -155,6 +162,26 @@ def _end_to_end_row(m: EndToEnd) -> dict[str, Any]:
         "CPU ms/pod": round(m.operator_cpu * 1000 / m.pods, 2),
         "server": round(m.server_cpu * 1000 / m.pods, 2),
         "MB": round(m.operator_bytes / 1e6),
+    }
+
+
+def _devices(args: argparse.Namespace) -> int:
+    measured = measure_devices(args.nodes, args.pods)
+    if args.output == "json":
+        _print_json([asdict(m) | {"per_second": m.per_second} for m in measured])
+    else:
+        title = f"claims to devices: {args.nodes} nodes with {DEVICES_A_NODE} devices each, processor time, median of {RUNS} runs in turns"
+        _print_table(title, [_device_row(m) for m in measured])
+    return 0
+
+
+def _device_row(m: DeviceMeasurement) -> dict[str, Any]:
+    return {
+        "each pod claims": m.claims,
+        "pods": m.pods,
+        "placed": m.placed,
+        "decisions/s": round(m.per_second),
+        "wanted": "" if m.wanted is None else f"≥ {m.wanted:,}",
     }
 
 
