@@ -10,25 +10,32 @@ Everything here runs on one thread and never blocks; `wait_for_pod` is the one c
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from placewright.api.objects import NodeName, PodKey
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, EventResource
+from placewright.framework.events import (
+    ASSIGNED_POD_DELETE,
+    FORCE_ACTIVATE,
+    UNSCHEDULABLE_TIMEOUT,
+    Action,
+    ClusterEvent,
+    EventResource,
+)
 from placewright.queue.assigned import may_help, narrows
-from placewright.queue.gangs import QueuedGang, QueuedGangs
+from placewright.queue.gangs import QueuedGang
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import EventHints, Requeue, Timed
-from placewright.queue.inflight import Flight, Flights
+from placewright.queue.inflight import Flight
 from placewright.queue.lane import Lane
 from placewright.queue.nominator import Nominator
 from placewright.queue.podchanges import pod_update_events, same_version
 from placewright.queue.policy import Policies
 from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.view import QueueView
 
 #: Seconds after which a pod is tried again although no event spoke for it.
 MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
@@ -48,17 +55,7 @@ class AlreadyQueuedError(ValueError):
     """A pod was returned that is waiting in the queue already."""
 
 
-class Sizes(NamedTuple):
-    """How many pods are in each place."""
-
-    active: int
-    backoff: int
-    unschedulable: int
-    gated: int
-    in_flight: int
-
-
-class SchedulingQueue:
+class SchedulingQueue(QueueView):
     """Pods that wait for a node, of all profiles.
 
     Args:
@@ -68,23 +65,18 @@ class SchedulingQueue:
 
     Attributes:
         nominator: which pods are nominated to which node.
-        gangs: groups that are placed together, for reading.
         timed_hints: takes the time of hints; to be set before the first pod comes.
     """
 
     def __init__(
         self, policies: Policies, clock: Callable[[], float], on_incoming: Callable[[str, str], None] | None = None
     ) -> None:
+        super().__init__()
         self.nominator = Nominator()
-        self.gangs = QueuedGangs()
         self.timed_hints: Timed | None = None
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
-        self._pods: dict[str, QueuedPod] = {}
-        self._uids: dict[PodKey, str] = {}
-        self._lanes: dict[str, Lane] = {}
-        self._flights = Flights()
         self._ready = asyncio.Event()
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
@@ -136,7 +128,7 @@ class SchedulingQueue:
         """Forget a pod; its last version, or None when it is unknown. If it is in flight, its attempt leads nowhere."""
         if uid not in self._pods:
             return None
-        pod, gang = self._latest(uid), self._pods[uid].gang
+        pod, gang, kept = self._latest(uid), self._pods[uid].gang, self.nominator.node_of(uid)
         flight = self._flights.get(uid)
         if flight is not None:
             flight.gone = True
@@ -145,6 +137,9 @@ class SchedulingQueue:
         self._forget(uid, pod.key)
         if gang is not None:
             self._stir(gang)
+            if kept is not None and not pod.nominated_node:
+                # Kept in memory only, so nobody else will tell those who took the room for taken.
+                self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
         return pod
 
     def nominate(self, pod: PodInfo, node: NodeName | None = None) -> None:
@@ -347,69 +342,6 @@ class SchedulingQueue:
             self._requeue(lane, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
         self._ready.set()
 
-    # --- looking in --------------------------------------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def get(self, uid: str) -> QueuedPod | None:
-        """The pod of this uid, wherever it is; None when unknown."""
-        return self._pods.get(uid)
-
-    def latest(self, uid: str) -> PodInfo | None:
-        """The newest version of a pod, also while an older one is being tried; None when unknown."""
-        return self._latest(uid) if uid in self._pods else None
-
-    def uid_of(self, key: PodKey) -> str | None:
-        """The uid of the pod of this `namespace/name`, or None."""
-        return self._uids.get(key)
-
-    def uids(self) -> AbstractSet[str]:
-        """All pods the queue answers for; a view."""
-        return self._pods.keys()
-
-    def locate(self, uid: str) -> Place | None:
-        """Where a pod is, or None when unknown."""
-        queued = self._pods.get(uid)
-        if queued is None:
-            return None
-        if self._flights.get(uid) is not None:
-            return Place.IN_FLIGHT
-        lane = self._lanes.get(queued.pod.scheduler_name)
-        return lane.place_of(uid) if lane is not None else None
-
-    def pods(self) -> Iterator[tuple[Place, QueuedPod]]:
-        """All pods with their places, read from the places themselves."""
-        for lane in self._lanes.values():
-            yield from lane.waiting()
-        yield from ((Place.IN_FLIGHT, flight.queued) for flight in self._flights if not flight.gone)
-
-    def lanes(self) -> Iterator[Lane]:
-        """The waiting pods by scheduler name, for reading."""
-        return iter(self._lanes.values())
-
-    @property
-    def flights(self) -> Flights:
-        """The attempts under way, for reading."""
-        return self._flights
-
-    def sizes(self, scheduler_name: str | None = None) -> Sizes:
-        """How many pods are where, of one scheduler name or of all."""
-        lanes = [lane for lane in self._lanes.values() if scheduler_name in (None, lane.name)]
-        return Sizes(
-            active=sum(len(lane.active) for lane in lanes),
-            backoff=sum(len(lane.backoff) + len(lane.error_backoff) for lane in lanes),
-            unschedulable=sum(len(lane.unschedulable) for lane in lanes),
-            gated=sum(len(lane.gated) for lane in lanes),
-            in_flight=sum(not f.gone and scheduler_name in (None, f.latest.scheduler_name) for f in self._flights),
-        )
-
-    def rejections(self, scheduler_name: str) -> Counter[str]:
-        """How many unschedulable and gated pods of a scheduler name each plugin holds back."""
-        lane = self._lanes.get(scheduler_name)
-        waiting = (lane.unschedulable, lane.gated) if lane else ()
-        return Counter({plugin: len(pods.held_by(plugin)) for pods in waiting for plugin in pods.plugins()})
-
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
     def _requeue(self, lane: Lane, queued: QueuedPod, how: Requeue, label: str) -> Place:
@@ -509,10 +441,6 @@ class SchedulingQueue:
             if key is not None and (best_key is None or key < best_key):
                 best, best_key = heap, key
         return best
-
-    def _latest(self, uid: str) -> PodInfo:
-        flight = self._flights.get(uid)
-        return flight.latest if flight is not None else self._pods[uid].pod
 
     def _lane(self, scheduler_name: str) -> Lane:
         lane = self._lanes.get(scheduler_name)
