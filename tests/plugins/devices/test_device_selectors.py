@@ -293,3 +293,31 @@ def test_a_selector_is_not_asked_about_devices_after_the_one_that_is_taken_nor_o
     held = [given(claim(name="x"), result("a"))]
     assert names(ask(world(slice_of(device("a"), plain), claims=held), picky)) == [["r:b"]]
     assert "no such key" in message(ask(world(slice_of(device("a"), plain)), picky))
+
+
+def test_a_selector_without_an_answer_comes_before_a_later_request_that_cannot_be_served() -> None:
+    asked = claim(exactly("r", "any", f"{MINE}.fast"), exactly("s", count=9))
+    assert "no such key: fast" in message(ask(world(slice_of(device("a"))), asked))
+
+
+# --- anything at all ---------------------------------------------------------------------------------------------------------
+
+PIECES = (
+    *("device", ".attributes", f'["{GPU}"]', ".model", ".capacity", ".memory", ".ver", "(", ")", "[", "]", "{", "}", ",", "?", ":", ".?", "x"),
+    *("==", "!=", "<", "&&", "||", "!", "-", "+", "/", " in ", '"a"', "1", "2u", "1.5", "9223372036854775807", "null", "true", "\n", "//"),
+    *("has(", "size(", 'quantity("1")', "semver('1.0.0')", ".exists(x, ", ".map(x,", "cel.bind(x, ", ".matches('a+')", ".compareTo("),
+    *("int(", "duration('1s')", r"r'\d'", ".split('')", ".add(", "0x", "'''", "__x", "Foo{a:1}", ".getFullYear()", "ä", "@"),
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_written_is_answered_or_refused_in_one_line(seed: int) -> None:
+    dice, shape = random.Random(seed), shape_of(A100)
+    for _ in range(150):
+        written = "".join(dice.choice(PIECES) for _ in range(dice.randint(1, 12)))
+        source = written + ")" * written.count("(") * dice.randint(0, 1)
+        try:
+            said = shape.matches(Expression(source))
+        except ExpressionError as refused:
+            said = str(refused)
+        assert isinstance(said, bool) or (said and "\n" not in said and len(said) < 400), source

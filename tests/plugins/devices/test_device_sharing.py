@@ -177,3 +177,10 @@ def test_counters_of_pools_of_the_same_name_are_not_mixed_up() -> None:
     for each in other:
         each["spec"] = {**each["spec"], "driver": DRIVERS[1]}
     assert names(ask(world(*chip(part("a", 4)), *other), claim(exactly("r", count=2)))) == [["r:a", "r:a"]]
+
+
+def test_counters_drawn_for_a_share_that_leads_nowhere_are_given_back() -> None:
+    draws = [{"counterSet": "chip", "counters": {"slots": {"value": "3"}}}]
+    made = world(*chip(shared(VALUES, consumesCounters=draws), device("b"), part("c", 4, attributes={"big": True})))
+    big = exactly("s", "any", f'has(device.attributes["{GPU}"].big)')
+    assert names(ask(made, claim(exactly("r"), big))) == [["r:b", "s:c"]]
