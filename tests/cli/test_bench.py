@@ -68,6 +68,22 @@ def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.Captu
     assert "≤ 1.05" in out
 
 
+def test_a_shadow_is_measured_in_turns_beside_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("shadow", "--workloads", "plain", "--nodes", "3", "--slices", "4", "--budget", "50")
+    (row,) = json.loads(output(capsys, *words, "-o", "json"))
+    assert (row["workload"], row["nodes"], row["pods"], row["budget_percent"]) == ("plain", 3, 4 * SLICE, 50)
+    assert len(row["without"]) == len(row["with_shadow"]) == 4
+    assert row["ratio"] == pytest.approx(sum(row["without"]) / sum(row["with_shadow"]))
+    assert row["decided"] > 0
+    assert "≥ 0.500" in output(capsys, *words)
+
+
+@pytest.mark.parametrize("budget", ["0", "51", "half"])
+def test_a_budget_that_no_shadow_may_have_is_refused(capsys: pytest.CaptureFixture[str], budget: str) -> None:
+    assert main(["bench", "shadow", "--budget", budget]) == 2
+    assert "allowed 0.1 to 50" in capsys.readouterr().err
+
+
 def test_what_records_cost_is_not_measured_where_pods_preempt(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "records", "--workloads", next(iter(VARIETIES))]) == 2
     assert "allowed some of plain, openb-mix" in capsys.readouterr().err

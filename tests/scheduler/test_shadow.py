@@ -407,7 +407,7 @@ async def test_between_any_two_of_its_turns_a_shadow_took_no_more_than_its_share
 async def test_a_shadow_that_falls_too_far_behind_begins_anew_with_the_cluster_as_it_is() -> None:
     world = Beside().nodes(node("a"), node("b"))
     shadow = world.shadow(**PACK)
-    shadow.tape = tape_module.Tape(most_entries=4)
+    shadow.tape = tape_module.Tape(most_entries=2)
     await place(world, "p1", "p2", "p3")
     world.rest(shadow)
     assert (shadow.report.restarts, shadow.report.decided, shadow.report.pods) == (1, 0, 3)

@@ -1,4 +1,7 @@
-"""A cluster that tells of its changes, in their order: what a second one beside it is kept by."""
+"""A cluster that tells of what changes its columns, in order: what a second one beside it is kept by.
+
+That a pod is confirmed where it is assumed, or looks otherwise but counts alike, changes none.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ class ClusterListener(Protocol):
         """A node is gone."""
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
-        """A pod stands on a node, or stands there as something else than before."""
+        """A pod stands on a node, and stood nowhere before."""
 
     def pod_left(self, uid: str) -> None:
-        """A pod stands nowhere any more; also for pods that never stood anywhere."""
+        """A pod stands nowhere any more; it may be told right afterwards that it stands again, elsewhere or as something else."""
 
 
 class ObservedCluster(Cluster):
@@ -50,28 +53,12 @@ class ObservedCluster(Cluster):
             self.listener.node_removed(name)
         return old
 
-    def assume(self, pod: PodInfo, node: NodeName) -> None:
-        """`Cluster.assume`."""
-        super().assume(pod, node)
+    def _enter(self, placement: Placement) -> None:
+        super()._enter(placement)
         if self.listener is not None:
-            self.listener.pod_stands(pod, node)
+            self.listener.pod_stands(placement.pod, placement.node)
 
-    def forget(self, pod: PodInfo, node: NodeName) -> None:
-        """`Cluster.forget`."""
-        super().forget(pod, node)
+    def _leave(self, placement: Placement) -> None:
+        super()._leave(placement)
         if self.listener is not None:
-            self.listener.pod_left(pod.uid)
-
-    def set_pod(self, pod: PodInfo) -> Placement | None:
-        """`Cluster.set_pod`."""
-        known = super().set_pod(pod)
-        if self.listener is not None:
-            self.listener.pod_stands(pod, pod.node_name)
-        return known
-
-    def remove_pod(self, uid: str) -> Placement | None:
-        """`Cluster.remove_pod`."""
-        known = super().remove_pod(uid)
-        if self.listener is not None and known is not None:
-            self.listener.pod_left(uid)
-        return known
+            self.listener.pod_left(placement.pod.uid)

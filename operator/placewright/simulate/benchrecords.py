@@ -18,6 +18,7 @@ from typing import Any, Final
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.cluster.observed import ObservedCluster
 from placewright.framework.handle import build_evaluator
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import NoNominations
@@ -25,6 +26,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.nominator import Nominator
 from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.insight import Insight
@@ -33,7 +35,7 @@ from placewright.scheduler.records import OVERALL, Records
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.simulate.benchmark import WARM_UP, Nothing
 from placewright.simulate.benchworkloads import WORKLOADS
-from placewright.simulate.world import world_from
+from placewright.simulate.world import World
 
 Manifest = dict[str, Any]
 
@@ -80,13 +82,14 @@ def measure_records(name: str, nodes: int, slices: int) -> RecordCost:
     workload = WORKLOADS[name]
     profile = resolve(SchedulingProfile(spec=ProfileSpec(preset=workload.preset)), in_tree())
     before, pods = workload.cluster(nodes), workload.pods(slices * SLICE + WARM_UP)
-    sides = [_Side(before, pods, profile), _Side(before, pods, profile)]
+    sides = [Side(before, pods, profile), Side(before, pods, profile)]
     records = sides[1].keep_records()
-    plain, kept = asyncio.run(_in_turns(sides, slices))
+    plain, kept = asyncio.run(in_turns(sides, slices))
     return RecordCost(name, nodes, slices * SLICE, len(records.last(OVERALL)), tuple(plain), tuple(kept))
 
 
-async def _in_turns(sides: Sequence[_Side], slices: int) -> list[list[float]]:
+async def in_turns(sides: Sequence[Side], slices: int) -> list[list[float]]:
+    """Seconds of processor time of each slice, side by side, after a warm-up."""
     for side in sides:
         await side.decide(WARM_UP)
     seconds: list[list[float]] = [[] for _ in sides]
@@ -101,18 +104,26 @@ async def _in_turns(sides: Sequence[_Side], slices: int) -> list[list[float]]:
     return seconds
 
 
-class _Side:
-    """One of the two schedulers, on a cluster of its own."""
+class Side:
+    """One of two schedulers, on a cluster of its own.
+
+    Attributes:
+        cluster: its columns.
+        observers: who hears of its decisions.
+    """
 
     def __init__(self, before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> None:
-        world = world_from([*before, *pods], "benchmark")
+        world = World(ObservedCluster())
+        for manifest in (*before, *pods):
+            world.add(manifest, "benchmark")
+        self.cluster = world.cluster
         evaluator = build_evaluator(profile, in_tree(), world.cluster, _Instantly(), NoNominations())
         policy = ProfilePolicy(evaluator.runtime)
-        self._observers = Observers([_Silent()])
+        self.observers = Observers([_Silent()])
         self._insight = Insight(time.perf_counter)
         self._queue = SchedulingQueue(lambda _name: policy, time.monotonic)
         cycle = SchedulingCycle(world.cluster, Nominator(), random.Random(0), self._insight)
-        ports = Ports(Nothing(), Nothing(), Nothing(), self._observers)
+        ports = Ports(Nothing(), Nothing(), Nothing(), self.observers)
         self._scheduler = Scheduler(world.cluster, self._queue, lambda _name: evaluator, cycle, ports, time.monotonic)
         for pod in world.pending.values():
             self._queue.add(pod)
@@ -120,7 +131,7 @@ class _Side:
     def keep_records(self) -> Records:
         """From now on, as the operator does."""
         records = Records(time.time)
-        records.join(self._observers, self._insight)
+        records.join(self.observers, self._insight)
         return records
 
     async def decide(self, count: int) -> None:
@@ -129,11 +140,16 @@ class _Side:
             queued = self._queue.pop()
             if queued is None:
                 raise RuntimeError("the queue ran empty before the benchmark was over")
-            binding = self._scheduler.schedule(queued)
-            if binding is not None:
-                await binding
+            await self.decide_one(queued)
         if self._scheduler.counts.errors:
             raise RuntimeError(f"{self._scheduler.counts.errors} decisions broke; their errors are in the log")
+
+
+    async def decide_one(self, queued: QueuedPod) -> None:
+        """A pod, and its binding."""
+        binding = self._scheduler.schedule(queued)
+        if binding is not None:
+            await binding
 
 
 class _Instantly:

@@ -15,17 +15,20 @@ from rich.console import Console
 from rich.table import Table
 
 from placewright.api.bad_input import printable
+from placewright.api.profile import ShadowSettings
 from placewright.cli.bench.against import FEWEST_NODES, BenchFailed, add_options, compare
 from placewright.cli.bench.end_to_end import EndToEnd, measure_end_to_end
 from placewright.cli.bench.reload import Reloads, measure_reloads
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import plain
+from placewright.profiles.bounds import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
 from placewright.simulate.benchmark import RUNS, Measurement, measure
 from placewright.simulate.benchdevices import DEVICES_A_NODE, DeviceMeasurement, measure_devices
 from placewright.simulate.benchdevices import NODES as DEVICE_NODES
 from placewright.simulate.benchdevices import PODS as DEVICE_PODS
 from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
 from placewright.simulate.benchrecords import SLICE, RecordCost, measure_records
+from placewright.simulate.benchshadow import ShadowCost, measure_shadow
 from placewright.simulate.benchworkloads import WORKLOADS
 
 _MOST_NODES = 100_000
@@ -66,10 +69,17 @@ def register(subparsers: Subparsers) -> None:
     devices.add_argument("--nodes", type=whole_number(300, _MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
     devices.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=DEVICE_PODS, help=f"for each line (default: {DEVICE_PODS})")
     devices.set_defaults(main=_devices)
+    shadow = benchmarks.add_parser("shadow", help="what a shadow costs the live profile: with and without one, in turns")
+    shadow.add_argument("--workloads", type=_pod_workloads, default=usual, metavar="W,W,...", help=f"default: {','.join(usual)}")
+    shadow.add_argument("--nodes", type=_counts(1), default=(1000, 5000), metavar="N,N,...", help="default: 1000,5000")
+    shadow.add_argument("--slices", type=whole_number(2, 10_000), default=100, help=slices)
+    budget = f"the shadow's, in percent, {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g} (default: {ShadowSettings().budget_percent:g})"
+    shadow.add_argument("--budget", type=_budget, default=ShadowSettings().budget_percent, metavar="PERCENT", help=budget)
+    shadow.set_defaults(main=_shadow)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
-    for benchmark in (decisions, end_to_end, reload, records, devices, against):
+    for benchmark in (decisions, end_to_end, reload, records, devices, shadow, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
 
 
@@ -96,6 +106,17 @@ def _pod_workloads(text: str) -> tuple[str, ...]:
         if name not in WORKLOADS:
             raise argparse.ArgumentTypeError(f"found {name!r}; allowed some of {', '.join(WORKLOADS)}, with commas between them")
     return names
+
+
+def _budget(text: str) -> float:
+    """An argparse type: what `spec.shadow.budgetPercent` may be."""
+    try:
+        percent = float(text)
+    except ValueError:
+        percent = 0.0
+    if not MIN_SHADOW_BUDGET <= percent <= MAX_SHADOW_BUDGET:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g}")
+    return percent
 
 
 def _decisions(args: argparse.Namespace) -> int:
@@ -235,6 +256,31 @@ def _record_row(m: RecordCost) -> dict[str, Any]:
         "ratio": f"{m.ratio:.3f}",
         "quartiles": f"{low:.3f} to {high:.3f}",
         "wanted": "≤ 1.05",
+    }
+
+
+def _shadow(args: argparse.Namespace) -> int:
+    measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
+    if args.output == "json":
+        _print_json([asdict(m) | {"per_second": m.per_second, "ratio": m.ratio} for m in measured])
+    else:
+        title = "shadows: decisions a second of the live profile, processor time, medians; ratio of all slices with a shadow to those without"
+        _print_table(title, [_shadow_row(m) for m in measured])
+    return 0
+
+
+def _shadow_row(m: ShadowCost) -> dict[str, Any]:
+    alone, beside = m.per_second
+    return {
+        "workload": m.workload,
+        "nodes": m.nodes,
+        "pods": m.pods,
+        "budget": f"{m.budget_percent:g} %",
+        "alone/s": round(alone),
+        "with a shadow/s": round(beside),
+        "ratio": f"{m.ratio:.3f}",
+        "wanted": f"≥ {1 - m.budget_percent / 100:.3f}",
+        "decided": m.decided,
     }
 
 

@@ -37,3 +37,8 @@ class Pace:
             took = ended - began
             self.spent += took
             self.due = ended + took * self._pause
+
+    def charge(self, seconds: Seconds, now: Seconds) -> None:
+        """Others did something for this work, which counts as its own."""
+        self.spent += seconds
+        self.due = max(self.due, now) + seconds * (self._pause + 1)

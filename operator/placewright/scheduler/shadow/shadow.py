@@ -163,7 +163,7 @@ class Shadow:
         self._changed = True
         try:
             if kind is Kind.DECISION:
-                self._decide(subject)
+                self._decided(subject)
             elif kind is Kind.POD_STANDS:
                 world.pod_stands(subject, where)
             elif kind is Kind.POD_LEFT:
@@ -187,6 +187,14 @@ class Shadow:
         _logger.log(level, "shadow %s: %s", self.profile.name, self.last_error, exc_info=problem if self.errors == 1 else None)
 
     # --- decisions -----------------------------------------------------------------------------------------------------------
+
+    def _decided(self, decided: Decided) -> None:
+        """Decide, too; without a decision of its own the pod is where it really is."""
+        try:
+            self._decide(decided)
+        finally:
+            if decided.choice is not None and not self._world.knows(decided.pod.uid):
+                self._world.pod_stands(decided.pod, decided.choice.node)
 
     def _decide(self, decided: Decided) -> None:
         pod, live = decided.pod, decided.choice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -16,10 +16,14 @@ from placewright.framework.resolved import ResolvedProfile
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.ports import Clock
 from placewright.scheduler.shadow.shadow import Build, Shadow
-from placewright.scheduler.shadow.tape import Decided, Kind, LiveChoice
+from placewright.scheduler.shadow.tape import Decided, Kind, choice_of
 
 #: How often it is looked whether there is something to do, in seconds, where there is nothing now.
 LOOK_SECONDS: Final = 0.02
+#: Of so many notes the time of one is taken.
+TIMED: Final = 16
+#: What takes longer was something else, in seconds.
+LONGEST_NOTE: Final = 50e-6
 
 
 class Shadows:
@@ -48,6 +52,9 @@ class Shadows:
         self._shadows: dict[str, Shadow] = {}
         self._beside: dict[str, list[Shadow]] = {}
         self._some = asyncio.Event()
+        self._notes = 0
+        #: A pod of which it is noted already where it is about to stand.
+        self._standing = ""
 
     def __len__(self) -> int:
         return len(self._shadows)
@@ -107,15 +114,14 @@ class Shadows:
         beside = self._beside.get(attempt.profile.name)
         if beside is None or attempt.pod.gang is not None or (attempt.failure is not None and attempt.failure.internal):
             return
+        began = self._clock() if self._timed() else 0.0
         placement = attempt.placement
-        choice = None if placement is None else LiveChoice(placement.node, placement.best, placement.parts)
-        decided = Decided(attempt.pod, attempt.profile.generation, choice)
-        for shadow in beside:
-            shadow.tape.note_decision(decided)
-
-    def _note(self, kind: Kind, subject: object, where: object = None) -> None:
-        for shadow in self._shadows.values():
-            shadow.tape.note(kind, subject, where)
+        decided = Decided(attempt.pod, attempt.profile.generation, None if placement is None else choice_of(placement))
+        noted = [shadow.tape.note_decision(decided) for shadow in beside]
+        if placement is not None and len(noted) == len(self._shadows) and all(noted):
+            self._standing = attempt.uid  # as they know already
+        if began:
+            self._charge(beside, began)
 
     def node_set(self, node: Node) -> None:
         """`ClusterListener`."""
@@ -127,7 +133,9 @@ class Shadows:
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
         """`ClusterListener`."""
-        self._note(Kind.POD_STANDS, pod, node)
+        if pod.uid != self._standing:
+            self._note(Kind.POD_STANDS, pod, node)
+        self._standing = ""
 
     def pod_left(self, uid: str) -> None:
         """`ClusterListener`, and `IntakeListener` for a pod that left the queue: one that is on a node goes on to be somewhere."""
@@ -141,3 +149,23 @@ class Shadows:
     def object_removed(self, item: ClusterObject) -> None:
         """`IntakeListener`."""
         self._note(Kind.OBJECT_REMOVED, item)
+
+    def _note(self, kind: Kind, subject: object, where: object = None) -> None:
+        if not self._shadows:
+            return
+        began = self._clock() if self._timed() else 0.0
+        for shadow in self._shadows.values():
+            shadow.tape.note(kind, subject, where)
+        if began:
+            self._charge(self._shadows.values(), began)
+
+    def _timed(self) -> bool:
+        """Whether the time of this note is taken."""
+        self._notes += 1
+        return self._notes % TIMED == 0
+
+    def _charge(self, shadows: Collection[Shadow], began: float) -> None:
+        """Noting is the shadows' time, too; one is timed for many, and not what came in between."""
+        now = self._clock()
+        for shadow in shadows:
+            shadow.pace.charge(min(now - began, LONGEST_NOTE) * TIMED / len(shadows), now)

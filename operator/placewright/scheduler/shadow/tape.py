@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import PluginScore
+from placewright.scheduler.cycle import Placement
 
 #: Decisions that may wait; at five percent of the time a shadow makes some 300 a second.
 MOST_DECISIONS: Final = 2_000
@@ -36,20 +37,35 @@ class LiveChoice(NamedTuple):
     """The live profile's choice for a pod.
 
     Attributes:
-        best: the node, and after it the next best ones as far as that was told.
-        parts: by plugin, its part in the totals of `best`; empty where nothing was scored.
+        score: the node's total; None where nothing was scored.
+        best: the node, and after it the next best ones; empty where these were not told.
+        parts: by plugin, its part in the totals of `best`.
     """
 
     node: NodeName
+    score: int | None
     best: tuple[NodeName, ...]
     parts: dict[str, list[PluginScore]]
 
     def total(self, node: NodeName) -> int | None:
         """What the live profile gave a node; None where that is not known."""
-        if not self.parts or node not in self.best:
+        if self.score is None or node == self.node:
+            return self.score
+        if node not in self.best:
             return None
         index = self.best.index(node)
         return sum(scores[index].product for scores in self.parts.values())
+
+
+_UNTOLD: Final[dict[str, list[PluginScore]]] = {}
+
+
+def choice_of(placement: Placement) -> LiveChoice:
+    """What is to be kept of a placement: little, as thousands wait, and each part of a score is an object."""
+    score = placement.score if placement.parts else None
+    if len(placement.best) > 1:
+        return LiveChoice(placement.node, score, placement.best, placement.parts)
+    return LiveChoice(placement.node, score, (), _UNTOLD)
 
 
 class Decided(NamedTuple):
@@ -91,13 +107,14 @@ class Tape:
             self._drop()
             self.torn = True
 
-    def note_decision(self, decided: Decided) -> None:
-        """The live profile decided a pod."""
+    def note_decision(self, decided: Decided) -> bool:
+        """The live profile decided a pod, which is about to stand where it chose; whether that is noted."""
         if self.torn or self._decisions >= self._most_decisions:
             self.passed_over += 1
-        else:
-            self._decisions += 1
-            self.note(Kind.DECISION, decided)
+            return False
+        self._decisions += 1
+        self.note(Kind.DECISION, decided)
+        return True
 
     def take(self) -> Entry | None:
         """The oldest entry; None where there is none."""
