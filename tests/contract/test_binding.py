@@ -158,7 +158,9 @@ async def test_a_binding_of_another_namespace_is_refused(cluster: Cluster) -> No
 
 async def test_a_node_that_does_not_exist_is_bound_to_all_the_same(cluster: Cluster) -> None:
     await cluster.create("pods", pod("p"))
-    (await bind(cluster, "p", binding("p", cluster.unique("no-such-node")))).expect(201)
+    node = cluster.unique("no-such-node")
+    (await bind(cluster, "p", binding("p", node))).expect(201)
+    assert (await cluster.read("pods", "p"))["spec"]["nodeName"] == node
 
 
 async def test_a_binding_posted_to_the_bindings_of_a_namespace_works_too(cluster: Cluster) -> None:

@@ -347,3 +347,4 @@ async def test_the_type_goes_with_its_definition(boxes: Boxes) -> None:
     (await boxes.cluster.client.delete(definition)).expect(200)
     await boxes.cluster.eventually(lambda body: True, definition, accept=(404,))
     await boxes.cluster.eventually(lambda body: True, boxes.path, accept=(404,))
+    assert (await boxes.create()).status == 404

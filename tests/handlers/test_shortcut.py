@@ -111,3 +111,4 @@ async def test_an_event_whose_handling_fails_is_logged_and_the_next_one_is_taken
             await stage.until(lambda: "the handler of a pod's event failed" in caplog.text)
             stage.pod("web")
             await stage.until(lambda: stage.placed("web"))
+            assert not stage.placed("cursed")

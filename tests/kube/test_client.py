@@ -56,6 +56,7 @@ async def test_a_path_in_the_servers_address_goes_before_ours() -> None:
     async with FakeApi() as api, ApiClient(ClusterAccess(f"{api.url}/k8s/clusters/c-1/")) as client:
         api.on("GET /k8s/clusters/c-1/version", answer({}))
         await client.get("/version")
+    assert [request.path for request in api.requests] == ["/k8s/clusters/c-1/version"]
 
 
 async def test_a_body_that_breaks_off_is_unreachable_but_the_server_is_not_called_away() -> None:

@@ -198,6 +198,8 @@ async def test_a_list_of_garbage_is_asked_for_again(watching: Watching) -> None:
     watching.watches()
     watching.group.start()
     await watching.sink.until_heard("added", "a")
+    assert sorted(watching.reflector.store) == ["a"]
+    assert watching.reflector.counts.malformed == 1
 
 
 async def test_a_bad_object_is_logged_once_and_counted_and_the_others_go_on(
@@ -228,6 +230,8 @@ async def test_an_unreadable_object_is_still_told_as_deleted(watching: Watching)
     watching.watches(stream(event("DELETED", node("a", "11", spec={"taints": 7})), watching.forever))
     watching.group.start()
     await watching.sink.until_heard("deleted", "a")
+    assert watching.sink.heard == [("added", "a"), ("synced",), ("deleted", "a")]
+    assert sorted(watching.reflector.store) == []
 
 
 async def test_the_same_event_twice_is_told_once(watching: Watching) -> None:
@@ -401,6 +405,8 @@ async def test_a_collection_that_is_gone_is_found_where_the_reflector_is_redirec
     await watching.api.until_asked("GET", NODES)
     watching.reflector.redirect(Source(elsewhere, Node))
     await watching.sink.until_heard("added", "a")
+    assert watching.sink.heard[0] == ("added", "a")
+    assert sorted(watching.reflector.store) == ["a"]
 
 
 async def test_a_source_of_an_old_version_tells_its_objects_as_they_mean_in_the_newest() -> None:

@@ -99,8 +99,10 @@ async def test_a_watch_that_breaks_changes_nothing_and_later_news_still_arrive(c
         await asyncio.wait_for(younger.wait_active(), 5)
         sandbox.faults.drop_watches()
         sandbox.faults.compact()
+        assert younger.active
         await beat(client, OLDER, "1")
         await turns.until(True, False)
+        assert turns.told == [True, False]
 
 
 async def test_cut_off_from_the_server_we_cease_to_be_active_by_our_own_clock(client: ApiClient, sandbox: Sandbox) -> None:
@@ -123,6 +125,7 @@ async def test_a_peering_object_that_is_deleted_leaves_nobody_active(client: Api
         await turns.until(True)
         await client.delete(PEERING)
         await turns.until(True, False)
+        assert not older.active
 
 
 async def test_after_stopping_we_are_not_active(client: ApiClient) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewright.api.profile import SchedulingProfile
 from placewright.framework.resolved import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
@@ -55,23 +57,38 @@ def test_a_spec_is_resolved_or_refused(spec: Any) -> None:
             assert all(point.implemented_by(CATALOGUE[name]) for name in result.at(point))
 
 
+def outcome(content: Any) -> Sequence[SchedulingProfile] | ProfileError:
+    """The profiles, each of which can be resolved, or the refusal."""
+    try:
+        found = read_profiles(content, "x")
+        for profile in found:
+            resolve(profile, in_tree())
+    except ProfileError as refused:
+        return refused
+    return found
+
+
 @settings(max_examples=200, deadline=None)
 @given(name=st.sampled_from(sorted(in_tree())), args=ANYTHING)
 def test_arguments_of_every_shipped_plugin_are_taken_or_refused(name: str, args: Any) -> None:
-    with contextlib.suppress(ProfileError):
-        (profile,) = read_profiles(document({"pluginConfig": [{"name": name, "args": args}]}), "x")
-        resolve(profile, in_tree())
+    taken = outcome(document({"pluginConfig": [{"name": name, "args": args}]}))
+    if isinstance(taken, ProfileError):
+        assert all(problem.path.startswith("spec.pluginConfig") for problem in taken.problems)
+    else:
+        (resolved,) = (resolve(profile, in_tree()) for profile in taken)
+        assert set(resolved.args) == set(resolved.plugin_names)
 
 
 @settings(max_examples=200, deadline=None)
 @given(text=st.text(alphabet="abc:- \n\t[]{}&*!#|>'\"%@`,?0.~", max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    with contextlib.suppress(ProfileError):
-        read_profiles(text, "x")
+    found = outcome(text)
+    assert found.problems if isinstance(found, ProfileError) else found == []  # no text of this alphabet names a kind
 
 
 @settings(max_examples=200, deadline=None)
 @given(content=ANYTHING)
 def test_any_document_is_read_or_refused(content: Any) -> None:
-    with contextlib.suppress(ProfileError):
-        read_profiles({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": content}, "x")
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": content}
+    found = outcome(config)
+    assert found.problems if isinstance(found, ProfileError) else all(isinstance(each, SchedulingProfile) for each in found)

@@ -25,6 +25,7 @@ async def test_it_returns_at_once_when_a_pod_is_active() -> None:
     world = World()
     world.add(pod("web"))
     await asyncio.wait_for(world.queue.wait_for_pod(), DEADLINE)
+    assert world.pop().pod.name == "web"
 
 
 async def test_a_new_pod_wakes_it() -> None:
@@ -51,6 +52,7 @@ async def test_a_pod_that_failed_by_error_wakes_it_only_when_its_backoff_is_over
     world.now += 5
     world.queue.flush_backoff()
     await asyncio.wait_for(task, DEADLINE)
+    assert world.pop().pod.name == "web"
 
 
 async def test_a_gated_pod_does_not_wake_it() -> None:
@@ -72,6 +74,7 @@ async def test_a_paused_profiles_pod_wakes_it_when_the_profile_resumes() -> None
     world.policy.paused = False
     world.queue.reprioritise("default-scheduler")
     await asyncio.wait_for(task, DEADLINE)
+    assert world.pop().pod.name == "web"
 
 
 async def test_two_waiters_and_two_pods_leave_nobody_behind() -> None:

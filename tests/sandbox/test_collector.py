@@ -105,6 +105,7 @@ async def test_an_empty_namespace_goes_as_well() -> None:
     core.create("namespaces", {"metadata": {"name": "team"}})
     core.writes.delete(core.type("namespaces"), "", "team")
     await settled(lambda: core.get("namespaces", "team") is None)
+    assert core.get("namespaces", "default") is not None
 
 
 async def test_the_namespaces_of_the_system_may_not_be_deleted() -> None:

@@ -128,8 +128,14 @@ def test_templates_get_the_defaults_of_pods_without_admission() -> None:
     ],
 )
 def test_an_object_of_a_wrong_shape_is_left_to_validation(broken: dict[str, Any]) -> None:
-    default("Pod", copy.deepcopy(broken))
-    default("Node", {"spec": {"taints": [1, "a"], "unschedulable": True}, "status": {"capacity": [1]}})
+    filled = copy.deepcopy(broken)
+    default("Pod", filled)
+    containers = (broken["spec"] or {}).get("containers")
+    assert filled["spec"]["restartPolicy"] == "Always"
+    assert not isinstance(containers, list) or [type(each) for each in filled["spec"]["containers"]] == [type(each) for each in containers]
+    node: dict[str, Any] = {"spec": {"taints": [1, "a"], "unschedulable": True}, "status": {"capacity": [1]}}
+    default("Node", node)
+    assert node["spec"]["unschedulable"] is True
 
 
 CLASSES = {

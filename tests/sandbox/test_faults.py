@@ -213,8 +213,8 @@ async def test_over_http_latency_delays_the_answer_and_nothing_else() -> None:
 
 async def test_faults_need_the_token() -> None:
     async with Sandbox() as sandbox, client_of(sandbox.kubeconfig, token="wrong") as client:
-        await client.expect(401, "POST", "/sandbox/compact")
-        await client.expect(401, "GET", "/sandbox/faults")
+        for method, path in (("POST", "/sandbox/compact"), ("GET", "/sandbox/faults")):
+            assert (await client.expect(401, method, path))["reason"] == "Unauthorized"
 
 
 async def test_writes_of_claims_meet_faults_like_any_other() -> None:

@@ -140,7 +140,9 @@ async def test_a_running_time_that_is_none_is_passed_over() -> None:
         job = pod("web", node="node-0000")
         job["metadata"]["annotations"] = {RUN_SECONDS: "soon"}
         core.create("pods", job)
-        await until(core, phase("Running"))
+        found = await until(core, phase("Running"))
+    assert found is not None
+    assert found["status"]["phase"] == "Running"
 
 
 async def test_nothing_starts_before_its_time() -> None:

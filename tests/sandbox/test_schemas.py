@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placewright.sandbox.customresources import CustomResource, Invalid, establish
-from placewright.sandbox.schemas import fill_defaults, prune, unknown_fields, validate
+from placewright.sandbox.schemas import Fault, fill_defaults, prune, unknown_fields, validate
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
@@ -52,7 +52,8 @@ def test_filling_in_defaults_twice_is_filling_them_in_once(value: Any) -> None:
 
 @given(values)
 def test_validation_of_anything_ends_in_faults_and_never_in_an_error(value: Any) -> None:
-    list(validate(value, SCHEMA))
+    faults = list(validate(value, SCHEMA))
+    assert all(isinstance(fault, Fault) for fault in faults)
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ async def test_the_older_way_to_bind_names_the_pod_in_the_body() -> None:
         await client.expect(201, "POST", "/api/v1/namespaces/default/bindings", binding("web"))
         await client.expect(409, "POST", "/api/v1/namespaces/default/bindings", binding("web"))
         await client.expect(400, "POST", "/api/v1/namespaces/default/bindings", {"target": {"name": "x"}})
+        assert (await client.expect(200, "GET", f"{PODS}/web"))["spec"]["nodeName"] == binding("web")["target"]["name"]
 
 
 async def test_kubectl_gets_tables_and_a_watch_says_its_columns_once() -> None:
