@@ -98,17 +98,9 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
         ),
         "gpu-fragmentation": _preset(
             "keep shares of a GPU on one GPU each, and place pods where they leave most GPUs of use to others",
-            {"DeviceFragmentation": _FRAGMENTATION_FIRST, "NodeResourcesBalancedAllocation": 0},
-            # Among nodes that are equally good, and where nobody asks for GPUs, fuller ones.
-            {
-                "NodeResourcesFit": {
-                    "scoringStrategy": {
-                        "type": "MostAllocated",
-                        "resources": [{"name": "openb/gpu-milli", "weight": 1}, *_resources(cpu=1, memory=1)],
-                    }
-                },
-                "PodTopologySpread": _NO_DEFAULT_SPREAD,
-            },
+            # How full nodes are does not score: on the openb trace it costs GPUs, whichever way it counts (docs/fragmentation.md).
+            {"DeviceFragmentation": _FRAGMENTATION_FIRST, "NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 0},
+            {"PodTopologySpread": _NO_DEFAULT_SPREAD},
             adds=("DeviceFragmentation",),
         ),
         # OpenShift's NoScoring.
