@@ -152,3 +152,20 @@ def test_a_reader_too_far_behind_starts_anew() -> None:
     assert not isinstance(devices.allocate(0, asked), Allocated)
     column = devices.candidates(asked)
     assert column is not None and not column.any()
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_devices_of_a_pool_for_many_nodes_touch_other_rows_only_when_they_draw_on_the_same_counters(counted: bool) -> None:
+    draws = {"consumesCounters": [{"counterSet": "chip", "counters": {"slots": {"value": "1"}}}]} if counted else {}
+    slices = [slice_of(made(name, **draws), pool="p", nodeName=name, name=name, count=3) for name in ("n0", "n1")]
+    counters = slice_of(pool="p", nodeName="n0", count=3, sharedCounters=[{"name": "chip", "counters": {"slots": {"value": "1"}}}])
+    cluster = cluster_of(world(*slices, counters, nodes=[node("n0"), node("n1")]))
+    devices, asked = devices_of(cluster), read_claim(claim(exactly("r")))
+    before = devices.version(1)
+    answer = devices.allocate(0, [asked])
+    assert isinstance(answer, Allocated)
+    table(cluster, "claims").put(asked)
+    table(cluster, "claims").assume(msgspec.structs.replace(asked, status=ResourceClaimStatus(answer.allocations[0])))
+    devices.refresh()
+    assert (devices.version(1) > before) == counted
+    assert isinstance(devices.allocate(1, [read_claim(claim(exactly("r")))]), Allocated) != counted
