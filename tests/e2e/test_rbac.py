@@ -9,6 +9,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright.kube.login import load_config
 
+from .groups import define_groups, group_of
 from .installation import USER, Installation, the_shipped
 from .stage import Stage
 
@@ -50,12 +51,15 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
     await stage.node("full")
     # Preemption needs the most rights.
     urgently = await stage.priority_class("urgent", 1000)
+    await define_groups(stage.client)
     async with stage.active_operator():
         (victim,) = await stage.pods(1, cpu="4")
         await stage.until_running([victim])
         (urgent,) = await stage.pods(1, cpu="4", priority_class=urgently)
         await stage.until_running([urgent])
         assert victim not in stage.views.pods
+        await stage.node("empty")
+        await stage.until_running(await group_of(stage, "train", 2, cpu="1"))
         await stage.until_active(await stage.edit_profile(weights={"NodeResourcesFit": 2}))
     rarely = {
         ("", "persistentvolumes", "patch"),  # claims that wait for their pod's node
@@ -66,6 +70,13 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
         ("authorization.k8s.io", "subjectaccessreviews", "create"),
         ("events.k8s.io", "events", "patch"),  # when the same is said again, half a minute later
     }
+    rarely |= {  # other ways to declare groups, of which this server has none
+        *((group, "podgroups", verb) for group in ("scheduling.k8s.io", "scheduling.volcano.sh") for verb in ("list", "watch")),
+        *(("scheduling.k8s.io", "workloads", verb) for verb in ("list", "watch")),
+        ("scheduling.k8s.io", "podgroups/status", "patch"),
+    }
+    if stage.control_plane.assets.minor < 34:
+        rarely |= {right for right in given() if right[0] == "resource.k8s.io"}
     if stage.control_plane.assets.minor < 21:  # serves no version of them that can be read
         rarely |= {("storage.k8s.io", "csistoragecapacities", verb) for verb in ("list", "watch")}
     by_number = {("apps", "controllerrevisions", "delete")}  # from the 21st generation on, which earlier tests may have come to

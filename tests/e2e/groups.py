@@ -1,0 +1,57 @@
+"""Groups of pods on a stage."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import NOT_FOUND, ApiError
+
+from .installation import apply
+from .makers import pod
+from .stage import Stage
+
+_DEFINITION: Final = Path(__file__).parents[2] / "crds" / "groups" / "podgroups.yaml"
+_GROUPS: Final = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+_LOOK_SECONDS: Final = 0.05
+
+
+async def define_groups(client: ApiClient) -> None:
+    """Install the definition, unless the cluster has one; returns when it is served."""
+    try:
+        await client.get(_GROUPS)
+    except ApiError as error:
+        if error.status != NOT_FOUND:
+            raise
+        await apply(client, yaml.safe_load(_DEFINITION.read_text()))
+    async with asyncio.timeout(60.0):
+        while True:
+            try:
+                await client.get(_GROUPS)
+            except ApiError as error:
+                if error.status != NOT_FOUND:
+                    raise
+                await asyncio.sleep(_LOOK_SECONDS)
+            else:
+                return
+
+
+async def group_of(stage: Stage, name: str, count: int, *, cpu: str) -> list[str]:
+    """A group that needs all its members, and these; their keys."""
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": stage.namespace},
+        "spec": {"minMember": count},
+    }
+    await stage.client.post(f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{stage.namespace}/podgroups", group)
+    names = [f"{name}-{number}" for number in range(count)]
+    for each in names:
+        member = pod(each, stage.namespace, stage.namespace, cpu=cpu)
+        member["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": name}
+        await stage.client.post(f"/api/v1/namespaces/{stage.namespace}/pods", member)
+    return [f"{stage.namespace}/{each}" for each in names]
