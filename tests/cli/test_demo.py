@@ -30,14 +30,17 @@ def failing_operator(kubeconfig: Path) -> list[str]:
     return [sys.executable, str(FAKE), "fail"]
 
 
-def demo_of(pods: int, *, giants: int = 0, keep: bool = False, terminal: bool = False) -> tuple[Demo, io.StringIO]:
+def demo_of(
+    pods: int, *, giants: int = 0, keep: bool = False, terminal: bool = False, jobs: bool = False, job_seconds: float = 15.0
+) -> tuple[Demo, io.StringIO]:
     manifests = plain_pods(pods)
     for pod in manifests[:giants]:
         pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5000"
     scenario = make_scenario(Inputs(nodes=mixed_nodes(3), pods=manifests))
     output = io.StringIO()
     console = Console(file=output, width=120, force_terminal=terminal)
-    return Demo(scenario, console, Limits(run_seconds=30, quiet_seconds=0.3), keep=keep, command=fake_operator), output
+    limits = Limits(run_seconds=30, quiet_seconds=0.3, job_seconds=job_seconds)
+    return Demo(scenario, console, limits, keep=keep, with_jobs=jobs, command=fake_operator), output
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -77,6 +80,22 @@ async def test_the_real_operator_places_the_pods_and_takes_up_the_change() -> No
     assert "     1  Insufficient cpu\n" in text
     assert "default gen. 1" in text
     assert "default gen. 2" in text
+
+
+async def test_jobs_with_devices_are_placed_all_or_none() -> None:
+    demo, output = demo_of(6, jobs=True)
+    demo._command = operator_command
+    code, text = await demo.run(), output.getvalue()
+    assert "train, 6 pods: all placed" in text
+    assert 'evaluate, 4 pods for the 2 devices that are left: none placed. pod group "evaluate" is unschedulable' in text
+    assert "train is deleted: all 4 pods of evaluate placed" in text
+    assert code == 0
+
+
+async def test_a_job_that_is_not_placed_as_it_should_be_is_a_failure() -> None:
+    demo, output = demo_of(2, jobs=True, job_seconds=1.0)
+    assert await demo.run() == 1
+    assert "was not placed as it should be within 1 s" in output.getvalue()
 
 
 class Seen(io.StringIO):

@@ -251,3 +251,12 @@ async def test_a_sandbox_publishes_every_kind_of_device_that_its_own_rules_allow
         assert driver is not None
         assert [driver.generation(f"node-{number:04d}") for number in range(3)] == [1, 1, 1]
         assert len(driver.devices(NODE)) == (140 if kind is DeviceKind.PARTITIONS else 20)
+
+
+async def test_only_nodes_with_the_label_get_devices_where_one_is_asked_for() -> None:
+    async with published(nodes=1, count=2, label="example.com/gpus") as cluster:
+        node = simulated_node(5, "2026-01-01T00:00:00Z")
+        node["metadata"]["labels"]["example.com/gpus"] = ""
+        cluster.core.create("nodes", node)
+        await settled()
+        assert (cluster.slices("node-0000"), cluster.names("node-0005")) == ([], ["gpu-0", "gpu-1"])

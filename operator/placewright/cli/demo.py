@@ -15,6 +15,7 @@ from rich.text import Text
 
 from placewright.api.bad_input import printable
 from placewright.cli.definitions import crd_folders
+from placewright.cli.demo_jobs import DEVICES, LABEL, Jobs
 from placewright.cli.demo_run import DemoFailed, DemoRun, Limits
 from placewright.cli.display import make_progress, show_notes, show_summary
 from placewright.cli.operator_process import OperatorProcess, operator_command
@@ -32,6 +33,7 @@ PODS: Final = 1500
 #: Pods a second in the made-up demo: slow enough to watch.
 RATE: Final = 150
 _INTERRUPTED: Final = 130
+_DEVICE_OPTIONS: Final = ("--devices", str(DEVICES), "--device-label", LABEL)
 
 
 def register(subparsers: Subparsers) -> None:
@@ -56,7 +58,8 @@ def main(args: argparse.Namespace) -> int:
     scenario = make_scenario(_inputs(args))
     limits = Limits(args.rate or (None if args.pods else RATE), run_seconds=args.timeout)
     try:
-        return asyncio.run(interruptible(Demo(scenario, console, limits, keep=args.keep)))
+        with_jobs = not (args.nodes or args.pods)
+        return asyncio.run(interruptible(Demo(scenario, console, limits, keep=args.keep, with_jobs=with_jobs)))
     except (DemoFailed, SandboxFailed) as error:
         console.print(Text(printable(f"the demo failed: {error}")), soft_wrap=True)
         return 1
@@ -76,6 +79,8 @@ def _inputs(args: argparse.Namespace) -> Inputs:
 class Demo:
     """Everything that one demo needs to start, run and end; `command` starts an operator against a kubeconfig.
 
+    `with_jobs` adds a second act: jobs placed all or none, with devices.
+
     Attributes:
         code: exit code for an end at this moment: until the run is over, that of an interrupted one.
     """
@@ -87,12 +92,14 @@ class Demo:
         limits: Limits,
         *,
         keep: bool = False,
+        with_jobs: bool = False,
         command: Callable[[Path], list[str]] = operator_command,
     ) -> None:
         self._scenario = scenario
         self._console = console
         self._limits = limits
         self._keep = keep
+        self._with_jobs = with_jobs
         self.code = _INTERRUPTED
         self._command = command
 
@@ -104,7 +111,8 @@ class Demo:
         show_notes(self._say, self._scenario.problems, "left out")
         show_notes(self._say, self._scenario.notes, "note")
         with tempfile.TemporaryDirectory(prefix="placewright-demo-") as folder:
-            async with SandboxProcess(crds=crd_folders(), arguments=cluster_options(self._scenario)) as sandbox:
+            options = [*cluster_options(self._scenario), *(_DEVICE_OPTIONS if self._with_jobs else ())]
+            async with SandboxProcess(crds=crd_folders(), arguments=options) as sandbox:
                 command = self._command(sandbox.kubeconfig)
                 async with OperatorProcess(command, Path(folder, "operator.log")) as operator:
                     return await self._against(sandbox.kubeconfig, operator)
@@ -114,8 +122,10 @@ class Demo:
             with make_progress(self._console) as progress:
                 run = DemoRun(self._scenario, client, operator, progress, self._limits)
                 summary = await run.run()
-        show_summary(self._console, summary, run.change_note)
-        self.code = 0 if summary.honest else 1
+            show_summary(self._console, summary, run.change_note)
+            jobs = Jobs(client, operator, self._say, self._scenario.scheduler, self._limits.job_seconds)
+            worked = not self._with_jobs or await jobs.run()
+        self.code = 0 if summary.honest and worked else 1
         if self._keep:
             await self._stay(kubeconfig, operator)
         return self.code

@@ -37,6 +37,7 @@ class Limits:
     Attributes:
         rate: pods a second; None: as fast as they are accepted.
         ready_seconds, change_seconds, run_seconds: when to give up on the operator's start, on the change, on the run.
+        job_seconds: when to give up on a job of the second act.
         quiet_seconds: how long nothing must be placed before pods without a place are taken to stay so.
     """
 
@@ -44,6 +45,7 @@ class Limits:
     ready_seconds: float = 30.0
     change_seconds: float = 10.0
     run_seconds: float = 90.0
+    job_seconds: float = 15.0
     quiet_seconds: float = QUIET_SECONDS
 
 

@@ -36,6 +36,7 @@ class Scenario:
         nodes, pods: manifests.
         objects: everything that must exist before the pods, nodes and profiles included.
         profile: name of the profile that is changed half-way: that of most pods.
+        scheduler: the name by which pods ask for it.
         change: the merge patch.
         notes: what a person should know beforehand.
         problems: what was left out because it is wrong.
@@ -48,6 +49,7 @@ class Scenario:
     change: Manifest
     notes: Sequence[str]
     problems: Sequence[str] = ()
+    scheduler: str = DEFAULT_SCHEDULER_NAME
 
     @property
     def change_command(self) -> str:
@@ -72,6 +74,7 @@ def make_scenario(inputs: Inputs) -> Scenario:
         change=CHANGE,
         notes=[*inputs.notes, *_scheduler_notes(wanted)],
         problems=inputs.problems,
+        scheduler=main,
     )
 
 

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         history=parsed.history,
         volumes=parsed.volumes,
         default_class=parsed.default_class,
-        devices=DeviceLayout(parsed.devices, DeviceKind(parsed.device_kind)) if parsed.devices else None,
+        devices=_layout(parsed),
         kubelets=KubeletTimes(start=parsed.start_seconds, end=parsed.end_seconds),
     )
     gc.set_threshold(50_000, 20, 50)
@@ -50,6 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"sandbox: {error}\n")
         return 2
     return 0
+
+
+def _layout(parsed: argparse.Namespace) -> DeviceLayout | None:
+    if not parsed.devices:
+        return None
+    return DeviceLayout(parsed.devices, DeviceKind(parsed.device_kind), label=parsed.device_label)
 
 
 def _run(options: SandboxOptions, exit_with_stdin: bool) -> None:
@@ -106,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--default-class", default="", metavar="NAME", help="a default StorageClass to begin with")
     parser.add_argument("--devices", type=int, default=0, metavar="N", help="devices of each node, by a simulated driver (default: none)")
     parser.add_argument("--device-kind", choices=[*DeviceKind], default=DeviceKind.WHOLE, help="how they may be handed out")
+    parser.add_argument("--device-label", default="", metavar="KEY", help="only nodes with this label have devices (default: all)")
     parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input ends")
     return parser
 

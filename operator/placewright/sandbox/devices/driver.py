@@ -110,7 +110,7 @@ class SimulatedDriver:
         if change.current is None:
             assert change.previous is not None
             self._devices.pop(change.previous.name, None)  # slices go with the node that owns them
-        elif change.previous is None:
+        elif change.previous is None and self.layout.is_for(change.current.object):
             asyncio.get_running_loop().call_soon(self._welcome, change.current)
 
     def _welcome(self, node: Stored) -> None:

@@ -41,6 +41,7 @@ class DeviceLayout:
         driver: who publishes them; also the name of the DeviceClass.
         slice_size: devices in one ResourceSlice at most.
         attach_seconds: from allocation to the binding condition, `ATTACHED` only.
+        label: only nodes that have this label get devices; empty: all.
     """
 
     count: int = 8
@@ -52,6 +53,11 @@ class DeviceLayout:
     driver: str = DRIVER
     slice_size: int = 64
     attach_seconds: float = 0.2
+    label: str = ""
+
+    def is_for(self, node: Object) -> bool:
+        """Whether the node gets devices."""
+        return not self.label or self.label in (node["metadata"].get("labels") or {})
 
 
 def devices_of(layout: DeviceLayout, node: str) -> list[Object]:
