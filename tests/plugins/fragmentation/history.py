@@ -22,7 +22,7 @@ RESOURCE = "openb/gpu-milli"
 UNITS = 1000
 ANNOTATION = "placewright.dev/devices"
 SHARES = (100, 250, 330, 500, 600, 760, 1000)
-TYPICAL = [
+TYPICAL: list[dict[str, Any]] = [
     {"requests": {RESOURCE: "500", "cpu": "2"}, "popularity": 5},
     {"requests": {RESOURCE: "330", "cpu": "1"}, "popularity": 3},
     {"requests": {RESOURCE: "1000", "cpu": "4"}, "popularity": 8},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,8 @@ from placewright.plugins.devicefragmentation.plugin import DeviceFragmentation
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
 from placewright.queue.queued import Place
-from plugins.fragmentation.history import ANNOTATION, RESOURCE, UNITS, gpu_node, gpu_pod
+from plugins.fragmentation.history import ANNOTATION, RESOURCE, TYPICAL, UNITS, gpu_node, gpu_pod
+from plugins.fragmentation.scalar import Machine, Task, least_growth
 from scheduler.makers import REFUSED, PodMaker, World
 
 ENABLED = {"multiPoint": {"enabled": [{"name": "DeviceFragmentation"}]}}
@@ -196,6 +199,35 @@ def test_a_share_goes_beside_another_share_and_leaves_the_whole_gpu_for_those_th
     assert binding is not None
     binding.close()
     assert free(world.cluster) == [[0, 1000], [1000, 0]]
+
+
+@pytest.mark.parametrize("units", [0, 330, 1000, 2000])
+def test_the_score_falls_with_what_the_formula_says_a_pod_strands(units: int) -> None:
+    config = [{"name": "DeviceFragmentation", "args": {"typicalPods": TYPICAL}}]
+    stage = Scene(spec={"preset": "gpu-fragmentation", "pluginConfig": config})
+    machines = {}
+    for index, left in enumerate([(1000, 1000), (500, 500), (1000, 330), (760, 1000, 1000, 1000, 1000), (1000,)]):
+        name = f"n{index}"
+        stage.with_nodes(gpu_node(name, len(left), cpu=8).build())
+        for device, milli in enumerate(left):
+            if milli < UNITS:
+                stage.place(noted(gpu_pod(f"{name}-{device}", UNITS - milli, 1), device), name)
+        used = sum(milli < UNITS for milli in left)
+        machines[name] = Machine(8000 - 1000 * used, 2**60, tuple(Fraction(milli, UNITS) for milli in left))
+    mix = [(scalar_task(each["requests"]), each["popularity"]) for each in TYPICAL]
+    evaluator = stage.evaluator()
+    evaluation = evaluator.evaluate(gpu_pod("asked", units, 2).info())
+    evaluator.score(evaluation)
+    found = {name: parts["DeviceFragmentation"].raw for name, parts in stage.parts(evaluator, evaluation).items()}
+    total = sum(count for _, count in mix)
+    growth = {name: least_growth(mix, Task(2000, 0, Fraction(units, UNITS)), machine) for name, machine in machines.items()}
+    expected = {name: int(100 / (1 + math.exp(each / total))) for name, each in growth.items() if each is not None}
+    assert found == expected
+    assert len(found) > 1
+
+
+def scalar_task(requests: dict[str, str]) -> Task:
+    return Task(1000 * int(requests["cpu"]), 0, Fraction(int(requests[RESOURCE]), UNITS))
 
 
 # --- the mix --------------------------------------------------------------------------------------------------------------------------
