@@ -105,14 +105,17 @@ async def terminal(desk: Desk, commands: str) -> AsyncIterator[Process]:
                 await process.wait()
 
 
-async def work_through(typed: Shell, block: Block, reading: tuple[str, ...]) -> None:
-    """Run a block and compare. One whose commands only read is run again until it shows what it should: news take a moment."""
+async def work_through(typed: Shell, block: Block, reading: tuple[str, ...]) -> str:
+    """Run a block and compare; answers what it printed.
+
+    One whose commands only read is run again until it shows what it should: news take a moment.
+    """
     end = asyncio.get_running_loop().time() + DEADLINE
     while True:
         worked, printed = await typed.run(block.commands)
         assert worked == (block.kind != "refused"), f"{block}: {printed}"
         if block.shown is None or shows(block.shown, printed):
-            return
+            return printed
         again = all(line.startswith(reading) for line in block.commands.splitlines())
         late = asyncio.get_running_loop().time() > end
         assert again and not late, f"{block}\n--- the page\n{same(block.shown)}\n--- printed\n{same(printed)}\n{printed}"

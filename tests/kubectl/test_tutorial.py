@@ -43,7 +43,8 @@ async def test_every_command_of_the_tutorial_does_what_the_page_shows(desk: Desk
                 continue
             if "patch schedprof" in block.commands:
                 await typed.run(A_SECOND_LATER)
-            await work_through(typed, block, READING)
+            printed = await work_through(typed, block, READING)
+            assert block.shown is None or shows(block.shown, printed)
 
 
 async def until_serving(typed: Shell) -> None:
