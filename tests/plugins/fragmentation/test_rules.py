@@ -64,7 +64,8 @@ def test_two_pods_of_600_on_two_gpus_leave_no_room_for_800_although_800_are_free
 
 
 def test_whole_devices_must_be_whole() -> None:
-    stage = scene(3, 2, 1).place(noted(gpu_pod("a", 1), 1), "n0").place(noted(gpu_pod("b", 1), 0), "n1")
+    stage = scene(3, 3, 1).place(noted(gpu_pod("a", 1), 1), "n0")
+    stage.place(noted(gpu_pod("b", 1), 0), "n1").place(noted(gpu_pod("c", 1), 2), "n1")
     reason = f"Insufficient {RESOURCE} in whole devices"
     assert verdicts(stage, 2000) == {"n1": f"UNSCHEDULABLE: {reason}", "n2": f"UNSCHEDULABLE_AND_UNRESOLVABLE: {reason}"}
 
