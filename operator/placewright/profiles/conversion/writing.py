@@ -30,6 +30,9 @@ _ADDED: Final = (Origin.WEIGHTS, Origin.PRESET)
 def to_configuration(profiles: Sequence[SchedulingProfile], catalogue: Catalogue) -> tuple[Document, tuple[Finding, ...]]:
     """One configuration for all profiles, and what it cannot hold; raises `ProfileError` for a profile that does not resolve."""
     findings = Findings()
+    for shadow in (profile for profile in profiles if profile.spec.is_shadow):
+        findings.note(f"profile {shadow.metadata.name}", "is left out: it is a shadow, and kube-scheduler has none")
+    profiles = [profile for profile in profiles if not profile.spec.is_shadow]
     configured = [_profile(profile, catalogue, findings) for profile in profiles]
     document: Document = {"apiVersion": CONFIG_API_VERSION, "kind": CONFIG_KIND}
     document |= _backoff(profiles, findings)
