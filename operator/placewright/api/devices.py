@@ -15,6 +15,10 @@ from placewright.api.objects import KubeObject, NodeSelector, ObjectMeta, RawQua
 GROUP: Final = "resource.k8s.io"
 #: On a claim that has an allocation, so that it cannot vanish while devices are set aside for it.
 ALLOCATION_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+#: Annotation with the value `true` on claims that serve a pod's extended resources.
+EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+#: An extended resource of this name and that of a class is served by the class.
+IMPLICIT_RESOURCE: Final = "deviceclass.resource.kubernetes.io/"
 #: As many pods may share a claim.
 MAX_RESERVED_FOR: Final = 256
 #: As many devices may one claim get.

@@ -9,7 +9,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from placewright.api.devices import Allocation, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from placewright.api.devices import (
+    EXTENDED_CLAIM,
+    IMPLICIT_RESOURCE,
+    Allocation,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
+from placewright.api.pods import PodInfo
 from placewright.cluster.storage import Table, key_of
 
 #: The kinds kept here.
@@ -39,6 +48,8 @@ class Pending:
 class ClaimTable(Table[ResourceClaim]):
     """ResourceClaims by name and namespace, with allocations that are being written.
 
+    `where` finds those that serve the extended resources of the pod of a uid.
+
     A pending allocation holds, whatever else about the claim changes meanwhile, until the API server shows an allocation, or shows that
     the claim has lost it again, or it is withdrawn. So no device is given away twice because a finalizer was seen too early.
     """
@@ -46,7 +57,7 @@ class ClaimTable(Table[ResourceClaim]):
     __slots__ = ("_pending", "_releasing")
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(owner_of_extended)
         self._pending: dict[str, Pending] = {}
         self._releasing: dict[str, int] = {}
 
@@ -138,6 +149,13 @@ class ClaimTable(Table[ResourceClaim]):
             self._releasing.pop(uid, None)
 
 
+def owner_of_extended(claim: ResourceClaim) -> str:
+    """The uid of the pod for whose extended resources the claim was made; empty for all other claims."""
+    if (claim.metadata.annotations or {}).get(EXTENDED_CLAIM) != "true":
+        return ""
+    return next((owner.uid for owner in claim.metadata.owner_references or () if owner.controller), "")
+
+
 def _allocated(claim: ResourceClaim, allocation: Allocation) -> ResourceClaim:
     return replace(claim, status=replace(claim.status, allocation=allocation))
 
@@ -162,6 +180,8 @@ class DeviceObjects:
     """
 
     def __init__(self) -> None:
+        self._served: dict[str, str] = {}
+        self._served_at = -1
         self.claims = ClaimTable()
         self.slices: Table[ResourceSlice] = Table(lambda item: f"{item.spec.driver}/{item.spec.pool.name}")
         self.classes: Table[DeviceClass] = Table()
@@ -174,3 +194,22 @@ class DeviceObjects:
                 DeviceTaintRule: self.taint_rules,
             }
         )
+
+    def class_of(self, resource: str) -> str | None:
+        """The class whose devices serve an extended resource; of several the newest, of those the first by name."""
+        if self._served_at != self.classes.version:
+            self._served_at = self.classes.version
+            by_age = sorted(self.classes.values(), key=lambda one: one.metadata.name)
+            by_age.sort(key=lambda one: one.metadata.creation_timestamp or "", reverse=True)
+            self._served = {f"{IMPLICIT_RESOURCE}{one.metadata.name}": one.metadata.name for one in by_age}
+            for one in by_age:
+                if one.spec.extended_resource_name:
+                    self._served.setdefault(one.spec.extended_resource_name, one.metadata.name)
+        return self._served.get(resource)
+
+    def served(self, pod: PodInfo) -> dict[str, str]:
+        """The resources that the pod requests and that classes serve, with the classes."""
+        if not len(self.classes):
+            return {}
+        found = ((name, self.class_of(name)) for name, amount in pod.requests.items() if amount and "/" in name)
+        return {name: served_by for name, served_by in found if served_by is not None}

@@ -119,7 +119,7 @@ class NoGangMembers:
 class ProfileHandle:
     """The `Handle` of one profile's plugins."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one port each
         self,
         cluster: Cluster,
         binder: Binder,
@@ -133,6 +133,7 @@ class ProfileHandle:
         self._members = members
         self._claims = claims
         self._announce = announce
+        self._runs: frozenset[str] = frozenset()
         self._cluster = cluster
         self._waiting = waiting
         self._binder = binder
@@ -164,6 +165,10 @@ class ProfileHandle:
         """A Normal event about the pod."""
         self._announce(pod, reason, action, message)
 
+    def runs(self, plugin: str) -> bool:
+        """Whether the profile runs this plugin at any point."""
+        return plugin in self._runs
+
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting."""
         return self._waiting
@@ -192,6 +197,7 @@ class ProfileHandle:
         self, profile: ResolvedProfile, registry: Mapping[str, type[Plugin]], extenders: Sequence[Extender] = ()
     ) -> Evaluator:
         """Build the profile's plugins around this handle; exceptions of their constructors pass through."""
+        self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
         runtime = ProfileRuntime(profile, registry, self, extenders)
         self._evaluator = Evaluator(runtime, self._cluster, self._nominations)
         return self._evaluator

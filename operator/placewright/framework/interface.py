@@ -200,6 +200,9 @@ class Handle(Protocol):
     def announce(self, pod: PodInfo, reason: str, action: str, message: str) -> None:
         """A Normal event about the pod."""
 
+    def runs(self, plugin: str) -> bool:
+        """Whether the profile runs this plugin at any point."""
+
     def waiting_pods(self) -> Iterable[WaitingForPermit]:
         """Placed pods that Permit plugins keep waiting, of all profiles; to be allowed or rejected by those plugins."""
 

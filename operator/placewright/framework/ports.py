@@ -78,7 +78,7 @@ class ClaimWriter(Protocol):
         """
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """The pod does not use the claim any more; if nobody else does, with `deallocate` its devices are free again. Fine when it is gone."""
+        """The pod does not use the claim any more; with `deallocate`, its devices are free if nobody else does. Fine when it is gone."""
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
         """Make a claim, under a name that begins like this; what it is now."""

@@ -7,11 +7,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from framework.makers import node, pod
+from hints.node_rows import asks
 from hints.rows import (
     DEVICE_CLAIM_CHANGED,
     DEVICE_CLAIM_DELETED,
     DEVICE_CLASS_ADDED,
     DEVICE_CLASS_CHANGED,
+    DEVICE_CLASS_DELETED,
     DEVICES_CLAIMED,
     NODE_ADDED,
     NODE_CONDITION,
@@ -30,7 +32,7 @@ from hints.rows import (
     Row,
 )
 from placewright.api.decode import convert
-from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from placewright.api.devices import DeviceClass, DeviceClassSpec, DeviceTaintRule, ResourceClaim, ResourceSlice
 from placewright.api.objects import PodResourceClaimStatus
 from placewright.api.pods import PodInfo
 
@@ -57,7 +59,18 @@ def labelled(one: PodInfo) -> PodInfo:
     return PodInfo(replace(one.pod, metadata=replace(one.pod.metadata, labels={"a": "b"})))
 
 
+def special(owner: str) -> ResourceClaim:
+    """A claim that was made for the extended resources of a pod."""
+    plain = claim("made", owner=owner)
+    return replace(plain, metadata=replace(plain.metadata, annotations={"resource.kubernetes.io/extended-resource-claim": "true"}))
+
+
+def serving(resource: str) -> DeviceClass:
+    return DeviceClass(spec=DeviceClassSpec(extended_resource_name=resource))
+
+
 MINE: Final = claim("mine")
+_gpu = Rejected("NodeResourcesFit", asks(**{"vendor.com/gpu": "1"}))
 _claims = Rejected("DynamicResources", pod("me", spec=CLAIMS), known=(MINE,))
 _absent = Rejected("DynamicResources", pod("me", spec=CLAIMS), gated=True)
 _unmade = Rejected("DynamicResources", waiting(), known=(claim("made", owner="me"),), gated=True)
@@ -76,7 +89,15 @@ ROWS: Final[tuple[Row, ...]] = (
     _claims.wakes(
         "devices taken from another claim", DEVICE_CLAIM_CHANGED, old=claim("else", allocation=ALLOCATION), new=claim("else", "2")
     ),
-    _claims.rests("a claim that goes", DEVICE_CLAIM_DELETED, old=claim("else")),
+    _claims.rests("a claim without devices that goes", DEVICE_CLAIM_DELETED, old=claim("else")),
+    _claims.wakes("a claim with devices that goes", DEVICE_CLAIM_DELETED, old=claim("else", allocation=ALLOCATION)),
+    _claims.wakes("a claim of an earlier attempt that goes", DEVICE_CLAIM_DELETED, old=special("me")),
+    _claims.rests("a claim of another pod's earlier attempt that goes", DEVICE_CLAIM_DELETED, old=special("else")),
+    _gpu.wakes("a class for its resource", DEVICE_CLASS_ADDED, new=serving("vendor.com/gpu")),
+    _gpu.wakes("a class that now is for its resource", DEVICE_CLASS_CHANGED, old=CLASS, new=serving("vendor.com/gpu")),
+    _gpu.rests("a class for another resource", DEVICE_CLASS_ADDED, new=serving("vendor.com/fpga")),
+    _gpu.rests("a class for nothing", DEVICE_CLASS_CHANGED, old=CLASS, new=CLASS),
+    _gpu.rests("a class that goes", DEVICE_CLASS_DELETED, old=serving("vendor.com/gpu")),
     _absent.wakes("the claim that it waits for", DEVICES_CLAIMED, new=MINE),
     _absent.rests(
         "others lose devices while its claim is missing", DEVICE_CLAIM_CHANGED, old=claim("else", allocation=ALLOCATION), new=claim("else")

@@ -61,7 +61,7 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
     "NodeDeclaredFeatures": {_NODE: _ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _POD: Action.UPDATE},
     "DynamicResources": {
         _NODE: _ADD | _NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
-        EventResource.RESOURCE_CLAIM: _CHANGE,
+        EventResource.RESOURCE_CLAIM: Action.ALL,  # upstream: not when one is gone
         _POD: Action.UPDATE_POD_GENERATED_CLAIM,
         EventResource.DEVICE_CLASS: _CHANGE,
         EventResource.RESOURCE_SLICE: _CHANGE,
@@ -71,8 +71,6 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
     # Upstream also asks about new pods; here a member that comes takes the others along, and no event is needed.
     "GangScheduling": {EventResource.POD_GROUP: _CHANGE},
 }
-#: Extended resources are not served by devices, so no class could help.
-NO_DEVICES: Final = {"NodeResourcesFit": frozenset({EventResource.DEVICE_CLASS})}
 #: No event wakes a pod for these: the scheduler itself activates it.
 NEVER: Final = frozenset({"DefaultPreemption"})
 
@@ -165,11 +163,7 @@ def test_plugins_register_what_kube_scheduler_registers() -> None:
         for each in registered_by(plugin):
             actions = ours.setdefault(plugin, {})
             actions[each.event.resource] = actions.get(each.event.resource, Action(0)) | each.event.action
-    wanted = {
-        plugin: {resource: action for resource, action in events.items() if resource not in NO_DEVICES.get(plugin, ())}
-        for plugin, events in UPSTREAM.items()
-    }
-    assert {plugin: ours.get(plugin, {}) for plugin in UPSTREAM} == wanted
+    assert {plugin: ours.get(plugin, {}) for plugin in UPSTREAM} == UPSTREAM
 
 
 def test_who_names_its_events_is_in_the_table_and_who_waits_for_nodes_also_hears_of_taints() -> None:

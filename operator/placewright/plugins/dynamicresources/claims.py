@@ -14,6 +14,7 @@ from placewright.api.devices import MAX_RESERVED_FOR, ResourceClaim
 from placewright.api.objects import PodResourceClaim
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import ClaimTable
+from placewright.plugins.dynamicresources.extended import Extension
 
 
 class NotReady(Exception):
@@ -29,17 +30,31 @@ class Demand:
         wanted: claims that get theirs with the pod's node, in the pod's order.
         broken: uids of those of `allocated` whose devices could not be made ready: they are of no use on any node.
         signature: equal ones promise equal answers to what `wanted` asks.
+        extension: what devices may have to serve beside claims; None for nothing.
     """
 
     allocated: tuple[ResourceClaim, ...] = ()
     wanted: tuple[ResourceClaim, ...] = ()
     broken: frozenset[str] = frozenset()
     signature: tuple[bytes, ...] = ()
+    extension: Extension | None = None
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:
         """All of them."""
         return self.allocated + self.wanted
+
+    @property
+    def empty(self) -> bool:
+        """Whether no device has anything to do with the pod."""
+        return not self.claims and self.extension is None
+
+    def asked(self, code: int) -> tuple[tuple[ResourceClaim, ...], tuple[bytes, ...]]:
+        """(claims, their shapes) that want devices on nodes that lack the extended resources of these bits."""
+        if self.extension is None or not code:
+            return self.wanted, self.signature
+        special = self.extension.variant(code).claim
+        return (*self.wanted, special), (*self.signature, shape_of(special))
 
 
 #: Of pods without claims.

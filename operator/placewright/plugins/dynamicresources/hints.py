@@ -7,7 +7,7 @@ from typing import Any
 
 from placewright.api.devices import ResourceClaim
 from placewright.api.pods import PodInfo
-from placewright.cluster.devices import ClaimTable
+from placewright.cluster.devices import ClaimTable, owner_of_extended
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.plugins.dynamicresources.claims import NotReady, claims_of
 
@@ -25,7 +25,8 @@ def interests(table: Callable[[], ClaimTable]) -> Sequence[EventInterest]:
 
     return (
         interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-        interest(EventResource.RESOURCE_CLAIM, _NEW_OR_CHANGED, claim_changed),
+        # Upstream is not told of claims that are gone, and tries such pods again after minutes.
+        interest(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed),
         interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed),
         interest(EventResource.DEVICE_CLASS, _NEW_OR_CHANGED),
         interest(EventResource.RESOURCE_SLICE, _NEW_OR_CHANGED),
@@ -37,7 +38,7 @@ def interests(table: Callable[[], ClaimTable]) -> Sequence[EventInterest]:
 def after_claim_change(pod: PodInfo, old: Any, new: Any, table: ClaimTable) -> Hint:
     """Devices that became free may be anybody's; else only what happens to the pod's own claims counts, once all of them are there."""
     if not isinstance(new, ResourceClaim):
-        return Hint.SKIP
+        return Hint.QUEUE if isinstance(old, ResourceClaim) and _frees(old, pod) else Hint.SKIP
     try:
         claims = claims_of(pod, table)
     except NotReady:
@@ -48,6 +49,11 @@ def after_claim_change(pod: PodInfo, old: Any, new: Any, table: ClaimTable) -> H
     if all(claim.metadata.uid != new.metadata.uid for claim in claims):
         return Hint.SKIP
     return Hint.SKIP if before is not None and before.status == new.status else Hint.QUEUE
+
+
+def _frees(gone: ResourceClaim, pod: PodInfo) -> bool:
+    """Whether a claim that is gone had devices, or stood in the pod's way."""
+    return gone.status.allocation is not None or owner_of_extended(gone) == pod.uid
 
 
 def after_pod_change(pod: PodInfo, new: Any, table: ClaimTable) -> Hint:

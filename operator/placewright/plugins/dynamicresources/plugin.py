@@ -50,10 +50,12 @@ from placewright.plugins.dynamicresources.claims import (
     claims_of,
     has_room,
     reserved_for,
+    shape_of,
     shapes,
     unused_but_by,
 )
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Refusal
+from placewright.plugins.dynamicresources.extended import Extension, extension_of
 from placewright.plugins.dynamicresources.hints import interests
 from placewright.plugins.dynamicresources.places import Places
 from placewright.plugins.dynamicresources.readiness import must_wait, ready, timestamp, too_late
@@ -62,6 +64,7 @@ from placewright.plugins.dynamicresources.reserving import (
     deallocate,
     give_back,
     join,
+    remove,
     settle,
     take,
     write,
@@ -72,6 +75,8 @@ from placewright.plugins.dynamicresources.subrequests import has_preferences
 NAME: Final = "DynamicResources"
 _RESERVED: Final = f"{NAME}/reserved"
 NOTHING_TO_DEALLOCATE: Final = "no new claims to deallocate"
+DELETED: Final = "deletion of ResourceClaim completed"
+STALE: Final = "cannot schedule extended resource claim"
 DEALLOCATED: Final = "deallocation of ResourceClaim completed"
 STILL_NOT: Final = "still not schedulable"
 NOT_FOUND: Final = "not found"
@@ -109,12 +114,14 @@ class DynamicResources(
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod's claims ask for: pods whose claims were made from one template look alike."""
-        if not pod.pod.spec.resource_claims:
+        extension = extension_of(pod, self.handle.cluster)
+        if not pod.pod.spec.resource_claims and extension is None:
             return ()
         try:
-            return shapes(claims_of(pod, self._table))
+            asked = shapes(claims_of(pod, self._table))
         except NotReady:
             return (pod.uid,)
+        return asked if extension is None else (asked, shape_of(extension.whole.claim))
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Every claim must be there, and be the pod's to use."""
@@ -129,15 +136,16 @@ class DynamicResources(
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Skip pods without claims; refuse those whose claims cannot be used now, wherever the pod goes."""
         state.write(NAME, NOTHING_CLAIMED)
-        if not pod.pod.spec.resource_claims:
+        extension = extension_of(pod, cluster)
+        if not pod.pod.spec.resource_claims and extension is None:
             return PreFilterResult(SKIP)
         try:
             claims = claims_of(pod, cluster.objects.devices.claims)
         except NotReady as problem:
             return PreFilterResult(unresolvable(str(problem)))
-        if not claims:
+        if not claims and extension is None:
             return PreFilterResult(SKIP)
-        demand = self._demand(claims)
+        demand = self._demand(claims, extension)
         refusal = self._refusal(pod, demand)
         if refusal.ok and demand.wanted:
             search = self._searching(cluster)
@@ -147,10 +155,10 @@ class DynamicResources(
             state.write(NAME, demand)
         return PreFilterResult(refusal)
 
-    def _demand(self, claims: Sequence[ResourceClaim]) -> Demand:
+    def _demand(self, claims: Sequence[ResourceClaim], extension: Extension | None) -> Demand:
         allocated = tuple([claim for claim in claims if claim.status.allocation is not None])
         wanted = tuple([claim for claim in claims if claim.status.allocation is None])
-        return Demand(allocated, wanted, frozenset(self._broken(allocated)), shapes(wanted))
+        return Demand(allocated, wanted, frozenset(self._broken(allocated)), shapes(wanted), extension)
 
     def _broken(self, allocated: Iterable[ResourceClaim]) -> Iterable[str]:
         for claim in allocated:
@@ -164,7 +172,8 @@ class DynamicResources(
                 yield claim.metadata.uid
 
     def _refusal(self, pod: PodInfo, demand: Demand) -> Status:
-        for claim in demand.claims:
+        stale = demand.extension.stale if demand.extension is not None else None
+        for claim in (*demand.claims, *(() if stale is None else (stale,))):
             if self._table.releasing(claim):
                 return error(f"resource claim {called(claim)} is in the process of being released")
             pending = self._table.pending(claim)
@@ -180,9 +189,18 @@ class DynamicResources(
         """True where all claims can be used, and those without devices can get some."""
         demand = state.read(NAME, Demand)
         fits = self._available(demand, cluster, rows)
-        if demand.wanted:
-            fits = fits & self._searching(cluster).fits(demand.wanted, demand.signature, rows)
+        if demand.extension is None:
+            return fits & self._served(demand, 0, cluster, rows)
+        if demand.extension.stale is not None:
+            return np.zeros(len(rows), np.bool_)
+        codes = demand.extension.codes(cluster, rows)
+        for code in np.unique(codes).tolist():
+            fits[codes == code] &= self._served(demand, code, cluster, rows[codes == code])
         return fits
+
+    def _served(self, demand: Demand, code: int, cluster: Cluster, rows: Rows) -> BoolColumn:
+        claims, signature = demand.asked(code)
+        return self._searching(cluster).fits(claims, signature, rows) if claims else np.ones(len(rows), np.bool_)
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """What cannot be allocated goes before what is elsewhere, as upstream."""
@@ -193,11 +211,19 @@ class DynamicResources(
         return [Rejection(unresolvable(reason), np.array(found, np.intp)) for reason, found in by_reason.items()]
 
     def _reason(self, demand: Demand, cluster: Cluster, row: int) -> str:
-        if demand.wanted:
-            answer = self._searching(cluster).answer(demand.wanted, demand.signature, row)
+        if demand.extension is not None and demand.extension.stale is not None:
+            return STALE
+        claims, signature = demand.asked(self._code(demand, cluster, row))
+        if claims:
+            answer = self._searching(cluster).answer(claims, signature, row)
             if isinstance(answer, Refusal):
                 return answer.message
         return NOT_AVAILABLE if demand.allocated else CANNOT_ALLOCATE
+
+    @staticmethod
+    def _code(demand: Demand, cluster: Cluster, row: int) -> int:
+        """Which of the pod's extended resources the node of this row lacks."""
+        return 0 if demand.extension is None else int(demand.extension.codes(cluster, np.array([row], np.intp))[0])
 
     def _available(self, demand: Demand, cluster: Cluster, rows: Rows) -> BoolColumn:
         if demand.broken:
@@ -211,7 +237,8 @@ class DynamicResources(
         """The claims, and how often anything changed that is looked at for them."""
         demand, tables = state.read(NAME, Demand), cluster.objects.devices.tables.values()
         uids = tuple([claim.metadata.uid for claim in demand.allocated])
-        return (uids, demand.broken, demand.signature, cluster.node_journal.position, *[table.version for table in tables])
+        special = None if demand.extension is None else (shape_of(demand.extension.whole.claim), demand.extension.stale is None)
+        return (uids, demand.broken, demand.signature, special, cluster.node_journal.position, *[table.version for table in tables])
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
         """No pod on any node has a say: what victims have stays theirs until they are gone."""
@@ -227,7 +254,7 @@ class DynamicResources(
             demand = state.read(NAME, Demand)
         except KeyError:
             return PostFilterResult(error(NOT_FOUND))
-        if not demand.claims:
+        if demand.empty:
             return PostFilterResult(unschedulable(NOTHING_TO_DEALLOCATE))
         rows = cluster.rows()
         for claim in demand.allocated:
@@ -237,6 +264,11 @@ class DynamicResources(
                 self._table.begin_release(claim)
                 self.handle.claims.beside(deallocate(claim, pod, self._table, self.handle.claims))
                 return PostFilterResult(unschedulable(DEALLOCATED))
+        stale = demand.extension.stale if demand.extension is not None else None
+        if stale is not None:
+            self._table.begin_release(stale)
+            self.handle.claims.beside(remove(stale, self._table, self.handle.claims))
+            return PostFilterResult(unschedulable(DELETED))
         return PostFilterResult(unschedulable(STILL_NOT))
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
@@ -255,15 +287,18 @@ class DynamicResources(
         """Let the pod's claims have their devices, for pods that come after it."""
         cluster, demand = self.handle.cluster, state.data.get(NAME)
         row = cluster.row(node)
-        if row is None or not isinstance(demand, Demand) or not demand.claims:
+        if row is None or not isinstance(demand, Demand) or demand.empty:
             return SUCCESS
-        reserved = Reserved()
-        if demand.wanted:
-            answer = self._searching(cluster).answer(demand.wanted, demand.signature, row)
+        reserved, code = Reserved(), self._code(demand, cluster, row)
+        claims, signature = demand.asked(code)
+        if claims:
+            answer = self._searching(cluster).answer(claims, signature, row)
             if isinstance(answer, Refusal):
                 return unresolvable(answer.message)
-            found = zip(demand.wanted, answer.allocations, strict=True)
+            found = zip(claims, answer.allocations, strict=True)
             reserved.shares += [take(claim, allocation, pod, self._table) for claim, allocation in found]
+            if code and demand.extension is not None:
+                reserved.shares[-1].variant = demand.extension.variant(code)
         reserved.shares += [join(claim, pod, self._table) for claim in demand.allocated]
         state.write(_RESERVED, reserved)
         return SUCCESS

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 
 from placewright.api.devices import Allocation, ResourceClaim
 from placewright.api.errors import ClaimError
+from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import ClaimTable
 from placewright.framework.interface import ClaimWriter
 from placewright.plugins.dynamicresources.claims import called, reserved_for
+from placewright.plugins.dynamicresources.extended import Variant
 
 _logger = logging.getLogger(__name__)
 
@@ -29,11 +31,13 @@ class Share:
         claim: as the decision saw it.
         allocation: what is to be written into it; None where it has its devices already.
         tried: whether something may have been written for the pod.
+        variant: for a pod's extended resources, the claim that is to be made; None for claims that are there.
     """
 
     claim: ResourceClaim
     allocation: Allocation | None
     tried: bool = False
+    variant: Variant | None = None
 
 
 @dataclass(slots=True)
@@ -67,13 +71,29 @@ async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWrit
     """Let the claim say what was decided; `allocation`: the share's, as it is to be written. Raises `ClaimError`."""
     if share.allocation is None and reserved_for(share.claim, pod):
         return
+    if share.variant is not None and not share.tried:
+        await _make(share, share.variant, pod, table, writer)
     meta = share.claim.metadata
-    shown = table.shown(meta.name, meta.namespace)  # of a claim that is shared, the decision saw an allocation that is not written yet
+    # Of a claim that is shared, the decision saw an allocation that is not written yet; one that was just made is not shown yet.
+    shown = share.claim if share.variant is not None else table.shown(meta.name, meta.namespace)
     if shown is None or shown.metadata.uid != meta.uid:
         raise ClaimError(f"claim {called(share.claim)} got deleted in the meantime")
     share.tried = True
     share.claim = await writer.reserve(shown, allocation, pod)
     table.written(share.claim)
+    if share.variant is not None:
+        name = share.claim.metadata.name
+        await writer.tell_pod(pod, PodExtendedResourceClaimStatus(request_mappings=share.variant.mappings, resource_claim_name=name))
+
+
+async def _make(share: Share, variant: Variant, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
+    """From now on the claim is one that others see; its devices are the same."""
+    special, allocation = share.claim, share.allocation
+    share.claim = await writer.create(variant.claim, f"{pod.name}-extended-resources-")
+    share.tried = True
+    if allocation is not None:
+        table.allocate(share.claim, allocation, pod.uid)
+    table.withdraw(special)
 
 
 def settle(reserved: Reserved, pod: PodInfo, table: ClaimTable) -> None:
@@ -102,7 +122,10 @@ def withdraw_unused(claim: ResourceClaim, table: ClaimTable) -> None:
 
 async def _release(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
     try:
-        await writer.release(share.claim, pod, deallocate=share.allocation is not None)
+        if share.variant is not None:
+            await writer.delete(share.claim)
+        else:
+            await writer.release(share.claim, pod, deallocate=share.allocation is not None)
     except ClaimError as problem:
         _logger.warning("resourceclaim %s still names pod %s: %s", called(share.claim), pod.key, problem)
     finally:
@@ -111,6 +134,16 @@ async def _release(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimW
         pending = table.pending(share.claim)
         if pending is not None and not pending.users:
             table.withdraw(share.claim)
+
+
+async def remove(claim: ResourceClaim, table: ClaimTable, writer: ClaimWriter) -> None:
+    """Delete a claim of an earlier attempt; `begin_release` came before."""
+    try:
+        await writer.delete(claim)
+    except ClaimError as problem:
+        _logger.warning("resourceclaim %s is of no use and still there: %s", called(claim), problem)
+    finally:
+        table.end_release(claim)
 
 
 async def deallocate(claim: ResourceClaim, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:

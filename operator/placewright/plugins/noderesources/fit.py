@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from placewright.api.devices import IMPLICIT_RESOURCE, DeviceClass
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.requests import (
@@ -45,6 +46,7 @@ from placewright.plugins.noderesources.strategies import Load, strategy_score
 
 NAME: Final = "NodeResourcesFit"
 TOO_MANY_PODS: Final = "Too many pods"
+_DEVICES: Final = "DynamicResources"
 _BEFORE_AND_AFTER: Final = 2
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
@@ -61,8 +63,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._offers = Memory(_BEFORE_AND_AFTER)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What the pod requests."""
-        signature = frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
+        """What the pod requests, and which of that devices may serve."""
+        signature: Hashable = frozenset(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory
+        if served := self._served_by_devices(pod):
+            signature = (signature, served)
         return signature if pod.pod.spec.resources is None else (signature, frozenset(_bid(pod).items()))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
@@ -72,9 +76,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where pod count and every requested resource fit."""
         fits = cluster.pod_count[rows] < cluster.pod_limit[rows]
+        served = self._served_by_devices(pod)
         for name, amount in self._demanded(pod):
             column = cluster.resources.column(name)
-            fits &= column.requested[rows] <= column.allocatable[rows] - amount
+            enough = column.requested[rows] <= column.allocatable[rows] - amount
+            fits &= enough | (column.allocatable[rows] == 0) if name in served else enough
         return fits
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
@@ -82,12 +88,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         reasons = [TOO_MANY_PODS]
         short = [cluster.pod_count[rows] >= cluster.pod_limit[rows]]
         hopeless = np.zeros(len(rows), np.bool_)
+        served = self._served_by_devices(pod)
         for name, amount in self._demanded(pod):
             column = cluster.resources.column(name)
             allocatable = column.allocatable[rows]
+            counts = allocatable > 0 if name in served else np.ones(len(rows), np.bool_)
             reasons.append(f"Insufficient {name}")
-            short.append(column.requested[rows] > allocatable - amount)
-            hopeless |= amount > allocatable
+            short.append((column.requested[rows] > allocatable - amount) & counts)
+            hopeless |= (amount > allocatable) & counts
         return _grouped(rows, reasons, [*short, hopeless])
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
@@ -107,6 +115,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             interest(EventResource.POD, Action.DELETE, _pod_left_a_node),
             interest(EventResource.POD, Action.UPDATE_POD_SCALE_DOWN, self._freed_something),
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, self._node_grew),
+            interest(EventResource.DEVICE_CLASS, Action.ADD | Action.UPDATE, self._class_serves),
         )
 
     def _demanded(self, pod: PodInfo) -> Iterator[tuple[str, int]]:
@@ -117,6 +126,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         for name in sorted(pod.requests):
             if name not in _FIRST and pod.requests[name] and not self._ignored(name):
                 yield name, pod.requests[name]
+
+    def _served_by_devices(self, pod: PodInfo) -> frozenset[str]:
+        """Resources that DynamicResources sees to on nodes that do not offer them; see its `extended`."""
+        served = self.handle.cluster.objects.devices.served(pod)
+        return frozenset(served) if served and self.handle.runs(_DEVICES) else frozenset()
 
     def _ignored(self, name: str) -> bool:
         if not is_extended_resource(name):
@@ -131,11 +145,19 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         freed = new.node_name and any(old.requests.get(name, 0) > new.requests.get(name, 0) for name, _ in self._demanded(pod))
         return Hint.QUEUE if freed else Hint.SKIP
 
+    def _class_serves(self, pod: PodInfo, _old: Any, new: Any) -> Hint:
+        """A class for what the pod asks for."""
+        if not isinstance(new, DeviceClass):
+            return Hint.SKIP
+        names = {new.spec.extended_resource_name, f"{IMPLICIT_RESOURCE}{new.metadata.name}"}
+        return Hint.QUEUE if any(name in names for name, _ in self._demanded(pod)) else Hint.SKIP
+
     def _node_grew(self, pod: PodInfo, old: Any, new: Any) -> Hint:
         if not isinstance(new, Node):
             return Hint.SKIP
         offer = self._offer(new)
-        demands = dict(self._demanded(pod))
+        served = self._served_by_devices(pod)
+        demands = {name: amount for name, amount in self._demanded(pod) if name not in served or offer.get(name, 0)}
         if offer.get(PODS, 0) < 1 or any(offer.get(name, 0) < amount for name, amount in demands.items()):
             return Hint.SKIP
         return Hint.QUEUE if old is None or _grew(self._offer(old), offer, demands) else Hint.SKIP
