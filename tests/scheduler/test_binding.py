@@ -79,6 +79,15 @@ def test_the_annotation_is_json_with_the_names_that_people_read() -> None:
     assert decision_annotations(placement).keys() == {"placewright.dev/decision"}
 
 
+def test_what_plugins_want_on_the_pod_stands_beside_the_decision_and_never_in_its_place() -> None:
+    world = World().nodes(node("a"))
+    placement = world.cycle.place(world.evaluator, pod("web").info())
+    placement.state.annotations |= {"example.com/choice": "7", "placewright.dev/decision": "mine"}
+    annotations = decision_annotations(placement)
+    assert annotations["example.com/choice"] == "7"
+    assert msgspec.json.decode(annotations["placewright.dev/decision"])["profile"] == world.evaluator.runtime.profile.name
+
+
 async def test_the_late_steps_run_in_order() -> None:
     asked: list[str] = []
     await one_pod(Script(), Script(), shared=asked).attempt()
