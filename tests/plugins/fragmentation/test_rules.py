@@ -331,3 +331,11 @@ def test_a_rejected_pod_comes_back_for_devices_that_are_freed_and_for_nodes_and_
     assert world.place("big") is Place.UNSCHEDULABLE
     world.intake.pod_gone("uid-a")
     assert world.place("big") is Place.ACTIVE
+
+
+def test_nothing_is_better_or_worse_before_any_pod_was_seen() -> None:
+    stage = scene(1, 4)
+    plugin = DeviceFragmentation(DeviceFragmentationArgs(), stage.handle())
+    asked, state, rows = gpu_pod("a", 500).info(), CycleState(), np.arange(2)
+    assert plugin.pre_score(state, asked, stage.cluster, rows).code is Code.SKIP
+    assert plugin.score(state, asked, stage.cluster, rows).tolist() == [50, 50]

@@ -114,7 +114,7 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         workload = self._of(state)
         nodes = self._nodes(workload, cluster, rows, self._devices.at(cluster, rows))
         growth = workload.growth(nodes, self._ask(pod), self._useful(workload, cluster, rows))
-        devices = np.clip(growth / (workload.total * self.args.units_per_device), -_FAR, _FAR)
+        devices = np.clip(growth / (max(workload.total, 1) * self.args.units_per_device), -_FAR, _FAR)
         scores: IntColumn = (MAX_NODE_SCORE / (1 + np.exp(devices))).astype(np.int64)
         return scores
 
