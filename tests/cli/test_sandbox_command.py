@@ -75,6 +75,19 @@ def test_a_real_sandbox_whose_programs_are_not_there_is_one_line_and_exit_code_2
     assert err.count("\n") == 1
 
 
+def test_a_real_sandbox_has_no_simulated_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sandbox", "--real", "--devices", "2"]) == 2
+    assert "sandbox: --devices: only the embedded cluster has a simulated driver" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--devices", "-1"], ["--devices", "1025"], ["--device-kind", "half"]])
+def test_devices_that_no_driver_has_are_one_line_and_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sandbox", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"placewright: error: argument {arguments[0]}:")
+    assert err.count("\n") == 1
+
+
 def test_a_real_sandboxs_kubeconfig_is_looked_at_before_anything_is_built_or_started(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

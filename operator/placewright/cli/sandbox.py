@@ -42,7 +42,7 @@ def register(subparsers: Subparsers) -> None:
     count = "devices of each node, by a simulated driver (default: none; not with --real)"
     parser.add_argument("--devices", type=whole_number(0, 1024), default=0, metavar="N", help=count)
     kinds = "how devices may be handed out: one claim each, in partitions, shared by memory, or attached first (default whole)"
-    parser.add_argument("--device-kind", choices=[*DeviceKind], default=DeviceKind.WHOLE, help=kinds)
+    parser.add_argument("--device-kind", choices=[kind.value for kind in DeviceKind], default=DeviceKind.WHOLE.value, help=kinds)
     parser.add_argument("--real", action="store_true", help="run kube-apiserver and etcd instead (docs/e2e.md says where from)")
     parser.set_defaults(main=main)
 
@@ -70,6 +70,8 @@ def _embedded(args: argparse.Namespace) -> int:
 
 
 def _real(args: argparse.Namespace) -> int:
+    if args.devices:
+        raise InputError("sandbox: --devices: only the embedded cluster has a simulated driver; leave out --devices or --real")
     kubeconfig = args.kubeconfig and args.kubeconfig.absolute()
     if kubeconfig and not os.access(kubeconfig.parent, os.W_OK):
         # Asked before minutes are spent on a build.
