@@ -16,6 +16,7 @@ from handlers.stage import DEADLINE, FAST, Running, Stage, new_stage
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.login import load_config
+from placewright.sandbox.devices.layouts import DeviceLayout
 from placewright.sandbox.rbac import Asked, User
 from placewright.sandbox.resources import ResourceType
 
@@ -150,8 +151,8 @@ class Trial:
 
 @asynccontextmanager
 async def new_trial(role: Manifest) -> AsyncIterator[Trial]:
-    """A sandbox that makes volumes, with everything that is shipped but the Deployment, and this role in place of the one shipped."""
-    async with new_stage(volumes=True) as stage:
+    """A sandbox with volumes and devices, everything that is shipped but the Deployment, and this role in place of the one shipped."""
+    async with new_stage(volumes=True, devices=DeviceLayout(count=1)) as stage:
         for name in _NEEDED_FIRST:
             manifest = shipped(name)
             manifest = role if manifest["kind"] == role["kind"] else manifest

@@ -87,6 +87,7 @@ def test_no_rule_has_a_wildcard_or_a_right_that_a_scheduler_does_not_need(manife
         ("persistentvolumeclaims", "patch"),
         *(("resourceclaims", verb) for verb in ("create", "patch", "delete")),
         *((f"resourceclaims/{part}", "patch") for part in ("status", "binding")),
+        ("podgroups/status", "patch"),
         ("events", "create"),
         ("events", "patch"),
         (f"{PLURAL}/status", "patch"),

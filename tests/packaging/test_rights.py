@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from handlers.stage import DEADLINE
+from handlers.test_devices import Devices
 from handlers.test_volumes import Storage
 from placewright.api.decode import convert
 from placewright.api.objects import Pod
@@ -31,6 +32,7 @@ from placewright.leadership.leaseobject import CannotElect
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
+from placewright.sandbox.devices.layouts import EXTENDED_RESOURCE
 from placewright.sandbox.faults import Rule
 from placewright.serving import routes
 from placewright.serving.access import AskingTheApiServer
@@ -158,6 +160,36 @@ async def it_gives_a_claim_a_volume(trial: Trial) -> None:
         await trial.until(lambda: storage.claimed_by("disk") == "web" and trial.stage.placed("web"), "the volume is claimed")
 
 
+async def it_gives_a_claim_a_device(trial: Trial) -> None:
+    """Writes finalizer, allocation and pod into the claim."""
+    at = Devices(trial.stage.nodes(1))
+    at.claim("mine")
+    at.pod("web", {"resourceClaimName": "mine"})
+    async with trial.operator():
+        await trial.until(lambda: trial.stage.placed("web"), "the pod is placed")
+
+
+async def it_takes_a_device_back(trial: Trial) -> None:
+    """Looks at the claim of a pod that could not be bound, and frees it."""
+    at = Devices(trial.stage.nodes(1))
+    at.claim("mine")
+    trial.stage.sandbox.faults.add(Rule(code=422, method="POST", path="/pods/web/binding"))
+    at.pod("web", {"resourceClaimName": "mine"})
+    async with trial.operator():
+        await trial.until(at.taken, "the claim is written")
+        await trial.until(lambda: not at.taken(), "the device is free")
+
+
+async def it_makes_a_claim_for_an_extended_resource_and_takes_it_back(trial: Trial) -> None:
+    """Creates the claim, and deletes it when the pod could not be bound."""
+    at = Devices(trial.stage.nodes(1))
+    trial.stage.sandbox.faults.add(Rule(code=422, method="POST", path="/pods/web/binding"))
+    at.pod("web", resources={"requests": {EXTENDED_RESOURCE: "1"}, "limits": {EXTENDED_RESOURCE: "1"}})
+    async with trial.operator():
+        await trial.until(at.taken, "the claim is written")
+        await trial.until(lambda: not list(at.claims()), "the claim is gone")
+
+
 async def it_says_where_a_volume_is_to_be_made(trial: Trial) -> None:
     """Writes the node onto the claim."""
     storage = Storage(trial.stage)
@@ -251,6 +283,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     it_makes_room_for_a_pod_that_is_more_important,
     it_gives_a_claim_a_volume,
     it_says_where_a_volume_is_to_be_made,
+    it_gives_a_claim_a_device,
+    it_takes_a_device_back,
+    it_makes_a_claim_for_an_extended_resource_and_takes_it_back,
     it_looks_before_it_binds_again,
     it_counts_repeated_events,
     it_keeps_the_history_of_a_profile,
@@ -271,6 +306,12 @@ RED_WITHOUT: dict[Right, Scenario] = {
     Right("", "persistentvolumeclaims", "patch"): it_says_where_a_volume_is_to_be_made,
     Right("scheduling.x-k8s.io", "podgroups/status", "patch"): it_says_what_became_of_a_group,
     Right("scheduling.k8s.io", "podgroups/status", "patch"): it_says_what_became_of_a_native_group,
+    Right("resource.k8s.io", "resourceclaims", "patch"): it_gives_a_claim_a_device,
+    Right("resource.k8s.io", "resourceclaims/status", "patch"): it_gives_a_claim_a_device,
+    Right("resource.k8s.io", "resourceclaims/binding", "patch"): it_gives_a_claim_a_device,
+    Right("resource.k8s.io", "resourceclaims", "get"): it_takes_a_device_back,
+    Right("resource.k8s.io", "resourceclaims", "create"): it_makes_a_claim_for_an_extended_resource_and_takes_it_back,
+    Right("resource.k8s.io", "resourceclaims", "delete"): it_makes_a_claim_for_an_extended_resource_and_takes_it_back,
     Right("", "events", "create"): it_reports_on_a_profile,
     Right("placewright.dev", "schedulingprofiles/status", "patch"): it_reports_on_a_profile,
     Right("authentication.k8s.io", "tokenreviews", "create"): it_asks_who_may_read_its_pages,
