@@ -14,7 +14,7 @@ from kubectl.manifests import pod
 from kubectl.tool import DEADLINE, Kubectl
 from placewright.cli.definitions import crd_folders
 from placewright.cli.operator_process import OperatorProcess, operator_command
-from placewright.sandbox.devices.layouts import DRIVER, DeviceKind
+from placewright.sandbox.devices.layouts import DRIVER, EXTENDED_RESOURCE, DeviceKind
 from placewright.sandbox.process import SandboxProcess
 
 pytestmark = pytest.mark.timeout(180)
@@ -132,3 +132,15 @@ async def test_a_device_is_shared_by_the_memory_that_is_asked_for(binary: str, t
         await cluster.apply(job("late"))
         await cluster.kubectl("wait", "--for=condition=PodScheduled=false", "pod/late", "--timeout=20s")
         assert (await cluster.phases())["late"] == "Pending", "80Gi are there, 60Gi of them are taken"
+
+
+async def test_an_extended_resource_that_no_node_has_comes_from_a_class(binary: str, tmp_path: Path) -> None:
+    async with cluster_of(binary, tmp_path, DeviceKind.WHOLE, 2) as cluster:
+        old = pod("old")
+        old["spec"]["schedulerName"] = "default-scheduler"
+        old["spec"]["containers"][0]["resources"] = {"limits": {EXTENDED_RESOURCE: "2"}}
+        await cluster.apply(old)
+        await cluster.until_running("old")
+        assert await cluster.held() == [("node-0000", "gpu-0"), ("node-0000", "gpu-1")]
+        await cluster.kubectl("delete", "pod", "old")
+        await cluster.until_free()

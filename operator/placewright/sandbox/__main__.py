@@ -111,7 +111,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--volumes", action="store_true", help="give claims volumes, as controllers and provisioners would")
     parser.add_argument("--default-class", default="", metavar="NAME", help="a default StorageClass to begin with")
     parser.add_argument("--devices", type=int, default=0, metavar="N", help="devices of each node, by a simulated driver (default: none)")
-    parser.add_argument("--device-kind", choices=[kind.value for kind in DeviceKind], default=DeviceKind.WHOLE.value, help="how they may be handed out")
+    kinds = [kind.value for kind in DeviceKind]
+    parser.add_argument("--device-kind", choices=kinds, default=kinds[0], help="how they may be handed out")
     parser.add_argument("--device-label", default="", metavar="KEY", help="only nodes with this label have devices (default: all)")
     parser.add_argument("--exit-with-stdin", action="store_true", help="end when standard input ends")
     return parser
