@@ -25,7 +25,7 @@ from placewright.scheduler.ports import EventRecorder, EventType, GroupStatusWri
 BEAT_SECONDS: Final = 2.0
 PATIENCE_SECONDS: Final = 5.0
 #: After so many groups others have their turn.
-_AT_ONCE: Final = 200
+_AT_ONCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
