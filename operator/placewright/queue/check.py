@@ -16,7 +16,8 @@ class InvariantError(AssertionError):
 
 def check_invariants(queue: SchedulingQueue) -> None:
     """Raise `InvariantError` unless every pod is in exactly one place and all indexes agree. O(pods)."""
-    found = [*_places(queue), *_names(queue), *(problem for lane in queue.lanes() for problem in (*_lane(lane), *_index(lane)))]
+    lanes = (problem for lane in queue.lanes() for problem in (*_lane(lane), *_index(lane)))
+    found = [*_places(queue), *_names(queue), *_gangs(queue), *lanes]
     if queue.flights.events_kept and not len(queue.flights):
         found.append(f"{queue.flights.events_kept} events are kept although no pod is in flight")
     if found:
@@ -44,6 +45,15 @@ def _names(queue: SchedulingQueue) -> Iterator[str]:
     for place, queued in queue.pods():
         if queue.uid_of(queued.key) != queued.uid:
             yield f"{queued.key} is indexed as {queue.uid_of(queued.key)}, but {queued.uid} is in {place}"
+
+
+def _gangs(queue: SchedulingQueue) -> Iterator[str]:
+    members = {uid: gang.ref for gang in queue.gangs for uid in gang.members}
+    for _, queued in queue.pods():
+        if queued.pod.gang != members.pop(queued.uid, None):
+            yield f"pod {queued.uid} names the group {queued.pod.gang}, and is not listed with it alone"
+    yield from (f"pod {uid} is listed with the group {ref}, and is gone" for uid, ref in members.items())
+    yield from (f"the group {gang.ref} is listed without members" for gang in queue.gangs if not gang.members)
 
 
 def _lane(lane: Lane) -> Iterator[str]:

@@ -235,6 +235,7 @@ class SchedulingQueue(QueueView):
             return None
         if flight is not None and flight.latest is not queued.pod:
             queued.replace(flight.latest)
+            self._regroup(queued)
         queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins)
         lane = self._lane(queued.pod.scheduler_name)
         how = Requeue.AFTER_BACKOFF
@@ -384,6 +385,11 @@ class SchedulingQueue(QueueView):
             queued.initial_attempt_timestamp = self._clock()
         self._flights.begin(queued, lane.hints)
 
+    def _regroup(self, queued: QueuedPod) -> None:
+        """List the pod with the group that it names now, if it is not."""
+        if queued.pod.gang != (None if queued.gang is None else queued.gang.ref):
+            self._join(queued)
+
     def _join(self, queued: QueuedPod) -> None:
         """Note which group the pod belongs to; all its members' turns change when its first one does."""
         before = queued.gang.first if queued.gang is not None and queued.gang.members else None
@@ -459,8 +465,7 @@ class SchedulingQueue(QueueView):
             del self._lanes[lane.name]
 
     def _register(self, pod: PodInfo, queued: QueuedPod) -> None:
-        if pod.gang is not None and queued.gang is None:
-            self._join(queued)
+        self._regroup(queued)
         self._pods[pod.uid] = queued
         self._uids[pod.key] = pod.uid
 

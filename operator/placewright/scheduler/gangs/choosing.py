@@ -23,22 +23,37 @@ class Choosing:
         """
         gang = group.gang
         if not gang.topology_key:
-            return Trial(self.around, group).run()
+            return self._trial(group, None)
         found = self.domains(group)
         holding: list[tuple[int, int, Domain]] = []
         for domain in found:
             if domain.room < 1 or len(holding) == group.settings.domains_to_compare:
                 break
-            trial = Trial(self.around, group, domain, compared=True).run(to_the_end=False)
+            trial = self._trial(group, domain, compared=True)
             if trial.fits():
                 holding.append((trial.score, self.around.cycle.draw(1 << 30), domain))
             trial.take_back()
         for _, _, domain in sorted(holding, key=lambda each: each[:2], reverse=True):
-            trial = Trial(self.around, group, domain).run()
+            trial = self._trial(group, domain)
             if trial.fits():
                 return trial
             trial.take_back()
-        return Trial(self.around, group, self._otherwise(group, found)).run()
+        return self._trial(group, self._otherwise(group, found))
+
+    def _trial(self, group: Group, domain: Domain | None, *, compared: bool = False) -> Trial:
+        """A trial of the members in their order; if they differ in size and too few fit, another one with the largest first.
+
+        Small ones that were spread over all nodes may have left no node whole for the large ones.
+        """
+        trial = Trial(self.around, group, domain, compared=compared).run(to_the_end=not compared)
+        if trial.fits() or not group.mixed:
+            return trial
+        trial.take_back()
+        largest_first = Trial(self.around, group.largest_first(), domain, compared=compared).run(to_the_end=not compared)
+        if largest_first.fits():
+            return largest_first
+        largest_first.take_back()
+        return Trial(self.around, group, domain, compared=compared).run(to_the_end=not compared)
 
     async def best_with_extenders(self, group: Group) -> Trial:
         """The same, but the first domain that holds the group is taken: every question costs a request."""

@@ -66,6 +66,23 @@ class Group:
         return self.gang.min_member
 
     @property
+    def mixed(self) -> bool:
+        """Whether the members ask for different amounts."""
+        return any(attempt.pod.requests != self.attempts[0].pod.requests for attempt in self.attempts)
+
+    def largest_first(self) -> Group:
+        """The same group, with the members that ask for most, of any resource and measured by the largest request of it, first."""
+        most: dict[str, int] = {}
+        for attempt in self.attempts:
+            for name, amount in attempt.pod.requests.items():
+                most[name] = max(most.get(name, 1), amount)
+
+        def size(attempt: Attempt) -> float:
+            return max((amount / most[name] for name, amount in attempt.pod.requests.items()), default=0.0)
+
+        return Group(self.gang, self.evaluator, sorted(self.attempts, key=size, reverse=True))
+
+    @property
     def settings(self) -> GangSchedulingArgs:
         """What the profile says about groups."""
         args = self.evaluator.runtime.profile.args[NAME]

@@ -59,22 +59,25 @@ class Planning:
 
     def _plan(self, group: Group, domain: Domain | None, fixed: Mapping[str, NodeName] | None = None) -> Plan | None:
         cluster, nodes, to_free = self.around.cluster, dict[str, NodeName](), 0.0
-        pods = [attempt.pod for attempt in group.attempts if fixed is None or attempt.uid in fixed][: group.needed]
+        ordered = (group.largest_first() if group.mixed else group).attempts
+        pods = [attempt.pod for attempt in ordered if fixed is None or attempt.uid in fixed]
         with cluster.supposing() as supposition:
             for pod in pods:
+                if len(nodes) == group.needed:
+                    break
                 within = domain.names if domain is not None else None
                 if fixed is not None:
                     within = frozenset({fixed[pod.uid]})
                 found = self._row_for(group, pod, within, supposition)
                 if found is None:
-                    return None
+                    continue  # too large for any node, perhaps; others may be enough
                 row, shortage = found
                 supposition.add([(row, pod)])
                 name = cluster.names[row]
                 assert name is not None  # it is a candidate
                 nodes[pod.uid] = name
                 to_free += shortage
-        return Plan(nodes, to_free)
+        return Plan(nodes, to_free) if len(nodes) == group.needed else None
 
     def _row_for(
         self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, supposition: Supposition

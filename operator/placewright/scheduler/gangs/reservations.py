@@ -31,6 +31,7 @@ _Order = tuple[int, float, GroupRef]
 class _Held:
     order: _Order
     plan: Plan
+    scheduler_name: str
 
 
 class Reservations:
@@ -63,7 +64,7 @@ class Reservations:
         if plan is None:
             self._held.pop(ref, None)
         else:
-            self._held[ref] = _Held(order, plan)
+            self._held[ref] = _Held(order, plan, group.scheduler_name)
             self._nominate(plan)
         if before is not None:
             self._tell(before.plan, plan)
@@ -79,9 +80,14 @@ class Reservations:
         """Give up what is kept for groups that cannot use it: too few members are left, or nobody declares the group any more."""
         for ref, held in tuple(self._held.items()):
             waiting = self._around.queue.gangs.get(ref)
-            alive = waiting is not None and held.plan.nodes.keys() <= waiting.members.keys()
+            alive = waiting is not None and held.plan.nodes.keys() <= waiting.members.keys() and self._may_be_tried(held)
             if not alive or self._around.cluster.gangs.get(ref) is None or standing(self._around.cluster, ref):
                 self.end(ref)
+
+    def _may_be_tried(self, held: _Held) -> bool:
+        """False for pods of a profile that is paused, or gone."""
+        lane = next((lane for lane in self._around.queue.lanes() if lane.name == held.scheduler_name), None)
+        return lane is None or (lane.served and not lane.policy.paused)  # nobody of it waits: all are being tried
 
     # --- whose turn ------------------------------------------------------------------------------------------------------------
 
