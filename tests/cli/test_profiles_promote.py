@@ -10,6 +10,9 @@ import pytest
 import yaml
 
 from handlers.stage import new_stage, operator
+from placewright.kube.client import ApiClient
+from placewright.kube.login import load_config
+from placewright.kube.profiles import PROFILES_PATH
 from placewright.scheduler.shadow import shadow as shadow_module
 
 from .profile_desk import Desk
@@ -80,6 +83,16 @@ async def test_a_dry_run_of_promote_says_what_would_change_and_writes_nothing(de
     assert "profile default: weights.ImageLocality: 3 → 1" in ran.out
     assert ran.out.count(f"nothing was written: dry run by the {dry_run}") == 2
     assert [desk.stage.show_profile(name)["metadata"]["generation"] for name in ("default", "packed")] == [1, 1]
+
+
+async def test_a_shadow_that_kubectl_applied_is_paused_without_being_asked_twice(desk: Desk) -> None:
+    async with ApiClient(load_config(str(desk.stage.sandbox.kubeconfig))) as client:
+        await client.patch(f"{PROFILES_PATH}/default", {"spec": {"weights": None}}, {"fieldManager": "kubectl"})
+        await client.patch(f"{PROFILES_PATH}/packed", {"spec": {"paused": None}}, {"fieldManager": "kubectl"})
+    ran = await desk("promote", "packed", "--wait", "0")
+    assert ran.code == 0, ran.err
+    assert "conflict" not in ran.err
+    assert desk.stage.show_profile("packed")["spec"]["paused"] is True
 
 
 async def test_what_others_hold_is_left_alone_unless_forced_and_then_the_shadow_goes_on(desk: Desk) -> None:

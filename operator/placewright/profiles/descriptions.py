@@ -208,7 +208,8 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
         "notFeasible": {"description": "The live profile's node could not have held the pod where the shadow placed all before.", **_COUNT},
         "regret": {"description": "How much worse the live profile's nodes are than the shadow's, by the shadow's totals."},
         "liveRegret": {
-            "description": "How much worse the shadow's nodes are than the live profile's, by the live totals, where those were kept."
+            "description": "How much worse the shadow's nodes are than the live profile's, by the live totals, where the shadow's was "
+            "among the few best nodes that a live decision tells now and then."
         },
         "emptyNodes": {"description": "Nodes without a pod other than those of DaemonSets."},
         "resources": {

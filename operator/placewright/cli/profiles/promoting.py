@@ -51,9 +51,14 @@ def main(args: argparse.Namespace) -> int:
             return 0
         _say_what_is_known(shadow)
         code = await write(client, promoted, args)
-        return code or await write(client, paused, args)
+        return code or await write(client, paused, _forced(args))
 
     return ask(args, promote)
+
+
+def _forced(args: argparse.Namespace) -> argparse.Namespace:
+    """The same with force: whoever applied the shadow holds its `paused`, as the API server wrote the default in their name."""
+    return argparse.Namespace(**{**vars(args), "force_conflicts": True})
 
 
 def _shadowed(shadow: Object) -> str:

@@ -15,8 +15,8 @@ from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import PluginScore
 from placewright.scheduler.cycle import Placement
 
-#: Decisions that may wait; at five percent of the time a shadow makes some 300 a second.
-MOST_DECISIONS: Final = 2_000
+#: Decisions that may wait, as bursts are followed by quiet times; at five percent of the time a shadow makes 50 to 300 a second.
+MOST_DECISIONS: Final = 5_000
 #: Entries of any kind that may wait: some 10 MB.
 MOST_ENTRIES: Final = 100_000
 
@@ -37,20 +37,19 @@ class LiveChoice(NamedTuple):
     """The live profile's choice for a pod.
 
     Attributes:
-        score: the node's total; None where nothing was scored.
         best: the node, and after it the next best ones; empty where these were not told.
         parts: by plugin, its part in the totals of `best`.
     """
 
     node: NodeName
-    score: int | None
     best: tuple[NodeName, ...]
     parts: dict[str, list[PluginScore]]
 
     def total(self, node: NodeName) -> int | None:
-        """What the live profile gave a node; None where that is not known."""
-        if self.score is None or node == self.node:
-            return self.score
+        """What the live profile gave a node; None where that is not known.
+
+        Nor is it known of its own node where the others were not told: of agreements alone there would be no regret.
+        """
         if node not in self.best:
             return None
         index = self.best.index(node)
@@ -62,10 +61,9 @@ _UNTOLD: Final[dict[str, list[PluginScore]]] = {}
 
 def choice_of(placement: Placement) -> LiveChoice:
     """What is to be kept of a placement: little, as thousands wait, and each part of a score is an object."""
-    score = placement.score if placement.parts else None
     if len(placement.best) > 1:
-        return LiveChoice(placement.node, score, placement.best, placement.parts)
-    return LiveChoice(placement.node, score, (), _UNTOLD)
+        return LiveChoice(placement.node, placement.best, placement.parts)
+    return LiveChoice(placement.node, (), _UNTOLD)
 
 
 class Decided(NamedTuple):
