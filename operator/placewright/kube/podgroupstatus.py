@@ -132,6 +132,7 @@ class HttpGroupStatusWriter:
         #: By group, the version of its object that we decided by, and what we then wrote.
         self._written: OrderedDict[GroupRef, tuple[str, dict[str, Any]]] = OrderedDict()
         self._in_flight: set[GroupRef] = set()
+        self._complained = False
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -236,10 +237,16 @@ class HttpGroupStatusWriter:
             if isinstance(error, ApiError) and error.gone_or_replaced:
                 self.counts.vanished += 1
             else:
-                self.counts.failed += 1
-                _log.warning("status of %s not written: %s", ref, error)
+                self._failed(ref, error)
             return False
+        self._complained = False
         return True
+
+    def _failed(self, ref: GroupRef, error: RequestError) -> None:
+        self.counts.failed += 1
+        if not self._complained:
+            self._complained = True
+            _log.warning("status of %s not written: %s (further ones are only counted)", ref, error)
 
     # --- what is to be said ------------------------------------------------------------------------------------------------------
 
