@@ -1,4 +1,7 @@
-"""An upper bound of what evaluating a CEL expression once can cost, in steps: known before it is run, since nothing can stop it then."""
+"""An upper bound of what evaluating a CEL expression once can cost: known before it is run, since nothing can stop it then.
+
+A step is about a tenth of a microsecond. The weights are measured, and rounded up.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from placewright.plugins.dynamicresources.celfunctions import FUNCTIONS
 from placewright.plugins.dynamicresources.celtokens import (
     ExpressionError,
     Group,
@@ -17,28 +21,38 @@ from placewright.plugins.dynamicresources.celtokens import (
     walk,
 )
 
-#: Steps of about a microsecond.
-MOST_STEPS: Final = 100_000
-#: A device has no more attributes and capacities (32 of both together), and no attribute is longer than 64 characters.
-LARGEST_IN_DEVICE: Final = 64
+#: For one device: two milliseconds.
+MOST_STEPS: Final = 20_000
+#: A device has no more attributes and capacities.
+LARGEST_IN_DEVICE: Final = 32
 LOOPS: Final = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
+_TO_BEGIN: Final = 150
+#: All attributes of a domain are handed over.
+_DOMAIN: Final = 150
+_OWN_FUNCTION: Final = 20
 _LONGEST_PATTERN: Final = 256
-_MOST_REPETITIONS: Final = 1_000
+_PATTERN: Final = 200
+#: For each repetition: of a set of characters, and of one that spans all of Unicode.
+_SET: Final = 30
+_UNICODE_SET: Final = 900
 _REPETITION: Final = re.compile(r"\{\s*(\d+)\s*(?:,\s*(\d*)\s*)?\}")
+_UNICODE: Final = re.compile(r"\\[pPwWdDsS]")
 
 
-def check_cost(expression: Group, length: int) -> None:
-    """Refuse what may take more than `MOST_STEPS`, and costly patterns. Raises `ExpressionError`."""
-    _check_patterns(expression)
+def steps_of(expression: Group, length: int) -> int:
+    """What one evaluation may take, of an expression so many characters long; raises `ExpressionError` for more than `MOST_STEPS`."""
     groups = list(walk(expression))
     names = {name_of(item) for group in groups for item in group.items}
     pieces = max(len(group.items) for group in groups)
     base = max(LARGEST_IN_DEVICE, pieces, length if "split" in names else 0)
     growth = 1 + sum(is_sign(item, "+") or name_of(item) == "join" for group in groups for item in group.items)
     levels = _levels(expression)
-    steps = max(_steps(expression.items, base * growth**levels), base * growth ** (levels + 1) if levels else 0)
+    largest = base * growth**levels
+    steps = _TO_BEGIN + max(_steps(expression.items, largest), largest * growth if levels else 0)
     if steps > MOST_STEPS:
-        raise ExpressionError(f"may take {steps:.0e} steps for one device, at most {MOST_STEPS} are allowed: nest fewer loops and sums")
+        advice = "use fewer loops, sums, patterns"
+        raise ExpressionError(f"may take {steps:.0e} steps for one device, at most {MOST_STEPS} are allowed: {advice}")
+    return steps
 
 
 def _levels(group: Group) -> int:
@@ -52,31 +66,33 @@ def _steps(items: Sequence[Token | Group], size: int) -> int:
     for i, item in enumerate(items):
         if isinstance(item, Group):
             steps += _steps(item.items, size) * (size if _is_call(items, i, LOOPS) else 1)
-        steps += 1
+        steps += _weight(items, i)
     return steps
+
+
+def _weight(items: Sequence[Token | Group], i: int) -> int:
+    name, following = name_of(items[i]), at(items, i + 1)
+    if name in ("attributes", "capacity"):
+        return _DOMAIN
+    if name == "matches" and isinstance(following, Group):
+        return _pattern(following.arguments[-1])
+    return _OWN_FUNCTION if name in FUNCTIONS or name == "size" else 1
 
 
 def _is_call(items: Sequence[Token | Group], i: int, names: frozenset[str]) -> bool:
     return is_group(items[i], "(") and name_of(at(items, i - 1)) in names and is_sign(at(items, i - 2), ".")
 
 
-def _check_patterns(expression: Group) -> None:
-    """Patterns are matched in linear time, but a long or repetitive one takes long to build, anew each time."""
-    for group in walk(expression):
-        for i, item in enumerate(group.items):
-            following = at(group.items, i + 1)
-            if name_of(item) == "matches" and isinstance(following, Group):
-                _check_pattern(following.arguments[-1])
-
-
-def _check_pattern(argument: Sequence[Token | Group]) -> None:
+def _pattern(argument: Sequence[Token | Group]) -> int:
+    """Patterns are matched in linear time, but are built anew each time, with as many states as they have repetitions."""
     pattern = argument[0] if len(argument) == 1 else None
     if not isinstance(pattern, Token) or pattern.kind != "text":
         raise ExpressionError("matches() with a pattern that is not a literal is not supported")
-    if len(pattern.text) > _LONGEST_PATTERN:
+    text = pattern.text
+    if len(text) > _LONGEST_PATTERN:
         raise ExpressionError(f"matches() with a pattern of more than {_LONGEST_PATTERN} characters is not supported")
     repetitions = 1
-    for least, most in _REPETITION.findall(pattern.text):
+    for least, most in _REPETITION.findall(text):
         repetitions *= max(int(least[:6]), int((most or "1")[:6]), 1)
-    if repetitions > _MOST_REPETITIONS:
-        raise ExpressionError(f"matches() with a pattern that repeats more than {_MOST_REPETITIONS} times is not supported")
+    sets = text.count("[") + text.count(".")
+    return _PATTERN + repetitions * (len(text) + _SET * sets + _UNICODE_SET * len(_UNICODE.findall(text)))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
 from placewright.api.devices import Device, DeviceAttribute
-from placewright.api.quantity import QuantityError
-from placewright.plugins.dynamicresources.celbounds import check_cost
+from placewright.plugins.dynamicresources.celbounds import steps_of
 from placewright.plugins.dynamicresources.celfunctions import FUNCTIONS, quantity_value, version_value
 from placewright.plugins.dynamicresources.celspelling import DEVICE, DOMAIN_OF, bound_names, respell
 from placewright.plugins.dynamicresources.celtokens import ExpressionError, tree
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 _LONGEST_SHOWN: Final = 160
 _MOST_EXPRESSIONS: Final = 1024
 _MOST_VERDICTS: Final = 256
+#: Two seconds, which most selectors need for a hundred thousand devices that all differ.
+MOST_STEPS_IN_ALL: Final = 20_000_000
 #: Functions of the language itself; operators have names that are no words.
 _STANDARD: Final = frozenset(
     {"contains", "startsWith", "endsWith", "matches", "type", "string", "bytes", "int", "uint", "double", "dyn", "has"}
@@ -97,16 +98,45 @@ class Shapes:
         return shape
 
 
-class Expression:
-    """One compiled expression; raises `ExpressionError` for what does not compile, costs too much, or is not supported."""
+class OutOfSteps(Exception):
+    """Selectors took too long on all devices together; what was answered is kept, so another attempt gets further."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self) -> None:
+        super().__init__(f"selectors take more than {MOST_STEPS_IN_ALL} steps on all devices together; the rest is for the next attempt")
+
+
+class Effort:
+    """Steps that evaluations may still take, of all expressions on all devices, before `renew` is called."""
+
+    def __init__(self) -> None:
+        self._left = MOST_STEPS_IN_ALL
+
+    def renew(self) -> None:
+        """Begin to count anew."""
+        self._left = MOST_STEPS_IN_ALL
+
+    def spend(self, steps: int) -> None:
+        """Raises `OutOfSteps` when there are not as many."""
+        if steps > self._left:
+            raise OutOfSteps
+        self._left -= steps
+
+
+class Expression:
+    """One compiled expression; raises `ExpressionError` for what does not compile, costs too much, or is not supported.
+
+    Attributes:
+        steps: what one evaluation may take.
+    """
+
+    def __init__(self, source: str, effort: Effort | None = None) -> None:
         import cel  # noqa: PLC0415 - takes a sixth of a second, and most clusters have no claims
 
         logging.getLogger("cel").setLevel(logging.ERROR)  # it warns of each runtime error, which we report ourselves
         self.source = source
+        self._effort = Effort() if effort is None else effort
         read = tree(source)
-        check_cost(read, len(source))
+        self.steps = steps_of(read, len(source))
         names = bound_names(read)
         try:
             self._program: cel.Program = cel.compile(respell(read))
@@ -124,7 +154,7 @@ class Expression:
         self._needs_device = DEVICE in variables
 
     def evaluate(self, device: Mapping[str, Any], domains: Mapping[str, Callable[..., Any]]) -> bool:
-        """The answer for a device; raise `ExpressionError` where there is none (a missing key, no truth value).
+        """The answer for a device; raise `ExpressionError` where there is none (a missing key, no truth value), and `OutOfSteps`.
 
         Args:
             device: the variable.
@@ -132,6 +162,7 @@ class Expression:
         """
         import cel  # noqa: PLC0415 - see above
 
+        self._effort.spend(self.steps)
         functions = {**self._functions, **{name: domains[name] for name in self._domains}}
         try:
             answer = self._program.execute(cel.Context({DEVICE: device} if self._needs_device else {}, functions))
@@ -150,9 +181,14 @@ class Expression:
 
 
 class Expressions:
-    """Compiled expressions, the most recently used `_MOST_EXPRESSIONS` of them; those that do not compile are remembered as well."""
+    """Compiled expressions, the most recently used `_MOST_EXPRESSIONS` of them; those that do not compile are remembered as well.
+
+    Attributes:
+        effort: what evaluating them may take.
+    """
 
     def __init__(self) -> None:
+        self.effort = Effort()
         self._known: dict[str, Expression | ExpressionError] = {}
 
     def get(self, source: str) -> Expression:
@@ -167,7 +203,7 @@ class Expressions:
 
     def _compile(self, source: str) -> Expression | ExpressionError:
         try:
-            return Expression(source)
+            return Expression(source, self.effort)
         except ExpressionError as error:
             return error
 
@@ -200,4 +236,4 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}..."
 
 
-__all__ = ["Expression", "ExpressionError", "Expressions", "QuantityError", "Shape", "Shapes"]
+__all__ = ["Effort", "Expression", "ExpressionError", "Expressions", "OutOfSteps", "Shape", "Shapes"]

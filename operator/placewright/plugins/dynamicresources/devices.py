@@ -17,15 +17,15 @@ from placewright.cluster.journal import Journal
 from placewright.framework.interface import BoolColumn
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, GaveUp, Search
-from placewright.plugins.dynamicresources.celselectors import Expressions
-from placewright.plugins.dynamicresources.demands import ClaimDemand, DemandError, Reader
+from placewright.plugins.dynamicresources.celselectors import Expressions, OutOfSteps
+from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand, DemandError, Reader
 from placewright.plugins.dynamicresources.freecounts import SEARCH, FreeCounts, count_free, simple_demand
 from placewright.plugins.dynamicresources.inventory import Inventory
 from placewright.plugins.dynamicresources.outlook import Outlook
 from placewright.plugins.dynamicresources.results import allocation_of
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
-#: Of all rows together that are searched for the same claims, before the cluster is looked at again.
+#: Of all rows together, in one decision.
 MOST_STEPS_IN_ALL: Final = 10 * MOST_STEPS
 _MOST_CLAIMS: Final = 256
 
@@ -58,17 +58,17 @@ class Devices:
         self._cluster = cluster
         self._new_share_id = new_share_id
         self._inventory = Inventory(cluster)
-        self._reader = Reader(cluster.objects.devices.classes, Expressions())
+        self._expressions = Expressions()
+        self._reader = Reader(cluster.objects.devices.classes, self._expressions)
         self._free = FreeCounts(self._inventory.changed_rows)
         self._everywhere = self._classes = -1
         #: What is read of claims, with the claim: an id alone may come to stand for another.
         self._read: dict[int, tuple[ResourceClaim, ClaimDemand]] = {}
-        self._spent: tuple[tuple[int, ...], int] = ((), 0)
+        self._spent = 0
 
     def refresh(self) -> None:
         """Take in what changed in the cluster's tables and nodes since the last time; costs what changed."""
         self._inventory.refresh()
-        self._spent = ((), 0)
         if self._inventory.everywhere != self._everywhere:
             self._everywhere = self._inventory.everywhere
             self._free.forget()
@@ -91,7 +91,12 @@ class Devices:
         return self._inventory.everywhere
 
     def check(self, claims: Sequence[ResourceClaim]) -> Status:
-        """What is wrong with these claims whatever the node is; names the object and the field."""
+        """What is wrong with these claims whatever the node is; names the object and the field.
+
+        A decision begins with this: what searches and selectors may take is counted anew.
+        """
+        self._spent = 0
+        self._expressions.effort.renew()
         try:
             self._demands(claims)
         except DemandError as wrong:
@@ -102,11 +107,11 @@ class Devices:
         """Rows that can serve these claims, shape (size,), exact; None where each row has to be searched."""
         try:
             simple = simple_demand(self._demands(claims))
-        except DemandError:
+            return None if simple is None else self._count(*simple)
+        except (DemandError, OutOfSteps):
             return None
-        if simple is None:
-            return None
-        demand, count = simple
+
+    def _count(self, demand: Demand, count: int) -> BoolColumn | None:
         present, size = self._cluster.present, self._cluster.size
 
         def count_on(row: int) -> int:
@@ -120,10 +125,10 @@ class Devices:
         outlook = self._inventory.outlook(row)
         try:
             demands = self._demands(claims)
-            left = MOST_STEPS_IN_ALL - self._spent_on(claims)
-            search = Search(outlook, self._inventory.usage, demands, self._new_share_id, min(MOST_STEPS, left))
+            steps = min(MOST_STEPS, MOST_STEPS_IN_ALL - self._spent)
+            search = Search(outlook, self._inventory.usage, demands, self._new_share_id, steps)
             return self._result(row, demands, search, outlook)
-        except DemandError as wrong:
+        except (DemandError, OutOfSteps) as wrong:
             return Refusal(str(wrong), error=True)
 
     def _result(self, row: int, demands: Sequence[ClaimDemand], search: Search, outlook: Outlook) -> Allocated | Refusal:
@@ -132,7 +137,7 @@ class Devices:
         except GaveUp:
             return self._gave_up(search.steps)
         finally:
-            self._spent = (self._spent[0], self._spent[1] + search.steps)
+            self._spent += search.steps
         if not found:
             return Refusal(_why_not(outlook))
         node = str(self._cluster.names[row])
@@ -140,16 +145,10 @@ class Devices:
 
     def _gave_up(self, steps: int) -> Refusal:
         """On this row only, until the rows together have taken too many steps."""
-        spent = self._spent[1] + steps
+        spent = self._spent + steps
         if spent >= MOST_STEPS_IN_ALL:
             return Refusal(f"gave up after {spent} steps on several nodes: the claims can be combined with devices in too many ways", True)
         return Refusal(f"gave up after {steps} steps: the claims can be combined with devices in too many ways")
-
-    def _spent_on(self, claims: Sequence[ResourceClaim]) -> int:
-        key = tuple(map(id, claims))
-        if self._spent[0] != key:
-            self._spent = (key, 0)
-        return self._spent[1]
 
     def _demands(self, claims: Sequence[ResourceClaim]) -> list[ClaimDemand]:
         return [self._demand(claim) for claim in claims]

@@ -70,10 +70,10 @@ class FreeCounts:
         if len(self._columns) > _MOST_PATTERNS:
             del self._columns[next(iter(self._columns))]
         changed = None if column.position < 0 else self._journal.since(column.position)
-        column.position = self._journal.position
         column.grow(size)
         for row in range(size) if changed is None else {row for row in changed if row < size}:
             column.counts[row] = count(row)
+        column.position = self._journal.position  # at last: `count` may fail
         return column.counts[:size]
 
 
