@@ -1,0 +1,208 @@
+"""What is written into claims to devices, on a server that can be scripted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from fake_api import FakeApi, answer, hang_up, refuse
+
+from placewright.api.decode import convert
+from placewright.api.devices import Allocation, ClaimMeta, ResourceClaim
+from placewright.api.errors import ClaimError
+from placewright.api.objects import OwnerReference, Pod, PodExtendedResourceClaimStatus
+from placewright.api.pods import PodInfo
+from placewright.kube.claims import HttpClaimWriter
+from placewright.kube.retry import Backoff
+
+Body = dict[str, Any]
+PATH = "/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims/mine"
+GET, PATCH, STATUS = f"GET {PATH}", f"PATCH {PATH}", f"PATCH {PATH}/status"
+FINALIZER = "resource.kubernetes.io/delete-protection"
+DEVICES = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "x"}]}}
+OTHER_DEVICES = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "y"}]}}
+ALLOCATION = convert(DEVICES, Allocation)
+WEB = PodInfo(convert({"metadata": {"name": "web", "namespace": "shop", "uid": "w-1"}}, Pod))
+US = {"resource": "pods", "name": "web", "uid": "w-1"}
+THEM = {"resource": "pods", "name": "else", "uid": "e-1"}
+
+
+def body(version: str = "7", *, uid: str = "c-1", finalizers: tuple[str, ...] = (), **status: Any) -> Body:
+    meta = {"name": "mine", "namespace": "shop", "uid": uid, "resourceVersion": version, "finalizers": list(finalizers)}
+    return {"metadata": meta, "status": status}
+
+
+def claim(version: str = "7", **rest: Any) -> ResourceClaim:
+    return convert(body(version, **rest), ResourceClaim)
+
+
+class Bench:
+    """A fake server, and a writer whose waits take no time."""
+
+    def __init__(self, api: FakeApi, client: Any) -> None:
+        self.api = api
+        self.leads = True
+        self.waited = 0.0
+        backoff = Backoff(0.1, uniform=lambda: 1.0)
+        self.writer = HttpClaimWriter(client, lambda: self.leads, backoff=backoff, clock=lambda: self.waited, sleep=self._sleep)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waited += seconds
+
+    def sent(self, method: str = "PATCH") -> list[Body]:
+        return [each.body for each in self.api.asked(method)]
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    async with FakeApi() as api, api.client() as client:
+        yield Bench(api, client)
+
+
+async def test_a_claim_is_protected_before_it_gets_devices_and_each_write_is_on_what_the_last_one_made(bench: Bench) -> None:
+    bench.api.on(PATCH, answer(body("8", finalizers=("mine", FINALIZER))))
+    bench.api.on(STATUS, answer(body("9", allocation=DEVICES, reservedFor=[US])))
+    written = await bench.writer.reserve(claim(finalizers=("mine",)), ALLOCATION, WEB)
+    assert written.metadata.resource_version == "9"
+    assert bench.sent() == [
+        {"metadata": {"uid": "c-1", "resourceVersion": "7", "finalizers": ["mine", FINALIZER]}},
+        {"metadata": {"uid": "c-1", "resourceVersion": "8"}, "status": {"allocation": DEVICES, "reservedFor": [US]}},
+    ]
+
+
+async def test_a_claim_that_has_devices_gets_the_pod_beside_the_others(bench: Bench) -> None:
+    bench.api.on(STATUS, answer(body("8")))
+    await bench.writer.reserve(claim(allocation=DEVICES, reservedFor=[THEM]), None, WEB)
+    assert bench.sent() == [{"metadata": {"uid": "c-1", "resourceVersion": "7"}, "status": {"reservedFor": [THEM, US]}}]
+
+
+async def test_after_a_conflict_the_claim_is_looked_at_and_the_pod_added_to_what_a_sibling_wrote(bench: Bench) -> None:
+    bench.api.on(STATUS, refuse(409, "Conflict"), answer(body("10")))
+    bench.api.on(GET, answer(body("9", finalizers=(FINALIZER,), allocation=DEVICES, reservedFor=[THEM])))
+    await bench.writer.reserve(claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
+    assert bench.sent()[-1] == {"metadata": {"uid": "c-1", "resourceVersion": "9"}, "status": {"reservedFor": [THEM, US]}}
+
+
+async def test_a_write_whose_answer_got_lost_is_found_and_not_repeated(bench: Bench) -> None:
+    bench.api.on(STATUS, hang_up, refuse(409, "Conflict"))
+    bench.api.on(GET, answer(body("8", finalizers=(FINALIZER,), allocation=DEVICES, reservedFor=[US])))
+    written = await bench.writer.reserve(claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
+    assert written.metadata.resource_version == "8"
+    assert len(bench.sent()) == 2
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (body("9", allocation=OTHER_DEVICES), "claim shop/mine got allocated elsewhere in the meantime"),
+        (body("9", uid="c-2"), "claim shop/mine got deleted in the meantime"),
+        ({"metadata": {**body("9")["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}, "claim shop/mine got deleted"),
+    ],
+)
+async def test_what_somebody_else_did_meanwhile_may_make_it_impossible(bench: Bench, now: Body, why: str) -> None:
+    bench.api.on(STATUS, refuse(409, "Conflict"))
+    bench.api.on(GET, answer(now))
+    with pytest.raises(ClaimError, match=why):
+        await bench.writer.reserve(claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
+    assert len(bench.sent()) == 1
+
+
+async def test_a_claim_that_lost_its_devices_meanwhile_is_not_reserved(bench: Bench) -> None:
+    bench.api.on(STATUS, refuse(409, "Conflict"))
+    bench.api.on(GET, answer(body("9")))
+    with pytest.raises(ClaimError, match="claim shop/mine got deallocated elsewhere in the meantime"):
+        await bench.writer.reserve(claim(allocation=DEVICES), None, WEB)
+
+
+async def test_a_refusal_says_what_was_refused(bench: Bench) -> None:
+    bench.api.on(STATUS, refuse(403, "Forbidden"))
+    with pytest.raises(ClaimError, match="403"):
+        await bench.writer.reserve(claim(finalizers=(FINALIZER,)), ALLOCATION, WEB)
+
+
+@pytest.mark.parametrize(
+    ("there", "deallocate", "status"),
+    [
+        ([US], True, {"reservedFor": None, "allocation": None, "devices": None}),
+        ([US], False, {"reservedFor": None}),
+        ([US, THEM], True, {"reservedFor": [THEM]}),
+        ([], True, {"reservedFor": None, "allocation": None, "devices": None}),
+    ],
+)
+async def test_a_pod_is_taken_off_and_the_devices_go_with_the_last_one(
+    bench: Bench, there: list[Body], deallocate: bool, status: Body
+) -> None:
+    bench.api.on(GET, answer(body("8", allocation=DEVICES, reservedFor=there)))
+    bench.api.on(STATUS, answer(body("9")))
+    await bench.writer.release(claim(), WEB, deallocate=deallocate)
+    assert bench.sent() == [{"metadata": {"uid": "c-1", "resourceVersion": "8"}, "status": status}]
+
+
+NOT_OURS = (answer(body("8", reservedFor=[THEM])), answer(body("8", uid="c-2", allocation=DEVICES)), refuse(404, "NotFound"))
+
+
+@pytest.mark.parametrize("now", NOT_OURS)
+async def test_nothing_is_written_where_nothing_is_to_be_released(bench: Bench, now: Any) -> None:
+    bench.api.on(GET, now)
+    await bench.writer.release(claim(), WEB, deallocate=True)
+    assert bench.sent() == []
+
+
+async def test_a_release_is_tried_for_as_long_as_the_server_is_away(bench: Bench) -> None:
+    bench.api.on(GET, *[refuse(503, "ServiceUnavailable")] * 9, answer(body("8", allocation=DEVICES, reservedFor=[US])))
+    bench.api.on(STATUS, hang_up, refuse(409, "Conflict"), answer(body("10")))
+    await bench.writer.release(claim(), WEB, deallocate=True)
+    assert len(bench.api.asked("GET")) >= 10
+
+
+async def test_a_claim_is_made_for_its_pod(bench: Bench) -> None:
+    bench.api.on("POST /apis/resource.k8s.io/v1/namespaces/shop/resourceclaims", answer(body("1")))
+    owner = OwnerReference(kind="Pod", name="web", uid="w-1", api_version="v1", controller=True)
+    meta = ClaimMeta(namespace="shop", name="<x>", annotations={"a": "true"}, owner_references=(owner,))
+    await bench.writer.create(ResourceClaim(metadata=meta), "web-extended-resources-")
+    (sent,) = bench.sent("POST")
+    assert sent["metadata"] == {
+        "generateName": "web-extended-resources-",
+        "annotations": {"a": "true"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "w-1", "controller": True}],
+    }
+
+
+async def test_a_claim_of_ours_is_deleted_with_its_protection_and_only_as_itself(bench: Bench) -> None:
+    bench.api.on(GET, answer(body("8", finalizers=("theirs", FINALIZER))))
+    bench.api.on(PATCH, answer(body("9")))
+    bench.api.on(f"DELETE {PATH}", answer({}))
+    await bench.writer.delete(claim())
+    assert bench.sent() == [{"metadata": {"uid": "c-1", "resourceVersion": "8", "finalizers": ["theirs"]}}]
+    assert bench.sent("DELETE")[0]["preconditions"] == {"uid": "c-1"}
+
+
+async def test_a_pod_is_told_which_claim_serves_it(bench: Bench) -> None:
+    bench.api.on("PATCH /api/v1/namespaces/shop/pods/web/status", answer({}))
+    await bench.writer.tell_pod(WEB, PodExtendedResourceClaimStatus(resource_claim_name="made"))
+    assert bench.sent() == [{"metadata": {"uid": "w-1"}, "status": {"extendedResourceClaimStatus": {"resourceClaimName": "made"}}}]
+
+
+async def test_a_replica_that_does_not_lead_writes_nothing(bench: Bench) -> None:
+    bench.leads = False
+    for attempt in (
+        bench.writer.reserve(claim(), ALLOCATION, WEB),
+        bench.writer.release(claim(), WEB, deallocate=True),
+        bench.writer.delete(claim()),
+        bench.writer.until(lambda: False, 5.0),
+    ):
+        with pytest.raises(ClaimError, match="not the active one"):
+            await attempt
+    assert bench.api.asked("PATCH") == []
+
+
+async def test_what_is_done_beside_is_waited_for(bench: Bench) -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        done.append("released")
+
+    bench.writer.beside(work())
+    await bench.writer.settled()
+    assert done == ["released"]
