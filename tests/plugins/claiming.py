@@ -1,0 +1,171 @@
+"""A cluster with devices under the default profile, a writer of claims that keeps them like an API server, and the steps of a pod in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec.structs import replace
+
+from placewright.api.decode import convert
+from placewright.api.devices import Allocation, ConsumerReference, DeviceClass, ResourceClaim, ResourceSlice
+from placewright.api.errors import ClaimError
+from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClaimStatus
+from placewright.api.pods import PodInfo
+from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluation
+from placewright.framework.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.rowchecks import NoNominations
+from placewright.framework.status import Status
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright.simulate.world import NoBinder
+
+Body = dict[str, Any]
+
+
+class Server:
+    """Implements `ClaimWriter`. What it was told is in `claims`, and is shown to the cluster only by `show`."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, ResourceClaim] = {}
+        self.writes: list[str] = []
+        self.told: list[PodExtendedResourceClaimStatus] = []
+        self.fails: set[str] = set()
+        self.late: list[Coroutine[Any, Any, None]] = []
+        self.version = 100
+
+    def keep(self, claim: ResourceClaim) -> ResourceClaim:
+        self.version += 1
+        kept = replace(claim, metadata=replace(claim.metadata, resource_version=str(self.version)))
+        self.claims[kept.metadata.name] = kept
+        return kept
+
+    def _note(self, what: str, claim: ResourceClaim) -> ResourceClaim:
+        self.writes.append(f"{what} {claim.metadata.name}")
+        if what in self.fails:
+            raise ClaimError(f"{what} does not work")
+        if claim.metadata.name not in self.claims:
+            raise ClaimError("gone")
+        return self.claims[claim.metadata.name]
+
+    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+        status = self._note("reserve", claim).status
+        if status.allocation is None:
+            status = replace(status, allocation=allocation)
+        users = (*(status.reserved_for or ()), ConsumerReference(resource="pods", name=pod.name, uid=pod.uid))
+        return self.keep(replace(self.claims[claim.metadata.name], status=replace(status, reserved_for=users)))
+
+    async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
+        status = self._note("release", claim).status
+        left = tuple(user for user in status.reserved_for or () if user.uid != pod.uid) or None
+        allocation = None if deallocate and left is None else status.allocation
+        self.keep(replace(self.claims[claim.metadata.name], status=replace(status, reserved_for=left, allocation=allocation)))
+
+    async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
+        self.writes.append(f"create {generate_name}")
+        return self.keep(replace(claim, metadata=replace(claim.metadata, name=f"{generate_name}x", uid="made")))
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        self._note("delete", claim)
+        del self.claims[claim.metadata.name]
+
+    async def tell_pod(self, pod: PodInfo, status: PodExtendedResourceClaimStatus) -> None:
+        self.told.append(status)
+
+    async def until(self, done: Callable[[], bool], seconds: float) -> bool:
+        return done()
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        self.late.append(work)
+
+    def now(self) -> float:
+        return 1_800_000_000.0
+
+    def catch_up(self) -> None:
+        """What was begun beside everything else is done now."""
+        late, self.late = self.late, []
+        for work in late:
+            asyncio.run(work)
+
+
+class Claiming:
+    """Nodes n0, n1, ... with so many devices each; every pod and claim is in the namespace `default`."""
+
+    def __init__(self, *devices: int, resource: str = "") -> None:
+        self.cluster = Cluster()
+        self.server = Server()
+        for number, count in enumerate(devices):
+            self._node(f"n{number}", count)
+        spec = {"extendedResourceName": resource} if resource else {}
+        self.cluster.objects.put(convert({"metadata": {"name": "gpu"}, "spec": spec}, DeviceClass))
+        profile = resolve(SchedulingProfile(spec=ProfileSpec()), in_tree())
+        handle = ProfileHandle(self.cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), self.server)
+        self.evaluator = handle.evaluator(profile, in_tree())
+        self.table = self.cluster.objects.devices.claims
+
+    def _node(self, name: str, count: int) -> None:
+        amounts = {"cpu": "64", "memory": "64Gi", "pods": "110"}
+        self.cluster.set_node(convert({"metadata": {"name": name}, "status": {"allocatable": amounts}}, Node))
+        devices = [{"name": f"d{number}"} for number in range(count)]
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "d", "nodeName": name, "pool": pool, "devices": devices}
+        self.cluster.objects.put(convert({"metadata": {"name": name}, "spec": spec}, ResourceSlice))
+
+    def claim(self, name: str, count: int = 1, **meta: Any) -> ResourceClaim:
+        """A claim that there is."""
+        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}]
+        body = {"metadata": {"name": name, "namespace": "default", "uid": f"u-{name}", **meta}, "spec": {"devices": {"requests": requests}}}
+        kept = self.server.keep(convert(body, ResourceClaim))
+        self.show(name)
+        return kept
+
+    def show(self, name: str) -> None:
+        """The watch shows what was written of a claim."""
+        if name in self.server.claims:
+            self.cluster.objects.put(self.server.claims[name])
+
+    def pod(self, name: str, *claims: str, labels: Body | None = None, **container: Any) -> PodInfo:
+        named = [{"name": f"c{number}", "resourceClaimName": each} for number, each in enumerate(claims)]
+        spec = {"resourceClaims": named, "containers": [{"name": "main", **container}], "initContainers": container.pop("init", [])}
+        meta = {"name": name, "namespace": "default", "uid": f"p-{name}", "labels": labels or {}}
+        return PodInfo(convert({"metadata": meta, "spec": spec}, Pod))
+
+    def fits(self, pod: PodInfo) -> list[str]:
+        """Where it could go."""
+        found = self.evaluator.evaluate(pod)
+        return [str(name) for name, fits in zip(self.cluster.names, found.feasible, strict=True) if fits]
+
+    def why(self, pod: PodInfo) -> set[str]:
+        """Why it can go nowhere."""
+        diagnosis = self.evaluator.diagnose(self.evaluator.evaluate(pod))
+        return {diagnosis.prefilter_message} - {""} or {rejection.status.message for rejection in diagnosis.rejections}
+
+    def reserve(self, pod: PodInfo, node: str) -> Evaluation:
+        """Decided for a node."""
+        evaluation = self.evaluator.evaluate(pod)
+        assert node in [str(name) for name, fits in zip(self.cluster.names, evaluation.feasible, strict=True) if fits]
+        self.cluster.assume(pod, NodeName(node))
+        status = self.evaluator.runtime.run_reserve(evaluation.state, pod, NodeName(node))
+        assert status.ok, status
+        return evaluation
+
+    def pre_bind(self, evaluation: Evaluation, node: str) -> Status:
+        return asyncio.run(self.evaluator.runtime.run_pre_bind(evaluation.state, evaluation.pod, NodeName(node)))
+
+    def unreserve(self, evaluation: Evaluation, node: str) -> None:
+        """Everything is taken back, now and beside."""
+        self.evaluator.runtime.run_unreserve(evaluation.state, evaluation.pod, NodeName(node))
+        self.cluster.forget(evaluation.pod, NodeName(node))
+
+    def post_filter(self, pod: PodInfo) -> str:
+        evaluation = self.evaluator.evaluate(pod)
+        diagnosis = self.evaluator.diagnose(evaluation)
+        return self.evaluator.runtime.run_post_filter(evaluation.state, pod, diagnosis).status.reasons[0]
+
+    def taken(self) -> list[tuple[str, str]]:
+        """Devices that some claim has, as the scheduler sees it."""
+        found = [claim.status.allocation for claim in self.table.values() if claim.status.allocation is not None]
+        return sorted((result.pool, result.device) for each in found for result in each.devices.results or ())
