@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -24,6 +24,14 @@ from placewright.queue.queued import Place, QueuedPod
 MOST: Final = 500
 #: Names of pods told of one node.
 MOST_NAMES: Final = 20
+
+
+class Amounts(NamedTuple):
+    """What is asked of the node in a row, and what it offers: resource to amount (milli-CPU, bytes, counts), without zeros."""
+
+    row: int
+    requested: Mapping[str, int]
+    allocatable: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +115,14 @@ class ProfileState:
 
 def cache_state(cluster: Cluster, nominator: Nominator, most: int = MOST) -> CacheState:
     """The columns as they are now. O(pods on the nodes told)."""
-    rows = [int(row) for row in islice(cluster.rows(), most)]
+    told = tuple(islice(node_amounts(cluster), most))
     return CacheState(
-        nodes=tuple(_node(cluster, nominator, row) for row in rows),
-        more=cluster.node_count - len(rows),
+        nodes=tuple(_node(cluster, nominator, amounts) for amounts in told),
+        more=cluster.node_count - len(told),
         node_count=cluster.node_count,
         pod_count=cluster.pod_count_total,
         assumed_count=cluster.assumed_count,
-        contradictions=tuple(problem for row in rows for problem in _row_contradictions(cluster, row)),
+        contradictions=tuple(problem for amounts in told for problem in _row_contradictions(cluster, amounts.row)),
     )
 
 
@@ -133,15 +141,25 @@ def profile_states(standings: Iterable[Standing]) -> tuple[ProfileState, ...]:
     )
 
 
-def _node(cluster: Cluster, nominator: Nominator, row: int) -> NodeState:
-    name = NodeName(cluster.node(row).metadata.name)
+def node_amounts(cluster: Cluster) -> Iterator[Amounts]:
+    """Of every node, in the order of rows."""
     columns = [(resource, cluster.resources.column(resource)) for resource in cluster.resources.names()]
+    for row in cluster.rows().tolist():
+        yield Amounts(
+            row,
+            {resource: int(column.requested[row]) for resource, column in columns if column.requested[row]},
+            {resource: int(column.allocatable[row]) for resource, column in columns if column.allocatable[row]},
+        )
+
+
+def _node(cluster: Cluster, nominator: Nominator, amounts: Amounts) -> NodeState:
+    name = NodeName(cluster.node(amounts.row).metadata.name)
     return NodeState(
         name=name,
-        requested={resource: int(column.requested[row]) for resource, column in columns if column.requested[row]},
-        allocatable={resource: int(column.allocatable[row]) for resource, column in columns if column.allocatable[row]},
+        requested=amounts.requested,
+        allocatable=amounts.allocatable,
         pods=_keys(cluster.pods_on(name)),
-        pod_count=int(cluster.pod_count[row]),
+        pod_count=int(cluster.pod_count[amounts.row]),
         nominated=_keys(nominator.pods_on(name)),
     )
 

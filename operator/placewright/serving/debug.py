@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.cluster.cluster import Cluster
+from placewright.handlers.dump import node_amounts
 from placewright.handlers.engine import Engine
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import Place, QueuedPod
@@ -74,15 +75,13 @@ def _pod(place: Place, queued: QueuedPod, nominated: str | None, now: float) -> 
 
 
 def _nodes(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
-    columns = {name: cluster.resources.column(name) for name in cluster.resources.names()}
-    for row in cluster.rows().tolist():
-        amounts = {name: (int(each.requested[row]), int(each.allocatable[row])) for name, each in columns.items()}
+    for row, requested, allocatable in node_amounts(cluster):
         yield {
             "name": cluster.names[row],
             "pods": int(cluster.pod_count[row]),
             "podLimit": int(cluster.pod_limit[row]),
-            "requested": {name: requested for name, (requested, _) in amounts.items() if requested},
-            "allocatable": {name: allocatable for name, (_, allocatable) in amounts.items() if allocatable},
+            "requested": requested,
+            "allocatable": allocatable,
         }
 
 
