@@ -96,6 +96,30 @@ class Judge:
             self.breaches.append(f"{at}: {group} stands in {sorted(map(str, found))}")
 
 
+    def could_ever_stand(self, group: str) -> bool:
+        """Whether enough members fit on the empty cluster, all of them in one domain if that is required; by trying everything."""
+        notes = self.groups[group]["metadata"].get("annotations") or {}
+        required = TOPOLOGY in notes and notes.get(MODE, "required") == "required"
+        places: dict[str, list[int]] = defaultdict(list)
+        for node in self.nodes.values():
+            domain = node["metadata"]["labels"].get(notes[TOPOLOGY]) if required else "anywhere"
+            if domain is not None:
+                places[domain].append(milli(node["status"]["allocatable"]["cpu"]))
+        sizes = sorted(cpu_of(pod) for name, pod in self.pods.items() if self.group_of(name) == group)[: self.minimum(group)]
+        return len(sizes) == self.minimum(group) and any(_packs(sizes[::-1], free) for free in places.values())
+
+
+def _packs(sizes: list[int], free: list[int]) -> bool:
+    if not sizes:
+        return True
+    first, *rest = sizes
+    return any(
+        _packs(rest, [left - first if other == index else left for other, left in enumerate(free)])
+        for index, left in enumerate(free)
+        if left >= first and left not in free[:index]
+    )
+
+
 def _moments(deeds: Iterable[Deed]) -> Iterable[tuple[float, list[Deed]]]:
     by_time: dict[float, list[Deed]] = defaultdict(list)
     for deed in deeds:

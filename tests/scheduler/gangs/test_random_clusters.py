@@ -20,7 +20,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     return Play(monkeypatch)
 
 
-def random_scenario(seed: int) -> Scenario:
+def random_scenario(seed: int, deletions: float = 0.05) -> Scenario:
     """Some nodes in zones, pods that run and pods that come, and groups of all kinds that come among them."""
     rng = random.Random(seed)
     nodes = [node(f"n{n}", cpu=str(rng.randint(2, 8)), zone=rng.choice(ZONES)) for n in range(rng.randint(3, 10))]
@@ -32,11 +32,11 @@ def random_scenario(seed: int) -> Scenario:
         happenings.append(comes(rng.uniform(0, 600), single))
         durations[f"uid-single-{index}"] = rng.uniform(30, 300)
     for index in range(rng.randint(1, 6)):
-        happenings.extend(random_group(rng, f"job{index}", durations))
+        happenings.extend(random_group(rng, f"job{index}", durations, deletions))
     return Scenario("random", objects, sorted(happenings, key=lambda happening: happening.at), durations)
 
 
-def random_group(rng: random.Random, name: str, durations: dict[str, float]) -> Iterator[Happening]:
+def random_group(rng: random.Random, name: str, durations: dict[str, float], deletions: float) -> Iterator[Happening]:
     count = rng.randint(1, 8)
     minimum = rng.randint(1, count)
     began = rng.uniform(0, 500)
@@ -49,7 +49,7 @@ def random_group(rng: random.Random, name: str, durations: dict[str, float]) -> 
         mine = pod(f"{name}-{index}", cpu=rng.choice((cpu, cpu, "1")), priority=priority, meta=in_group(name))
         yield comes(at, mine)
         durations[f"uid-{name}-{index}"] = rng.uniform(20, 400)
-        if rng.random() < 0.05:
+        if rng.random() < deletions:
             yield goes(at + rng.uniform(0, 100), mine)
 
 
@@ -58,6 +58,33 @@ def test_members_are_bound_all_or_none_within_what_nodes_offer_and_in_one_domain
     scenario = random_scenario(seed)
     play.run(scenario, seed=seed)
     assert play.judged(scenario).breaches == []
+
+
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_whoever_could_stand_on_the_empty_cluster_stands_one_day(play: Play, seed: int) -> None:
+    """All pods end some day, so no group may wait for ever: not for single pods, and not for another group."""
+    scenario = random_scenario(seed, deletions=0.0)
+    play.run(scenario, seed=seed)
+    judge = play.judged(scenario)
+    never = [group for group in judge.groups if group not in judge.placed_at and judge.could_ever_stand(group)]
+    assert never == []
+
+
+def test_groups_that_each_need_most_of_the_cluster_are_placed_one_after_the_other(play: Play) -> None:
+    """Half of each would fit: two that were half placed would wait for each other for ever."""
+    objects: list[Manifest] = [node(f"n{n}") for n in range(4)]
+    happenings, durations = [], {}
+    for index in range(8):
+        name = f"job{index}"
+        happenings.append(comes(0, pod_group(name, 12)))
+        for each in range(12):
+            happenings.append(comes(each * 0.5, pod(f"{name}-{each}", meta=in_group(name))))
+            durations[f"uid-{name}-{each}"] = 100.0 + each
+    scenario = Scenario("large groups", objects, sorted(happenings, key=lambda happening: happening.at), durations)
+    play.run(scenario)
+    judge = play.judged(scenario)
+    assert judge.breaches == []
+    assert len(judge.placed_at) == 8
 
 
 def small_pods(rng: random.Random, seconds: float, every: float, lives: float) -> Iterator[tuple[Happening, float]]:

@@ -22,10 +22,13 @@ from placewright.cli.bench.reload import Reloads, measure_reloads
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import plain
 from placewright.profiles.bounds import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
-from placewright.simulate.benchmark import RUNS, Measurement, measure
 from placewright.simulate.benchdevices import DEVICES_A_NODE, DeviceMeasurement, measure_devices
 from placewright.simulate.benchdevices import NODES as DEVICE_NODES
 from placewright.simulate.benchdevices import PODS as DEVICE_PODS
+from placewright.simulate.benchgangs import GROUPS, MEMBERS, Groups, measure_groups
+from placewright.simulate.benchgangs import NODES as GANG_NODES
+from placewright.simulate.benchgangs import WANTED as GROUPS_WANTED
+from placewright.simulate.benchmark import RUNS, Measurement, measure
 from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES, WANTED_MS, Attempts, measure_attempts
 from placewright.simulate.benchrecords import SLICE, RecordCost, measure_records
 from placewright.simulate.benchshadow import ShadowCost, measure_shadow
@@ -65,10 +68,6 @@ def register(subparsers: Subparsers) -> None:
     slices = f"slices of {SLICE} pods on each side (default: 100)"
     records.add_argument("--slices", type=whole_number(2, 10_000), default=100, help=slices)
     records.set_defaults(main=_records)
-    devices = benchmarks.add_parser("devices", help="pods with claims to devices, beside pods without")
-    devices.add_argument("--nodes", type=whole_number(300, _MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
-    devices.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=DEVICE_PODS, help=f"for each line (default: {DEVICE_PODS})")
-    devices.set_defaults(main=_devices)
     shadow = benchmarks.add_parser("shadow", help="what a shadow costs the live profile: with and without one, in turns")
     shadow.add_argument("--workloads", type=_pod_workloads, default=usual, metavar="W,W,...", help=f"default: {','.join(usual)}")
     shadow.add_argument("--nodes", type=_counts(1), default=(1000, 5000), metavar="N,N,...", help="default: 1000,5000")
@@ -76,10 +75,19 @@ def register(subparsers: Subparsers) -> None:
     budget = f"the shadow's, in percent, {MIN_SHADOW_BUDGET:g} to {MAX_SHADOW_BUDGET:g} (default: {ShadowSettings().budget_percent:g})"
     shadow.add_argument("--budget", type=_budget, default=ShadowSettings().budget_percent, metavar="PERCENT", help=budget)
     shadow.set_defaults(main=_shadow)
+    gangs = benchmarks.add_parser("gangs", help="groups of pods that are placed all or none, without an API server")
+    gangs.add_argument("--nodes", type=whole_number(1, _MOST_NODES), default=GANG_NODES, help=f"default: {GANG_NODES}, as openb has")
+    gangs.add_argument("--groups", type=whole_number(1, _MOST_PODS), default=GROUPS, help=f"default: {GROUPS}")
+    gangs.add_argument("--members", type=whole_number(1, 1_000), default=MEMBERS, help=f"of each group (default: {MEMBERS})")
+    gangs.set_defaults(main=_gangs)
+    devices = benchmarks.add_parser("devices", help="pods with claims to devices, beside pods without")
+    devices.add_argument("--nodes", type=whole_number(300, _MOST_NODES), default=DEVICE_NODES, help=f"default: {DEVICE_NODES}")
+    devices.add_argument("--pods", type=whole_number(1, _MOST_PODS), default=DEVICE_PODS, help=f"for each line (default: {DEVICE_PODS})")
+    devices.set_defaults(main=_devices)
     against = benchmarks.add_parser("against", help="beside a kube-scheduler, in turns, on one real API server")
     add_options(against, _counts(FEWEST_NODES))
     against.set_defaults(main=_against)
-    for benchmark in (decisions, end_to_end, reload, records, devices, shadow, against):
+    for benchmark in (decisions, end_to_end, reload, records, shadow, gangs, devices, against):
         benchmark.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
 
 
@@ -281,6 +289,26 @@ def _shadow_row(m: ShadowCost) -> dict[str, Any]:
         "ratio": f"{m.ratio:.3f}",
         "wanted": f"≥ {1 - m.budget_percent / 100:.3f}",
         "decided": m.decided,
+    }
+
+
+def _gangs(args: argparse.Namespace) -> int:
+    measured = measure_groups(args.nodes, args.groups, args.members)
+    if args.output == "json":
+        _print_json(asdict(measured) | {"per_second": measured.per_second})
+    else:
+        _print_table(f"groups: members alike, processor time, median of {RUNS} runs", [_gangs_row(measured)])
+    return 0
+
+
+def _gangs_row(m: Groups) -> dict[str, Any]:
+    return {
+        "nodes": m.nodes,
+        "groups": m.groups,
+        "members": m.members,
+        "groups/s": round(m.per_second),
+        "wanted": f"≥ {GROUPS_WANTED}",
+        "placed": m.placed,
     }
 
 

@@ -1,0 +1,60 @@
+"""What a group lacks is said in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.makers import World, node
+
+from .makers import group, member, members, tried
+
+
+async def told(world: World) -> str:
+    """What the event of the first member says about its group."""
+    await tried(world)
+    notes = [note for name, _, reason, _, note in world.ports.events if (name, reason) == ("job-0", "FailedScheduling")]
+    return notes[-1]
+
+
+async def test_each_resource_is_named_with_the_members_that_lack_it() -> None:
+    world = World().nodes(node("a").offers(cpu="2", memory="1Gi", **{"example.com/gpu": "1"}))
+    world.intake.cluster_object(group("job", 4))
+    gpus = [member("job", index).requests(**{"cpu": "100m", "example.com/gpu": "1"}) for index in range(3)]
+    world.pods(*gpus, member("job", 3).requests(memory="8Gi"))
+    assert "needs 3 more members placed: 2 lack example.com/gpu, 1 lacks memory" in await told(world)
+
+
+async def test_other_reasons_are_told_in_their_own_words() -> None:
+    world = World().nodes(node("a").tainted("gpu-only"))
+    world.intake.cluster_object(group("job", 2))
+    world.pods(*members("job", 2))
+    assert "needs 2 more members placed: 2 find no node (node(s) had untolerated taint" in await told(world)
+
+
+async def test_members_that_are_kept_back_by_something_else_are_counted() -> None:
+    world = World().nodes(node("a"))
+    world.intake.cluster_object(group("job", 3))
+    world.pods(*members("job", 3, "2"))
+    queued = world.pop()
+    world.intake.unscheduled_pod(member("job", 2).gates("quota").info())
+    assert world.scheduler.schedule(queued) is None
+    assert any("needs 2 more members placed: 2 are not there to be tried" in note for _, _, _, _, note in world.ports.events)
+
+
+async def test_a_group_over_two_profiles_waits_and_is_told_so() -> None:
+    world = World().nodes(node("a"))
+    world.use_profile(name="other", schedulerName="other")
+    world.intake.cluster_object(group("job", 2))
+    world.pods(member("job", 0), member("job", 1).scheduler("other"))
+    await tried(world)
+    assert world.ports.bound == []
+    assert world.requested_cpu("a") == 0
+
+
+@pytest.mark.parametrize("count", [0, -3])
+async def test_a_group_that_is_declared_wrongly_waits(count: int) -> None:
+    world = World().nodes(node("a"))
+    world.intake.cluster_object(group("job", count))
+    world.pods(*members("job", 2))
+    await tried(world)
+    assert world.ports.bound == []

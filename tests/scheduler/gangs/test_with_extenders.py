@@ -1,0 +1,56 @@
+"""Groups of a profile with extenders: members are asked about one after the other, and taken back together."""
+
+from __future__ import annotations
+
+import asyncio
+
+from placewright.api.extenders import ExtenderSettings
+from placewright.queue.queued import Place
+from scheduler.extenders import ALL_VERBS, ScriptedExtender
+from scheduler.makers import World, node, pod
+
+from .makers import bound, group, members
+
+
+def asking() -> ScriptedExtender:
+    return ScriptedExtender(ExtenderSettings(url_prefix="http://nowhere.invalid", **{**ALL_VERBS, "preempt_verb": ""}))
+
+
+async def test_all_members_are_asked_about_and_bound_together() -> None:
+    extender = asking()
+    world = World().nodes(node("a"), node("b"))
+    world.use_profile(asking=[extender])
+    world.intake.cluster_object(group("job", 3))
+    world.pods(*members("job", 3))
+    assert await world.attempt()
+    assert sorted(bound(world)) == ["job-0", "job-1", "job-2"]
+    assert {name for verb, name, _ in extender.asked if verb == "filter"} == {"job-0", "job-1", "job-2"}
+
+
+async def test_a_refusal_of_one_takes_all_back() -> None:
+    extender = asking()
+    extender.failed["a"] = "not here"
+    world = World().nodes(node("a"), node("b").offers(cpu="2"))
+    world.use_profile(asking=[extender])
+    world.intake.cluster_object(group("job", 3))
+    world.pods(*members("job", 3))
+    assert await world.attempt() is False
+    assert bound(world) == []
+    assert world.requested_cpu("b") == 0
+    assert {world.place(f"job-{n}") for n in range(3)} <= {Place.UNSCHEDULABLE, Place.BACKOFF}
+
+
+async def test_no_other_pod_of_the_profile_is_decided_meanwhile() -> None:
+    extender = asking()
+    world = World().nodes(node("a"))
+    world.use_profile(asking=[extender])
+    world.intake.cluster_object(group("job", 2))
+    world.pods(*members("job", 2))
+    extender.hold.clear()
+    deciding = asyncio.ensure_future(world.attempt())
+    await asyncio.sleep(0)
+    world.pods(pod("single"))
+    assert world.queue.pop() is None
+    extender.hold.set()
+    assert await deciding
+    assert world.pop().pod.name == "single"
