@@ -20,11 +20,14 @@ def in_full(status: ShadowStatus | None) -> Iterator[str]:
         yield "nothing is known yet of how it compares"
         return
     sampled = "" if status.pods == status.decided else f", a sample of {status.sampled_percent:g} % of {status.pods}"
-    yield f"since {status.since}, beside generation {status.live_generation}: {_pods(status)} decided{sampled}"
+    beside = f", beside generation {status.live_generation} of the live profile" if status.live_generation else ""
+    yield f"since {status.since}{beside}: {_pods(status)} decided{sampled}"
     if status.agreement_percent is not None:
         yield f"same node: {status.agreement_percent:g} %; {', '.join(_counts(status))}"
-    yield f"by its own totals, live nodes are worse by {_regret(status.regret)}"
-    yield f"by the live totals, its nodes are worse by {_regret(status.live_regret)}"
+    if status.regret.decisions:
+        yield f"by its own totals, live nodes are worse by {_regret(status.regret)}"
+    if status.live_regret.decisions:
+        yield f"by the live totals, its nodes are worse by {_regret(status.live_regret)}"
     yield f"empty nodes: {status.empty_nodes.shadow}, live {status.empty_nodes.live}"
     for use in status.resources or ():
         mine, live = use.shadow, use.live
@@ -55,7 +58,5 @@ def _counts(status: ShadowStatus) -> Iterator[str]:
 
 
 def _regret(regret: Regret) -> str:
-    if not regret.decisions:
-        return "what nobody can tell: no decision of which both totals are known"
     mean, most = f"{regret.mean_points:g} points on average, {regret.mean_percent:g} %", f"{regret.max_points:g}"
-    return f"{mean}, at most {most} (of {regret.decisions} decisions)"
+    return f"{mean}, at most {most} (told of {regret.decisions} decisions)"
