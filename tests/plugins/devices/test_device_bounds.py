@@ -87,10 +87,12 @@ def test_rows_together_may_take_no_more_than_ten_times_as_many_steps_in_one_deci
     assert [each.error for each in answers if isinstance(each, Refusal)] == [False] * 9 + [True] * 3
     why = "the claims can be combined with devices in too many ways"
     assert answers[-1] == Refusal(f"gave up after {MOST_STEPS_IN_ALL} steps on several nodes: {why}", error=True)
-    assert devices.check(asked).ok
-    again = devices.allocate(0, asked)
-    assert isinstance(again, Refusal)
-    assert not again.error
+    assert isinstance(devices.allocate(0, [read_claim(claim(exactly("r")))]), Allocated)
+    for begin in (lambda: devices.check(asked), lambda: devices.candidates([read_claim(claim(exactly("r")))])):
+        begin()
+        again = devices.allocate(0, asked)
+        assert isinstance(again, Refusal)
+        assert not again.error
 
 
 def test_no_claim_gets_more_than_32_devices_and_alternatives_that_would_are_passed_over() -> None:

@@ -64,6 +64,8 @@ class Devices:
         self._everywhere = self._classes = -1
         #: What is read of claims, with the claim: an id alone may come to stand for another.
         self._read: dict[int, tuple[ResourceClaim, ClaimDemand]] = {}
+        #: For whom steps are being counted, and how many searches took.
+        self._asked: tuple[ResourceClaim, ...] | None = None
         self._spent = 0
 
     def refresh(self) -> None:
@@ -93,10 +95,9 @@ class Devices:
     def check(self, claims: Sequence[ResourceClaim]) -> Status:
         """What is wrong with these claims whatever the node is; names the object and the field.
 
-        A decision begins with this: what searches and selectors may take is counted anew.
+        A decision begins with this, or with other claims than before: what searches and selectors may take is then counted anew.
         """
-        self._spent = 0
-        self._expressions.effort.renew()
+        self._asked = None
         try:
             self._demands(claims)
         except DemandError as wrong:
@@ -105,6 +106,7 @@ class Devices:
 
     def candidates(self, claims: Sequence[ResourceClaim]) -> BoolColumn | None:
         """Rows that can serve these claims, shape (size,), exact; None where each row has to be searched."""
+        self._count_steps(claims)
         try:
             simple = simple_demand(self._demands(claims))
             return None if simple is None else self._count(*simple)
@@ -123,6 +125,7 @@ class Devices:
     def allocate(self, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
         """The first way in which the node of this row serves all these claims; `KeyError` for a row without a node."""
         outlook = self._inventory.outlook(row)
+        self._count_steps(claims)
         try:
             demands = self._demands(claims)
             steps = min(MOST_STEPS, MOST_STEPS_IN_ALL - self._spent)
@@ -149,6 +152,13 @@ class Devices:
         if spent >= MOST_STEPS_IN_ALL:
             return Refusal(f"gave up after {spent} steps on several nodes: the claims can be combined with devices in too many ways", True)
         return Refusal(f"gave up after {steps} steps: the claims can be combined with devices in too many ways")
+
+    def _count_steps(self, claims: Sequence[ResourceClaim]) -> None:
+        """Go on counting while the same claims are asked for."""
+        if self._asked is None or len(self._asked) != len(claims) or any(a is not b for a, b in zip(self._asked, claims, strict=True)):
+            self._asked = tuple(claims)
+            self._spent = 0
+            self._expressions.effort.renew()
 
     def _demands(self, claims: Sequence[ResourceClaim]) -> list[ClaimDemand]:
         return [self._demand(claim) for claim in claims]
