@@ -86,7 +86,7 @@ async def take(client: ApiClient, *, anonymise: bool = False) -> Taken:
         notes += [f"left out, it cannot be read: {line}" for line in listed.bad]
         items += [pruned(item) for item in listed.items]
     if later:
-        notes.append(f"the cluster changed meanwhile: {', '.join(later)} are a moment younger than the pods")
+        notes.append(f"the cluster changed meanwhile: {', '.join(dict.fromkeys(later))} are a moment younger than the pods")
     counts = dict(Counter(map(kind_of, items)))
     lines = [manifest_line(item) for item in items]
     header = Header(
