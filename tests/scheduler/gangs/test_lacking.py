@@ -36,7 +36,8 @@ async def test_members_that_are_kept_back_by_something_else_are_counted() -> Non
     world.intake.cluster_object(group("job", 3))
     world.pods(*members("job", 3, "2"))
     queued = world.pop()
-    world.intake.unscheduled_pod(member("job", 2).gates("quota").info())
+    assert queued.pod.name == "job-2", "the last one opened the gate"
+    world.intake.unscheduled_pod(member("job", 0).gates("quota").info())
     assert world.scheduler.schedule(queued) is None
     assert any("needs 2 more members placed: 2 are not there to be tried" in note for _, _, _, _, note in world.ports.events)
 

@@ -220,7 +220,7 @@ class GangScheduler:
         room = Room()
         if len(group.attempts) >= group.needed and not _asks_extenders(group):
             room = self._evicting.search(group)
-        self._fail(group, failures, " ".join(filter(None, (why, room.why))), room)
+        self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room)
         if not room.nodes:
             self.reservations.consider(group)
 
