@@ -26,6 +26,7 @@ from device_worlds import (
 from placewright.api.devices import ResourceClaimStatus
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, MOST_STEPS_IN_ALL, Allocated, Refusal
+from placewright.plugins.dynamicresources.freecounts import count_free
 
 Body = dict[str, Any]
 GPU = DRIVERS[0]
@@ -159,6 +160,29 @@ def test_a_column_follows_what_is_assumed_and_released() -> None:
     assert column() == [True, False]
     table(cluster, "claims").restore(asked)
     assert column() == [True, True]
+
+
+def test_only_rows_that_changed_are_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"n{n}" for n in range(20)]
+    cluster = cluster_of(world(*(slice_of(PLAIN, pool=name) for name in names), nodes=[node(name) for name in names]))
+    devices, asked, counted = devices_of(cluster), read_claim(claim(exactly("r"))), []
+
+    def counting(demand: Any, outlook: Any, usage: Any) -> int:
+        counted.append(outlook)
+        return count_free(demand, outlook, usage)
+
+    monkeypatch.setattr("placewright.plugins.dynamicresources.devices.count_free", counting)
+    devices.candidates([asked])
+    assert len(counted) == 20
+    answer = devices.allocate(7, [asked])
+    assert isinstance(answer, Allocated)
+    table(cluster, "claims").put(asked)
+    table(cluster, "claims").assume(msgspec.structs.replace(asked, status=ResourceClaimStatus(answer.allocations[0])))
+    devices.refresh()
+    column = devices.candidates([read_claim(claim(exactly("other")))])
+    assert len(counted) == 21
+    assert column is not None
+    assert [row for row in range(20) if not column[row]] == [7]
 
 
 def test_a_node_that_joins_is_counted_and_one_that_left_is_not() -> None:

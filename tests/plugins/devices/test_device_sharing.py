@@ -184,3 +184,15 @@ def test_counters_drawn_for_a_share_that_leads_nowhere_are_given_back() -> None:
     made = world(*chip(shared(VALUES, consumesCounters=draws), device("b"), part("c", 4, attributes={"big": True})))
     big = exactly("s", "any", f'has(device.attributes["{GPU}"].big)')
     assert names(ask(made, claim(exactly("r"), big))) == [["r:b", "s:c"]]
+
+
+DRAWS = (("a", "chip"), ("b", "chip"), ("c", "other"))
+
+
+def test_any_overdrawn_counter_of_a_pool_keeps_all_that_draw_on_counters_as_kube_scheduler_does() -> None:
+    sets = [{"name": name, "counters": {"slots": {"value": "1"}}} for name in ("chip", "other")]
+    draws = [device(name, consumesCounters=[{"counterSet": of, "counters": {"slots": {"value": "1"}}}]) for name, of in DRAWS]
+    slices = [slice_of(name="counters", count=2, sharedCounters=sets), slice_of(*draws, name="parts", count=2)]
+    assert names(ask(world(*slices, claims=[given(claim(name="x"), result("a"))]), claim(exactly("r")))) == [["r:c"]]
+    held = [given(claim(name="x"), result("a"), result("b"))]
+    assert message(ask(world(*slices, claims=held), claim(exactly("r")))) == CANNOT_ALLOCATE
