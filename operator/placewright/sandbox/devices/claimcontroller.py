@@ -11,6 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import TypeVar
 
 from placewright.sandbox.resources import GroupResource, ResourceType
 from placewright.sandbox.status import ApiError, Object
@@ -42,6 +43,7 @@ LONGEST_BASE = 57
 _log = logging.getLogger(__name__)
 _Key = tuple[str, str]
 """Namespace and name."""
+_K = TypeVar("_K", _Key, str)
 
 
 class ClaimController:
@@ -81,7 +83,7 @@ class ClaimController:
         named = [(stored.namespace, each.claim) for each in pod_claims(pod) if each.claim]
         if change.current is None:
             for each in named:
-                self._users[each].discard(key)
+                _discard(self._users, each, key)
             self._look_at((), named)
             return
         for each in named:
@@ -97,9 +99,7 @@ class ClaimController:
         if uid and change.current is not None:
             self._owned[uid].add(key)
         elif uid:
-            self._owned[uid].discard(key)
-            if not self._owned[uid]:
-                del self._owned[uid]
+            _discard(self._owned, uid, key)
         pods = {*self._users.get(key, ())}
         self._look_at(sorted(pods | {(stored.namespace, pod)} if pod else pods), [] if change.current is None else [key])
 
@@ -222,6 +222,13 @@ class ClaimController:
 
     def _edit(self, claim: Object, change: Callable[[Object], None]) -> None:
         self._writes.modify(self._claims, claim["metadata"]["namespace"], claim["metadata"]["name"], change)
+
+
+def _discard(index: defaultdict[_K, set[_Key]], of: _K, key: _Key) -> None:
+    """Forget an entry, and who has none left."""
+    index[of].discard(key)
+    if not index[of]:
+        del index[of]
 
 
 def generated_claim(pod: Object, wanted: PodClaim, template: Object) -> Object:
