@@ -26,19 +26,14 @@ def look_out(pools: Iterable[Pool], name: str, labels: Mapping[str, str]) -> Out
     usable: list[tuple[bool, Pool, list[Offer]]] = []
     unusable = []
     for pool in pools:
-        if not any(reach.includes(name, labels) for reach in pool.reaches):
+        if not pool.includes(name, labels):
             continue
         if not pool.usable:
             unusable.append(pool)
             continue
-        offers = [offer for offer in pool.offers.values() if offer.reach.includes(name, labels)]
-        usable.append((_has_binding_conditions(pool, offers), pool, offers))
+        offers = pool.offers_to(name, labels)
+        # binding conditions of all devices of slices in reach count, also of devices that are not
+        usable.append((any(offer.slice in pool.binding for offer in offers), pool, offers))
     usable.sort(key=lambda each: (each[0], each[1].id))
     unusable.sort(key=lambda pool: pool.id)
     return Outlook(tuple((pool, offer) for _, pool, offers in usable for offer in offers), tuple(unusable))
-
-
-def _has_binding_conditions(pool: Pool, offers: Iterable[Offer]) -> bool:
-    """Asked of all devices of the slices that are in reach, also of those that are not."""
-    slices = {offer.slice for offer in offers}
-    return any(offer.device.binding_conditions is not None for offer in pool.offers.values() if offer.slice in slices)

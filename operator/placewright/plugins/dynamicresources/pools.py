@@ -65,6 +65,7 @@ class Offer:
     """One device of a pool.
 
     Attributes:
+        order: its place in the pool.
         slice: which of the pool's slices, by name, lists it.
         reach: its own where the slice says so, the slice's otherwise; `selector` is what it was read from, if there was one.
         shared: several claims can have it at a time.
@@ -76,6 +77,7 @@ class Offer:
     id: DeviceId
     device: Device
     shape: Shape
+    order: int
     slice: int
     reach: Reach
     selector: NodeSelector | None
@@ -96,8 +98,10 @@ class Pool:
         problem: why nothing can be had from it though it is complete, or nothing.
         offers: its devices by name, in the order in which they are tried: slices by name, then as they are listed.
         counters: what its devices share, in nano-units.
-        reaches: of all its slices with devices.
+        nodes: those that slices or devices name; `reaches`: other ways in which they can be reached.
         node: the only node from which it can be used, or nothing.
+        local: devices by the node that they name; `general`: the others.
+        binding: slices with devices that have binding conditions.
     """
 
     id: PoolId
@@ -106,12 +110,35 @@ class Pool:
     offers: dict[str, Offer] = field(default_factory=dict)
     counters: dict[CounterName, int] = field(default_factory=dict)
     reaches: tuple[Reach, ...] = ()
+    nodes: frozenset[str] = frozenset()
     node: str = ""
+    local: dict[str, list[Offer]] = field(default_factory=dict)
+    general: list[Offer] = field(default_factory=list)
+    binding: set[int] = field(default_factory=set)
 
     @property
     def usable(self) -> bool:
         """Devices can be had from it."""
         return not self.incomplete and not self.problem
+
+    def includes(self, name: str, labels: Mapping[str, str]) -> bool:
+        """True when anything of it is within reach of that node."""
+        return name in self.nodes or any(reach.includes(name, labels) for reach in self.reaches)
+
+    def offers_to(self, name: str, labels: Mapping[str, str]) -> list[Offer]:
+        """Devices within reach of that node, in order."""
+        general = [offer for offer in self.general if offer.reach.includes(name, labels)]
+        local = self.local.get(name, [])
+        return sorted((*local, *general), key=lambda offer: offer.order) if local and general else local or general
+
+    def add(self, offer: Offer) -> None:
+        """One more device; raises `PoolError` when there is one of that name."""
+        if offer.id.device in self.offers:
+            raise PoolError(f"duplicate device name {offer.id.device}")
+        self.offers[offer.id.device] = offer
+        (self.local.setdefault(offer.reach.node, []) if offer.reach.node else self.general).append(offer)
+        if offer.device.binding_conditions is not None:
+            self.binding.add(offer.slice)
 
 
 class PoolError(ValueError):
@@ -124,7 +151,8 @@ def read_pool(id_: PoolId, slices: Iterable[ResourceSlice], rules: Sequence[Devi
     if not newest:
         return None
     reaches = tuple(dict.fromkeys(reach for each in newest if not each.spec.shared_counters for reach in _reaches(each.spec)))
-    pool = Pool(id_, reaches=reaches, node=_only_node(reaches))
+    general, nodes = tuple(reach for reach in reaches if not reach.node), frozenset(reach.node for reach in reaches if reach.node)
+    pool = Pool(id_, reaches=general, nodes=nodes, node=next(iter(nodes)) if len(nodes) == 1 and not general else "")
     pool.incomplete = len(newest) != newest[0].spec.pool.resource_slice_count
     if not pool.incomplete:
         try:
@@ -145,9 +173,7 @@ def _fill(pool: Pool, slices: Sequence[ResourceSlice], rules: Sequence[DeviceTai
         _add_counters(pool, each.spec)
     for number, each in enumerate(slices):
         for device in () if each.spec.shared_counters else each.spec.devices or ():
-            if device.name in pool.offers:
-                raise PoolError(f"duplicate device name {device.name}")
-            pool.offers[device.name] = _offer(pool, each.spec, device, number, rules, shapes)
+            pool.add(_offer(pool, each.spec, device, number, rules, shapes))
 
 
 def _add_counters(pool: Pool, spec: ResourceSliceSpec) -> None:
@@ -169,6 +195,7 @@ def _offer(
         id=DeviceId(*pool.id, device.name),
         device=device,
         shape=shapes.of(pool.id.driver, device),
+        order=len(pool.offers),
         slice=number,
         reach=_reach(device) if own else _reach(spec),
         selector=device.node_selector if own else spec.node_selector,
@@ -222,8 +249,3 @@ def _reach(of: ResourceSliceSpec | Device) -> Reach:
 @lru_cache(maxsize=4096)
 def _terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     return compile_node_selector(selector)
-
-
-def _only_node(reaches: Sequence[Reach]) -> str:
-    names = {reach.node for reach in reaches}
-    return names.pop() if len(names) == 1 else ""
