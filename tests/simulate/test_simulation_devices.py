@@ -14,6 +14,7 @@ from placewright.simulate.apiserver import ApiServer
 from placewright.simulate.claimcontroller import ClaimController
 from placewright.simulate.scenario import Act, Happening, Scenario
 from placewright.simulate.simulation import simulate
+
 from .deviceledger import Ledger
 from .scenarios import profile
 
@@ -75,18 +76,23 @@ def world(seed: int) -> Scenario:
         durations[body["metadata"]["uid"]] = dice.uniform(1, 60)
         if dice.random() < 0.2:
             happenings.append(Happening(at + dice.uniform(0, 30), Act.DELETED, body))
-    for generation in range(2, 6):
-        happenings.append(Happening(dice.uniform(0, 300), Act.MODIFIED, devices(dice.choice(nodes), 4, generation)))
-    for body in (each.manifest for each in list(happenings) if each.manifest["kind"] == "Pod"):
-        happenings.append(Happening(dice.uniform(400, 500), Act.DELETED, body))
+    happenings += [Happening(dice.uniform(0, 300), Act.MODIFIED, devices(dice.choice(nodes), 4, number)) for number in range(2, 6)]
+    pods = [each.manifest for each in happenings if each.manifest["kind"] == "Pod"]
+    happenings += [Happening(dice.uniform(400, 500), Act.DELETED, body) for body in pods]
     return Scenario("test", objects, sorted(happenings, key=lambda each: each.at), durations)
 
 
 def kept(monkeypatch: pytest.MonkeyPatch, seed: int) -> Ledger:
     """A ledger of all that is shown; writes and Bindings take their time, fail, or succeed and say that they failed."""
     ledger, dice = Ledger(), random.Random(seed)
-    show, hide, bind = ApiServer.put, ApiServer.remove, ApiServer.bind
-    reserve, release = ClaimController.reserve, ClaimController.release
+    keep_book(monkeypatch, ledger)
+    make_bindings_unreliable(monkeypatch, ledger, dice)
+    make_writes_unreliable(monkeypatch, dice)
+    return ledger
+
+
+def keep_book(monkeypatch: pytest.MonkeyPatch, ledger: Ledger) -> None:
+    show, hide = ApiServer.put, ApiServer.remove
 
     def shown(self: ApiServer, item: Any) -> None:
         show(self, item)
@@ -98,12 +104,25 @@ def kept(monkeypatch: pytest.MonkeyPatch, seed: int) -> Ledger:
         if type(item).__name__ == "ResourceClaim":
             ledger.hides(item)
 
+    monkeypatch.setattr(ApiServer, "put", shown)
+    monkeypatch.setattr(ApiServer, "remove", hidden)
+
+
+def make_bindings_unreliable(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, dice: random.Random) -> None:
+    bind = ApiServer.bind
+
     async def bound(self: ApiServer, pod: Any, node: Any, annotations: dict[str, str]) -> None:
         await asyncio.sleep(dice.choice((0, 0, 0.5)))
         if dice.random() < 0.15:
             raise BindError("the API server does not like it")
         await bind(self, pod, node, annotations)
         ledger.bound(pod.on(node))
+
+    monkeypatch.setattr(ApiServer, "bind", bound)
+
+
+def make_writes_unreliable(monkeypatch: pytest.MonkeyPatch, dice: random.Random) -> None:
+    reserve, release = ClaimController.reserve, ClaimController.release
 
     async def reserved(self: ClaimController, *args: Any) -> Any:
         if dice.random() < 0.3:
@@ -121,12 +140,8 @@ def kept(monkeypatch: pytest.MonkeyPatch, seed: int) -> Ledger:
         await asyncio.sleep(dice.choice((0, 2)))
         await release(self, *args, **rest)
 
-    monkeypatch.setattr(ApiServer, "put", shown)
-    monkeypatch.setattr(ApiServer, "remove", hidden)
-    monkeypatch.setattr(ApiServer, "bind", bound)
     monkeypatch.setattr(ClaimController, "reserve", reserved)
     monkeypatch.setattr(ClaimController, "release", released)
-    return ledger
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -138,7 +153,8 @@ def test_no_device_is_given_away_twice_and_nothing_is_left_over(monkeypatch: pyt
     assert ledger.given > 5, "the world asks nothing of anybody"
     assert ledger.taken() == [], "devices are kept although all pods are gone"
     assert sorted(ledger.claims) == ["shared-0", "shared-1", "shared-2"], "claims that were made for pods outlive them"
-    assert [claim.metadata.name for claim in table.values() if claim.status.allocation or table.pending(claim) or table.releasing(claim)] == []
+    kept_back = [each for each in table.values() if each.status.allocation or table.pending(each) or table.releasing(each)]
+    assert kept_back == [], "the scheduler keeps to itself what nobody has"
 
 
 def test_pods_get_devices_as_others_leave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,3 +166,18 @@ def test_pods_get_devices_as_others_leave(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(bound) == 6
     assert bound[:2] == [0.0, 0.0]
     assert bound[2] >= 10.0 and bound[4] >= 20.0
+
+
+def test_a_group_that_shares_a_claim_and_has_devices_of_its_own_is_placed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = kept(monkeypatch, 7)
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "train", "namespace": "default"}}
+    objects: list[Body] = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), claim("shared", 1)]
+    objects += [group | {"spec": {"minMember": 3}}, *(each for name in ("n0", "n1") for each in (node(name), devices(name, 4)))]
+    members = [pod(f"m{number}", {"resourceClaimName": "shared"}, {"resourceClaimTemplateName": "one"}) for number in range(3)]
+    for each in members:
+        each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "train"}
+    outcome = simulate(Scenario("test", [*objects, *members]), PROFILE, in_tree())
+    assert ledger.wrong == []
+    assert len({fate.node for fate in outcome.fates.values()} - {None}) == 1
+    assert all(fate.bound is not None for fate in outcome.fates.values())
+    assert len(ledger.taken()) == 4

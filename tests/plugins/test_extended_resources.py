@@ -1,0 +1,115 @@
+"""Extended resources as requests for devices: which container gets which, and where a claim is needed at all."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from placewright.api.decode import convert
+from placewright.api.devices import DeviceClass
+from placewright.api.objects import Node, Pod
+from placewright.api.pods import PodInfo
+from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.plugins.catalog import in_tree
+from placewright.plugins.dynamicresources.extended import extension_of
+from placewright.profiles.resolve import resolve
+from placewright.simulate.world import offline_evaluator
+from plugins.claiming import Claiming
+
+Body = dict[str, Any]
+GPU = "example.com/gpu"
+
+
+def container(name: str, count: int, *, sidecar: bool = False, **more: str) -> Body:
+    requests = {"cpu": "1", **({GPU: str(count)} if count else {}), **more}
+    return {"name": name, "resources": {"requests": requests}, **({"restartPolicy": "Always"} if sidecar else {})}
+
+
+def pod(*containers: Body, init: tuple[Body, ...] = ()) -> PodInfo:
+    meta = {"name": "web", "namespace": "default", "uid": "web"}
+    return PodInfo(convert({"metadata": meta, "spec": {"containers": list(containers), "initContainers": list(init)}}, Pod))
+
+
+def asked(one: PodInfo) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """(devices by request, requests by container)."""
+    found = extension_of(one, Claiming(4, resource=GPU).cluster)
+    assert found is not None
+    requests = found.whole.claim.spec.devices.requests or ()
+    by_container: dict[str, list[str]] = {}
+    for each in found.whole.mappings:
+        by_container.setdefault(each.container_name, []).append(each.request_name)
+    return {each.name: each.exactly.count for each in requests if each.exactly is not None}, by_container
+
+
+def test_each_container_has_devices_of_its_own() -> None:
+    requests, users = asked(pod(container("a", 2), container("b", 1), container("c", 0)))
+    assert requests == {"container-0-request-1": 2, "container-1-request-1": 1}
+    assert users == {"a": ["container-0-request-1"], "b": ["container-1-request-1"]}
+
+
+def test_an_init_container_uses_those_of_the_containers_after_it() -> None:
+    requests, users = asked(pod(container("main", 2), init=(container("prepare", 1),)))
+    assert requests == {"container-1-request-1": 2}
+    assert users == {"main": ["container-1-request-1"], "prepare": ["container-1-request-1"]}
+
+
+def test_init_containers_share_what_they_need_more() -> None:
+    requests, users = asked(pod(container("main", 1), init=(container("first", 3), container("second", 2))))
+    assert requests == {"container-0-request-1": 2, "container-2-request-1": 1}
+    assert users["first"] == users["second"] == ["container-2-request-1", "container-0-request-1"]
+
+
+def test_a_sidecar_runs_on_and_has_its_own() -> None:
+    requests, _ = asked(pod(container("main", 1), init=(container("log", 1, sidecar=True), container("late", 1))))
+    assert requests == {"container-0-request-1": 1, "container-2-request-1": 1}
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_there_are_always_as_many_devices_as_run_at_once_and_each_container_has_enough(seed: int) -> None:
+    dice = random.Random(seed)
+    init = tuple(container(f"i{number}", dice.randint(0, 3), sidecar=dice.random() < 0.4) for number in range(dice.randint(0, 4)))
+    main = [container(f"m{number}", dice.randint(0, 2)) for number in range(dice.randint(1, 3))] + [container("last", 1)]
+    one = pod(*main, init=init)
+    requests, users = asked(one)
+    for each in (*init, *main):
+        wanted = int(each["resources"]["requests"].get(GPU, 0))
+        assert sum(requests[name] for name in users.get(each["name"], ())) >= wanted
+    lasting = [each for each in (*init, *main) if each in main or "restartPolicy" in each]
+    held = [name for each in lasting for name in users.get(each["name"], ())]
+    assert len(held) == len(set(held)), "containers that run side by side use the same device"
+    assert sum(requests.values()) >= one.requests[GPU]
+
+
+def test_a_node_that_offers_the_resource_itself_is_used_up_as_ever_and_others_by_their_devices() -> None:
+    at = Claiming(0, 1, 2, resource=GPU)
+    amounts = {"cpu": "64", "memory": "64Gi", "pods": "110", GPU: "2"}
+    at.cluster.set_node(convert({"metadata": {"name": "n0"}, "status": {"allocatable": amounts}}, Node))
+    two = at.pod("web", resources={"requests": {GPU: "2"}})
+    assert at.fits(two) == ["n0", "n2"]
+    decided = at.reserve(two, "n0")
+    assert at.pre_bind(decided, "n0").ok
+    assert (at.server.writes, at.taken()) == ([], [])
+    assert at.fits(at.pod("next", resources={"requests": {GPU: "2"}})) == ["n2"]
+    assert at.why(at.pod("large", resources={"requests": {GPU: "3"}})) == {f"Insufficient {GPU}", "cannot allocate all claims"}
+
+
+def test_the_newest_class_of_a_resource_serves_it_and_every_class_the_resource_of_its_name() -> None:
+    at = Claiming(1, resource=GPU)
+    for name, age in (("b", "2026-01-02"), ("a", "2026-01-02"), ("c", "2026-01-01")):
+        meta = {"name": name, "creationTimestamp": f"{age}T00:00:00Z"}
+        at.cluster.objects.put(convert({"metadata": meta, "spec": {"extendedResourceName": GPU}}, DeviceClass))
+    devices = at.cluster.objects.devices
+    assert devices.class_of(GPU) == "a"
+    assert devices.class_of("deviceclass.resource.kubernetes.io/c") == "c"
+    assert devices.class_of("example.com/fpga") is None
+    assert at.fits(at.pod("web", resources={"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}})) == ["n0"]
+
+
+def test_a_profile_without_the_plugin_leaves_no_pod_without_its_devices() -> None:
+    at = Claiming(2, resource=GPU)
+    spec = convert({"plugins": {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}}, ProfileSpec)
+    evaluator = offline_evaluator(resolve(SchedulingProfile(spec=spec), in_tree()), in_tree(), at.cluster)
+    evaluation = evaluator.evaluate(at.pod("web", resources={"requests": {GPU: "1"}}))
+    assert [rejection.status.message for rejection in evaluator.diagnose(evaluation).rejections] == [f"Insufficient {GPU}"]
