@@ -26,7 +26,6 @@ from placewright.framework.events import (
     EventResource,
 )
 from placewright.queue.assigned import may_help, narrows
-from placewright.queue.gangs import QueuedGang
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.inflight import Flight
@@ -46,7 +45,7 @@ ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 PROFILE_UPDATE: Final = "ProfileUpdate"
-UNSCHEDULED_POD_DELETE: Final = "UnscheduledPodDelete"
+GANG_AGAIN: Final = "GangAgain"
 
 NO_PLUGINS: Final[AbstractSet[str]] = frozenset()
 
@@ -136,7 +135,7 @@ class SchedulingQueue(QueueView):
             self._take_from_lane(uid, pod.scheduler_name)
         self._forget(uid, pod.key)
         if gang is not None:
-            self._stir(gang)
+            self.stir(gang.ref)
             if kept is not None and not pod.nominated_node:
                 # Kept in memory only, so nobody else will tell those who took the room for taken.
                 self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
@@ -287,6 +286,18 @@ class SchedulingQueue(QueueView):
                 if lane.served and pod.uid not in lane.active:
                     self._requeue(lane, queued, Requeue.IMMEDIATELY, FORCE_ACTIVATE.label)
 
+    def stir(self, ref: GroupRef) -> None:
+        """Try a group again once its backoff is over, whatever its members wait for; one of them brings all.
+
+        When a member is gone, what the others were tried with is not what they would be tried with now.
+        """
+        gang = self.gangs.get(ref)
+        for queued in () if gang is None else gang.members.values():
+            lane = self._lanes.get(queued.pod.scheduler_name)
+            if lane is not None and lane.served and queued.uid in lane.unschedulable:
+                self._requeue(lane, queued, Requeue.AFTER_BACKOFF, GANG_AGAIN)
+                return
+
     def retry(self, uid: str) -> None:
         """Try this pod again once its backoff is over; one that is active, in flight or unknown is left alone."""
         queued = self._pods.get(uid)
@@ -401,14 +412,6 @@ class SchedulingQueue(QueueView):
             lane = self._lanes.get(member.pod.scheduler_name)
             if lane is not None and lane.served:
                 lane.resort(member)
-
-    def _stir(self, gang: QueuedGang) -> None:
-        """A member is gone: what the others were tried with is not what they would be tried with now. One of them brings all."""
-        for queued in gang.members.values():
-            lane = self._lanes.get(queued.pod.scheduler_name)
-            if lane is not None and lane.served and queued.uid in lane.unschedulable:
-                self._requeue(lane, queued, Requeue.AFTER_BACKOFF, UNSCHEDULED_POD_DELETE)
-                return
 
     def _reopen(self, ref: GroupRef, label: str) -> None:
         """A member stands on a node: others may have been kept back only because too few were known."""

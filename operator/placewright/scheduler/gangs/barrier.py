@@ -18,6 +18,9 @@ class Barrier:
     """One group's. It opens when everybody who is still expected has arrived, and fails when too few are left.
 
     A failure before it opens takes all members back; afterwards each Binding succeeds or fails by itself.
+
+    Attributes:
+        expired: True when it failed because time was up; there is no event to wait for then.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Barrier:
         self._arrived: dict[str, asyncio.Future[Status]] = {}
         self._members = set(pods)
         self._verdict: Status | None = None
+        self.expired = False
 
     @property
     def decided(self) -> bool:
@@ -79,7 +83,9 @@ class Barrier:
         """Who has not arrived after so long is not waited for; the group is tried again."""
         if self._verdict is None:
             late = ", ".join(sorted(self._pods[uid].name for uid in self._expected))
-            self._fail(error(f"its group was not ready after {go_duration(seconds)}: {late} could not be prepared for binding"))
+            self.expired = True
+            why = f"its group was not ready after {go_duration(seconds)}: {late} could not be prepared for binding"
+            self._fail(unschedulable(why).by(NAME))
 
     def _look(self) -> None:
         if not self._expected:

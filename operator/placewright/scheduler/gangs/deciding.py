@@ -204,6 +204,8 @@ class GangScheduler:
                 timer.cancel()
             self.forming.pop(group.gang.ref, None)
             self.bindings -= len(placed) - 1
+        if barrier.expired:
+            self._around.queue.stir(group.gang.ref)
         standing_now = len(self._around.cluster.gangs.placed(group.gang.ref))
         if any(bound) and standing_now >= group.needed:
             self._around.status.group_placed(group.gang, standing_now)
@@ -213,7 +215,8 @@ class GangScheduler:
         """Too few members fit: nobody gets anything, but others may be made to leave, or room be kept."""
         group = trial.group
         failures = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}
-        why = lacking(group.needed, len(trial.placed), group.needed - len(group.attempts), list(failures.values()))
+        untried = len(group.attempts) - len(trial.placed) - len(trial.misfits)
+        why = lacking(group.needed, len(trial.placed), group.needed - len(group.attempts), list(failures.values()), untried)
         if trial.domain is not None:
             why += f" (in {trial.domain}, which comes closest)" if trial.domain.value else f" (no node has the label {trial.domain.key})"
         trial.take_back()

@@ -15,12 +15,14 @@ _TOO_MANY_PODS: Final = "Too many pods"
 _NO_REASON: Final = "node(s) out of reach"
 
 
-def lacking(needed: int, placed: int, absent: int, misfits: Sequence[NoPlacement]) -> str:
-    """`placed` of the `needed` members found a node; `absent` are not there to be tried, `misfits` found none."""
+def lacking(needed: int, placed: int, absent: int, misfits: Sequence[NoPlacement], untried: int = 0) -> str:
+    """`placed` of the `needed` members found a node; `absent` are not there to be tried, `misfits` found none, others were not tried."""
     more = needed - placed
     told = [_told(count, reason) for reason, count in Counter(_reason(misfit) for misfit in misfits).most_common()]
     if absent > 0:
         told.append(f"{absent} {'is' if absent == 1 else 'are'} not there to be tried")
+    if untried > 0:
+        told.append(f"{untried} more {'was' if untried == 1 else 'were'} not tried")
     reasons = f": {', '.join(told)}" if told else ""
     return f"needs {more} more member{'' if more == 1 else 's'} placed{reasons}"
 

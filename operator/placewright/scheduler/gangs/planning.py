@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from placewright.scheduler.gangs.domains import Domain
 from placewright.scheduler.gangs.group import Group, Surroundings
 
 #: So many nodes are looked at for one member; where these cannot hold it, even empty, others hardly can.
-_MOST_ROWS = 64
-_MIRROR = "kubernetes.io/config.mirror"
+_MOST_ROWS: Final = 64
+_MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ class Planning:
         ordered = (group.largest_first() if group.mixed else group).attempts
         pods = [attempt.pod for attempt in ordered if fixed is None or attempt.uid in fixed]
         with cluster.supposing() as supposition:
-            for pod in pods:
+            for index, pod in enumerate(pods):
+                if len(nodes) + len(pods) - index < group.needed:
+                    return None
                 if len(nodes) == group.needed:
                     break
                 within = domain.names if domain is not None else None

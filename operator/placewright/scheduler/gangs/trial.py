@@ -5,12 +5,15 @@ Nothing is awaited between the first and the last member, unless extenders are a
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final, Self
 
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, Placement
 from placewright.scheduler.gangs.domains import Domain
 from placewright.scheduler.gangs.group import Group, Misfit, Surroundings
+
+#: Where too few can fit, so many members are looked at to say why.
+MOST_MISFITS: Final = 32
 
 
 class Trial:
@@ -45,10 +48,13 @@ class Trial:
         return sum(placement.score for _, placement in self.placed)
 
     def run(self, *, to_the_end: bool = True) -> Self:
-        """Try all members; without `to_the_end`, only until too few can fit. What breaks is raised, with all members taken back."""
+        """Try all members; without `to_the_end`, only until too few can fit. What breaks is raised, with all members taken back.
+
+        Even then no more than `MOST_MISFITS` that fit nowhere are looked at: a group may have hundreds, and others wait.
+        """
         try:
             for attempt in self.group.attempts:
-                if self.hopeless and not to_the_end:
+                if self.hopeless and (len(self.misfits) >= MOST_MISFITS or not to_the_end):
                     break
                 self._try(attempt)
         except BaseException:
