@@ -1,4 +1,4 @@
-"""Keeps book of every claim that is ever shown, by the rules' plain meaning: no device twice, nobody named who may not be, nothing left over.
+"""Keeps book of every claim that is ever shown, by the rules' plain meaning: no device twice, nobody named twice, nothing left over.
 
 Shares no code with the plugin: claims are read as JSON.
 """
@@ -34,8 +34,9 @@ class Ledger:
         twice = [device for device, times in Counter(self.taken()).items() if times > 1]
         if twice:
             self.wrong.append(f"write {self.written} of {name}: {twice} are given away twice")
-        if before is not None and list(_devices(before)) and list(_devices(body)) and list(_devices(before)) != list(_devices(body)):
-            self.wrong.append(f"write {self.written}: {name} lost {list(_devices(before))} to {list(_devices(body))} while it was allocated")
+        had, has = list(_devices(before or {})), list(_devices(body))
+        if had and has and had != has:
+            self.wrong.append(f"write {self.written}: {name} has {has} instead of {had} while it was allocated")
         users = [user["uid"] for user in body.get("status", {}).get("reservedFor") or ()]
         if users and not body.get("status", {}).get("allocation"):
             self.wrong.append(f"write {self.written}: {name} is reserved for {users} without an allocation")
