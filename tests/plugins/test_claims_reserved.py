@@ -72,6 +72,19 @@ def test_a_pod_waits_while_another_one_gets_the_claim_that_both_share_and_then_j
     assert [user.name for user in at.server.claims["shared"].status.reserved_for or ()] == ["first", "second"]
 
 
+def test_of_two_pods_that_were_decided_before_either_was_reserved_one_gets_the_claim() -> None:
+    """As happens while extenders are asked."""
+    at = Claiming(2)
+    claim = at.claim("shared")
+    late = at.evaluator.evaluate(at.pod("late", "shared"))
+    at.reserve(at.pod("early", "shared"), "n0")
+    status = at.evaluator.runtime.run_reserve(late.state, late.pod, NodeName("n0"))
+    assert status.message == "resource claim default/shared is in the process of being allocated"
+    pending = at.table.pending(claim)
+    assert pending is not None
+    assert pending.users == {"p-early"}
+
+
 def test_members_of_a_group_share_a_claim_in_one_decision_and_any_of_them_writes_it() -> None:
     at = Claiming(1, 1)
     at.claim("shared")

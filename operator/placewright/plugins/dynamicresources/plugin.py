@@ -295,6 +295,10 @@ class DynamicResources(
             answer = self._searching(cluster).answer(claims, signature, row)
             if isinstance(answer, Refusal):
                 return unresolvable(answer.message)
+            for claim in demand.wanted:  # while extenders were asked, another pod may have been faster
+                now = self._table.get(claim.metadata.name, claim.metadata.namespace)
+                if now is None or now.metadata.uid != claim.metadata.uid or now.status.allocation is not None:
+                    return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
             found = zip(claims, answer.allocations, strict=True)
             reserved.shares += [take(claim, allocation, pod, self._table) for claim, allocation in found]
             if code and demand.extension is not None:
