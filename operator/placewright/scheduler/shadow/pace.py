@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from placewright.framework.interface import Seconds
 from placewright.scheduler.ports import Clock
+
+#: What others lose by a piece of work, in its time: the time itself, and what it took of the processor's caches.
+AFTERMATH: Final = 1.5
 
 
 class Pace:
@@ -16,14 +20,14 @@ class Pace:
 
     Attributes:
         due: when the next piece may begin, seconds of the clock.
-        spent: seconds of all pieces so far.
+        spent: seconds that all pieces cost so far.
     """
 
     def __init__(self, share: float, clock: Clock) -> None:
         """`share`: of the time, above 0 and at most 1. `clock`: seconds, finer than a microsecond."""
         self.due: Seconds = clock()
         self.spent: Seconds = 0.0
-        self._pause = 1 / share - 1
+        self._share = share
         self._clock = clock
 
     @contextmanager
@@ -34,11 +38,11 @@ class Pace:
             yield
         finally:
             ended = self._clock()
-            took = ended - began
+            took = (ended - began) * AFTERMATH
             self.spent += took
-            self.due = ended + took * self._pause
+            self.due = began + took / self._share
 
     def charge(self, seconds: Seconds, now: Seconds) -> None:
         """Others did something for this work, which counts as its own."""
         self.spent += seconds
-        self.due = max(self.due, now) + seconds * (self._pause + 1)
+        self.due = max(self.due, now) + seconds / self._share

@@ -115,11 +115,14 @@ class Shadows:
         if beside is None or attempt.pod.gang is not None or (attempt.failure is not None and attempt.failure.internal):
             return
         began = self._clock() if self._timed() else 0.0
-        placement = attempt.placement
-        decided = Decided(attempt.pod, attempt.profile.generation, None if placement is None else choice_of(placement))
-        noted = [shadow.tape.note_decision(decided) for shadow in beside]
-        if placement is not None and len(noted) == len(self._shadows) and all(noted):
-            self._standing = attempt.uid  # as they know already
+        takers = [shadow.tape for shadow in beside if shadow.tape.takes_decision()]
+        if takers:
+            placement = attempt.placement
+            decided = Decided(attempt.pod, attempt.profile.generation, None if placement is None else choice_of(placement))
+            for tape in takers:
+                tape.note_decision(decided)
+            if placement is not None and len(takers) == len(self._shadows):
+                self._standing = attempt.uid  # as all of them know already
         if began:
             self._charge(beside, began)
 

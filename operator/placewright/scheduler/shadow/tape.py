@@ -105,14 +105,16 @@ class Tape:
             self._drop()
             self.torn = True
 
-    def note_decision(self, decided: Decided) -> bool:
-        """The live profile decided a pod, which is about to stand where it chose; whether that is noted."""
-        if self.torn or self._decisions >= self._most_decisions:
-            self.passed_over += 1
-            return False
+    def takes_decision(self) -> bool:
+        """Whether the decision that was made just now is to be noted; if not, it is counted as passed over."""
+        taken = not self.torn and self._decisions < self._most_decisions
+        self.passed_over += not taken
+        return taken
+
+    def note_decision(self, decided: Decided) -> None:
+        """The live profile decided a pod, which is about to stand where it chose."""
         self._decisions += 1
         self.note(Kind.DECISION, decided)
-        return True
 
     def take(self) -> Entry | None:
         """The oldest entry; None where there is none."""
