@@ -18,7 +18,7 @@ MODE = "placewright.dev/topology-mode"
 
 @dataclass(frozen=True)
 class Deed:
-    """One thing that was done: `bind` (sent to the API server), `gone`, or `evict`."""
+    """One thing that was done: `bind` (sent, and done), `refused` (sent, and not done), `gone`, or `evict`."""
 
     at: float
     what: str
@@ -43,6 +43,7 @@ class Judge:
     placed_at: dict[str, float] = field(default_factory=dict)
     _on: dict[str, str] = field(default_factory=dict)
     _before: dict[str, int] = field(default_factory=dict)
+    _refused: set[str] = field(default_factory=set)
 
     def go_through(self, deeds: Sequence[Deed], at_first: Mapping[str, str]) -> None:
         """`at_first`: by pod, the node it stands on at the beginning."""
@@ -54,11 +55,15 @@ class Judge:
                 if deed.what == "bind":
                     self._binds(deed)
                     touched.add(self.group_of(deed.pod))
+                elif deed.what == "refused":
+                    self._refused.add(deed.pod)
+                    touched.add(self.group_of(deed.pod))
                 else:
                     self._on.pop(deed.pod, None)
             for group in touched - {""}:
                 self._all_or_none(at, group)
                 self._one_domain(at, group)
+            self._refused.clear()
 
     def group_of(self, pod: str) -> str:
         name: str = (self.pods[pod]["metadata"].get("labels") or {}).get(LABEL, "")
@@ -81,18 +86,20 @@ class Judge:
             self.breaches.append(f"{deed.at}: {deed.node} offers {offered}m and holds {used}m")
 
     def _all_or_none(self, at: float, group: str) -> None:
+        """What the API server refuses was sent all the same, and cannot be helped."""
         standing = len(self._standing(group))
+        sent = standing + sum(self.group_of(pod) == group for pod in self._refused)
         if standing >= self.minimum(group):
             self.placed_at.setdefault(group, at)
-        elif not self._before[group]:
-            self.breaches.append(f"{at}: {standing} of {group} were bound, {self.minimum(group)} are the fewest")
+        elif sent < self.minimum(group) and not self._before[group]:
+            self.breaches.append(f"{at}: {sent} of {group} were to be bound, {self.minimum(group)} are the fewest")
 
     def _one_domain(self, at: float, group: str) -> None:
         notes = self.groups[group]["metadata"].get("annotations") or {}
         if TOPOLOGY not in notes or notes.get(MODE, "required") != "required":
             return
         found = {self.nodes[self._on[pod]]["metadata"]["labels"].get(notes[TOPOLOGY]) for pod in self._standing(group)}
-        if len(found) != 1 or None in found:
+        if len(found) > 1 or None in found:
             self.breaches.append(f"{at}: {group} stands in {sorted(map(str, found))}")
 
 

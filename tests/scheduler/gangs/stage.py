@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import Plugin
@@ -40,15 +41,20 @@ class Play:
 
     Attributes:
         deeds: in the order in which they were done.
+        refuses: says of each Binding whether the API server refuses it.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.deeds: list[Deed] = []
-        deeds = self.deeds
+        self.refuses: Callable[[], bool] = lambda: False
+        deeds, play = self.deeds, self
 
         class Watched(ApiServer):
             async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
-                deeds.append(Deed(self._clock(), "bind", pod.name, node))
+                refused = play.refuses()
+                deeds.append(Deed(self._clock(), "refused" if refused else "bind", pod.name, node))
+                if refused:
+                    raise BindError("given up after 5 attempts: 500")
                 await super().bind(pod, node, annotations)
 
             async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:

@@ -60,6 +60,20 @@ def test_members_are_bound_all_or_none_within_what_nodes_offer_and_in_one_domain
     assert play.judged(scenario).breaches == []
 
 
+@pytest.mark.parametrize("seed", range(200, 230))
+def test_the_rules_hold_although_every_fifth_binding_is_refused(play: Play, seed: int) -> None:
+    scenario = random_scenario(seed, deletions=0.0)
+    rng = random.Random(seed)
+    play.refuses = lambda: rng.random() < 0.2
+    play.run(scenario, seed=seed)
+    judge = play.judged(scenario)
+    assert judge.breaches == []
+    done = {deed.pod for deed in play.deeds if deed.what == "bind"}
+    left = {group: [name for name in judge.pods if judge.group_of(name) == group and name not in done] for group in judge.groups}
+    whole = [group for group, names in left.items() if len(names) >= judge.minimum(group) and judge.could_ever_stand(group)]
+    assert whole == [], "what was refused is tried again, until fewer are left than a group needs: the others ran and ended"
+
+
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_whoever_could_stand_on_the_empty_cluster_stands_one_day(play: Play, seed: int) -> None:
     """All pods end some day, so no group may wait for ever: not for single pods, and not for another group."""
