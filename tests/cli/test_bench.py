@@ -177,3 +177,11 @@ def test_the_99th_percentile_lies_within_what_was_seen() -> None:
     assert (p50, p99) == (50.0, 99.0)
     assert percentiles([1.0, 3.0]) == (2.0, pytest.approx(2.98))
     assert (percentiles([4.0]), percentiles([])) == ((4.0, 4.0), (0.0, 0.0))
+
+
+def test_claims_to_devices_are_measured_beside_pods_without_any(capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(output(capsys, "devices", "--nodes", "300", "--pods", "5", "-o", "json"))
+    assert [row["placed"] for row in data] == [row["pods"] for row in data] == [5] * 7
+    assert [row["devices"] for row in data] == [0] + [8] * 6
+    assert [row["wanted"] for row in data if row["wanted"]] == [500, 500]
+    assert all(len(row["seconds"]) == benchmark.RUNS for row in data)
