@@ -54,6 +54,15 @@ def test_the_table_has_a_line_a_measurement(capsys: pytest.CaptureFixture[str]) 
     assert "≤ 50" in out
 
 
+def test_groups_are_measured_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("gangs", "--nodes", "400", "--groups", "5", "--members", "3")
+    data = json.loads(output(capsys, *words, "-o", "json"))
+    assert (data["nodes"], data["groups"], data["members"], data["placed"]) == (400, 5, 3, 5)
+    assert len(data["seconds"]) == benchmark.RUNS
+    assert data["per_second"] > 0
+    assert "groups/s" in output(capsys, *words)
+
+
 def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("records", "--workloads", "plain,openb-mix", "--nodes", "3", "--slices", "4")
     data = json.loads(output(capsys, *words, "-o", "json"))
