@@ -165,7 +165,7 @@ def _newer(version: str, pending: Pending) -> bool:
     if not pending.written:
         return False
     if version.isdecimal() and pending.written.isdecimal():
-        return int(version) > int(pending.written)
+        return (len(version), version) > (len(pending.written), pending.written)
     return version != pending.written
 
 

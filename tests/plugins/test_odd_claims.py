@@ -1,0 +1,93 @@
+"""Claims that no API server should have taken: the pod waits with a message that names the field, or goes where it may; nothing breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from placewright.api.decode import convert
+from placewright.api.devices import ResourceClaim
+from plugins.claiming import Claiming
+
+Body = dict[str, Any]
+ELSEWHERE = "resourceclaim not available on the node"
+REQUEST = "resource claim default/mine, request a"
+
+
+def asked(request: Body) -> Body:
+    return {"devices": {"requests": [{"name": "a", **request}]}}
+
+
+def exactly(**more: Any) -> Body:
+    return asked({"exactly": {"deviceClassName": "gpu", **more}})
+
+
+def selector(expression: str) -> list[Body]:
+    return [{"cel": {"expression": expression}}]
+
+
+def world(spec: Body, status: Body) -> Claiming:
+    at = Claiming(1, 1)
+    body = {"metadata": {"name": "mine", "namespace": "default", "uid": "u", "resourceVersion": "5"}, "spec": spec, "status": status}
+    at.cluster.objects.put(convert(body, ResourceClaim))
+    return at
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (asked({}), f"{REQUEST}: unknown request type"),
+        (asked({"firstAvailable": []}), f"{REQUEST}: unknown request type"),
+        (asked({"exactly": {}}), f"{REQUEST}: missing device class name"),
+        (exactly(deviceClassName="none"), "request a: device class none does not exist"),
+        (exactly(count=0), "spec.devices.requests[0].exactly.count is 0"),
+        (exactly(allocationMode="Some"), "spec.devices.requests[0].exactly.allocationMode Some is not supported"),
+        (exactly(selectors=[{}]), "spec.devices.requests[0].exactly.selectors[0] is of a kind that is not supported"),
+        (exactly(selectors=selector("1 +")), "spec.devices.requests[0].exactly.selectors[0].cel.expression: does not compile"),
+        (exactly(selectors=selector("device.nothing")), "spec.devices.requests[0].exactly.selectors[0].cel.expression"),
+    ],
+)
+def test_the_pod_says_which_claim_and_field(spec: Body, said: str) -> None:
+    at = world(spec, {})
+    (message,) = at.why(at.pod("web", "mine"))
+    assert said in message
+    assert at.fits(at.pod("other")) == ["n0", "n1"]
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {},
+        {"nodeSelectorTerms": []},
+        {"nodeSelectorTerms": [{}]},
+        {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Nope", "values": ["x"]}]}]},
+        {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.namespace", "operator": "In", "values": ["n0"]}]}]},
+    ],
+)
+def test_devices_that_no_node_reaches_keep_the_pod_waiting(selection: Body) -> None:
+    at = world({}, {"allocation": {"nodeSelector": selection}})
+    assert at.why(at.pod("web", "mine")) == {ELSEWHERE}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"allocation": {"devices": {"results": [{}]}}},
+        {"allocation": {"devices": {"results": [{"bindingConditions": ["a"]}]}, "allocationTimestamp": "soon"}},
+        {"allocation": {}, "reservedFor": [{}], "devices": [{}]},
+    ],
+)
+def test_a_status_that_says_next_to_nothing_keeps_nobody_from_anywhere(status: Body) -> None:
+    at = world({}, status)
+    assert at.fits(at.pod("web", "mine")) == ["n0", "n1"]
+
+
+def test_versions_of_any_length_are_compared() -> None:
+    at = Claiming(1)
+    claim = at.claim("mine")
+    decided = at.reserve(at.pod("web", "mine"), "n0")
+    assert at.pre_bind(decided, "n0").ok
+    body = {"metadata": {"name": "mine", "namespace": "default", "uid": "u-mine", "resourceVersion": "9" * 10_000}}
+    at.cluster.objects.put(convert(body, ResourceClaim))
+    assert (at.taken(), at.table.pending(claim)) == ([], None)
