@@ -44,8 +44,6 @@ TAKEN_BACK: Final = "its group is taken back"
 
 #: Who keeps a member waiting whose group does not fit; it is brought back with a member that something else keeps waiting.
 BY_ITS_GROUP: Final = frozenset({NAME})
-#: Nobody is made to leave.
-NO_ROOM: Final = Room()
 
 
 class GangScheduler:
@@ -220,16 +218,30 @@ class GangScheduler:
         if trial.domain is not None:
             why += f" (in {trial.domain}, which comes closest)" if trial.domain.value else f" (no node has the label {trial.domain.key})"
         trial.take_back()
-        room = Room()
-        if len(group.attempts) >= group.needed and not _asks_extenders(group):
-            room = self._evicting.search(group)
+        try:
+            room = self._room_for(group)
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            self._broke(group, problem)
+            return
         self._fail(group, failures, ". ".join(filter(None, (why, room.why.removesuffix(".")))), room)
         if not room.nodes:
-            self.reservations.consider(group)
+            self._keep_nodes_for(group)
 
-    def _fail(self, group: Group, failures: Mapping[str, NoPlacement], why: str, room: Room = NO_ROOM) -> None:
-        """All members go back to the queue, each with what keeps it, and with what keeps the group."""
-        around, gang = self._around, group.gang
+    def _room_for(self, group: Group) -> Room:
+        """Whom the group could make leave."""
+        if len(group.attempts) < group.needed or _asks_extenders(group):
+            return Room()
+        return self._evicting.search(group)
+
+    def _keep_nodes_for(self, group: Group) -> None:
+        try:
+            self.reservations.consider(group)
+        except Exception:
+            _logger.exception("keeping nodes for %s broke; it waits without", group.gang.ref)
+
+    def _fail(self, group: Group, failures: Mapping[str, NoPlacement], why: str, room: Room | None = None) -> None:
+        """All members go back to the queue, each with what keeps it, and with what keeps the group; `room` is made for it."""
+        around, gang, room = self._around, group.gang, room or Room()
         message = f'pod group "{gang.ref.name}" is unschedulable: {why}'
         around.queue.gang_failed(gang.ref)
         for attempt in group.attempts:

@@ -90,8 +90,8 @@ class Group:
 
     @property
     def scheduler_name(self) -> str:
-        """The profile's."""
-        return self.evaluator.runtime.profile.scheduler_name
+        """The members'."""
+        return self.attempts[0].pod.scheduler_name
 
     @property
     def priority(self) -> int:

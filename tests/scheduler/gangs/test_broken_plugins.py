@@ -1,0 +1,61 @@
+"""A plugin that breaks while a group is decided: nothing is held, nobody is lost, and the group is tried again together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from placewright.api.pods import PodInfo
+from placewright.queue.check import check_invariants
+from placewright.queue.queued import Place
+from scheduler.makers import World, node
+from scheduler.scripted import Script, late_plugin, raising
+
+from .makers import bound, group, members
+
+
+def only_of(name: str, act: Callable[[PodInfo], Any], otherwise: Callable[[PodInfo], Any]) -> Callable[[PodInfo], Any]:
+    return lambda pod: (act if pod.name == name else otherwise)(pod)
+
+
+def broken_at(step: str) -> World:
+    """A plugin that raises at this step for the last of three members."""
+    script = Script()
+    setattr(script, step, only_of("job-2", raising("oh"), getattr(script, step)))
+    world = World(late_plugin("Late", script)).nodes(node("a"))
+    world.intake.cluster_object(group("job", 3))
+    return world.pods(*members("job", 3))
+
+
+@pytest.mark.parametrize("step", ["reserve", "permit", "pre_bind"])
+async def test_all_members_are_tried_again_together(step: str) -> None:
+    world = broken_at(step)
+    assert not await world.attempt()
+    assert bound(world) == []
+    assert world.requested_cpu("a") == 0
+    assert [world.place(f"job-{n}") for n in range(3)] == [Place.BACKOFF] * 3
+    check_invariants(world.queue)
+
+
+async def test_a_postfilter_that_breaks_leaves_nobody_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World().nodes(node("a").offers(cpu="1"))
+    world.intake.cluster_object(group("job", 3))
+    world.pods(*members("job", 3))
+    [preemption] = [plugin for plugin in world.evaluator.runtime.post_filter if plugin.name == "DefaultPreemption"]
+    monkeypatch.setattr(preemption, "post_filter", lambda *_args: raising("oh")(members("job", 1)[0].info()))
+    assert world.decide() is None
+    assert world.requested_cpu("a") == 0
+    assert [world.place(f"job-{n}") for n in range(3)] == [Place.BACKOFF] * 3
+    assert any("RuntimeError: oh" in note for _, _, _, _, note in world.ports.events)
+
+
+async def test_planning_that_breaks_keeps_nothing_and_the_group_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(pluginConfig=[{"name": "GangScheduling", "args": {"reservationAfterSeconds": 0}}]).nodes(node("a").offers(cpu="1"))
+    world.intake.cluster_object(group("job", 3))
+    world.pods(*members("job", 3))
+    monkeypatch.setattr(world.evaluator.checker, "check_row", lambda *_args: raising("oh")(members("job", 1)[0].info()))
+    assert world.decide() is None
+    assert [world.place(f"job-{n}") for n in range(3)] == [Place.UNSCHEDULABLE] * 3
+    assert len(world.scheduler.gangs.reservations) == 0
