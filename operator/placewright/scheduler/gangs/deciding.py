@@ -215,8 +215,10 @@ class GangScheduler:
         failures = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}
         untried = len(group.attempts) - len(trial.placed) - len(trial.misfits)
         why = lacking(group.needed, len(trial.placed), group.needed - len(group.attempts), list(failures.values()), untried)
-        if trial.domain is not None:
-            why += f" (in {trial.domain}, which comes closest)" if trial.domain.value else f" (no node has the label {trial.domain.key})"
+        if trial.domain is not None and trial.domain.names:
+            why += f" (in {trial.domain}, which comes closest)"
+        elif trial.domain is not None:
+            why = f"no node has the label {trial.domain.key}, of which one value is to take all members"
         trial.take_back()
         try:
             room = self._room_for(group)
