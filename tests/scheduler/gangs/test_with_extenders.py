@@ -40,6 +40,23 @@ async def test_a_refusal_of_one_takes_all_back() -> None:
     assert {world.place(f"job-{n}") for n in range(3)} <= {Place.UNSCHEDULABLE, Place.BACKOFF}
 
 
+async def test_a_member_that_is_deleted_while_it_is_asked_about_is_left_out() -> None:
+    extender = asking()
+    world = World().nodes(node("a"), node("b"))
+    world.use_profile(asking=[extender])
+    world.intake.cluster_object(group("job", 2))
+    world.pods(*members("job", 3))
+
+    def deleted(verb: str) -> None:
+        if extender.asked[-1][:2] == ("filter", "job-2"):
+            world.intake.pod_gone("uid-job-2")
+
+    extender.meanwhile = deleted
+    assert await world.attempt()
+    assert sorted(bound(world)) == ["job-0", "job-1"]
+    assert len(world.queue.flights) == 0
+
+
 async def test_no_other_pod_of_the_profile_is_decided_meanwhile() -> None:
     extender = asking()
     world = World().nodes(node("a"))

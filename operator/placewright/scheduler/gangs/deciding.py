@@ -177,6 +177,8 @@ class GangScheduler:
         for attempt in group.attempts:
             if attempt.uid in left_over:
                 around.fail(attempt, left_over[attempt.uid])
+            elif attempt.uid not in waits:
+                around.queue.done(attempt.uid)  # gone while extenders were asked
         barrier = self._barrier(trial)
         self.forming[group.gang.ref] = barrier
         self.bindings += len(trial.placed) - 1
