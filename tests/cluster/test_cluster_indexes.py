@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placewright.api.objects import ContainerImage, Namespace, ObjectMeta, PodDisruptionBudget, Service
+from placewright.api.objects import ContainerImage, ObjectMeta
 from placewright.api.pods import HostPort
+from placewright.api.workloads import Namespace, PodDisruptionBudget, Service
 from placewright.cluster.encoding import EncodedColumn
 from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal, distinct

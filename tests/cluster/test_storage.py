@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placewright.api.decode import convert
-from placewright.api.objects import Namespace, ObjectMeta, Pod
+from placewright.api.objects import ObjectMeta, Pod
 from placewright.api.storage import (
     CSIStorageCapacity,
     PersistentVolume,
@@ -13,6 +13,7 @@ from placewright.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from placewright.api.workloads import Namespace
 from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.storage import claim_class, volume_class
 

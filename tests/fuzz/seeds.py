@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from placewright.api.objects import (
-    KubeObject,
-    Namespace,
-    Node,
-    Pod,
-    PodDisruptionBudget,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
+from placewright.api.objects import KubeObject, Node, Pod
 from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup, VolcanoPodGroup, Workload
 from placewright.api.storage import (
     CSIDriver,
@@ -24,6 +15,7 @@ from placewright.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from placewright.api.workloads import Namespace, PodDisruptionBudget, ReplicationController, Service, StatefulSet
 
 Document = dict[str, Any]
 

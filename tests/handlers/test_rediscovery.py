@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from placewright.api.objects import PodDisruptionBudget
+from placewright.api.workloads import PodDisruptionBudget
 from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sinks import ClusterObjectSink
 from placewright.handlers.sources import REFLECTED, Shortfall

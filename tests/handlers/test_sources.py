@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from placewright.api.decode import convert
-from placewright.api.objects import PodDisruptionBudget
+from placewright.api.workloads import PodDisruptionBudget
 from placewright.handlers.sources import REFLECTED, Shortfall, sources_and_sinks, upgraded_budget
 from placewright.kube.discovery import ServedResources
 from placewright.kube.serverversion import ServerVersion

@@ -5,7 +5,8 @@ import json
 import pytest
 from fake_api import bookmark, event, listing, node
 
-from placewright.api.objects import Namespace, Node, Pod
+from placewright.api.objects import Node, Pod
+from placewright.api.workloads import Namespace
 from placewright.kube.wire import Bad, Change, Event, Malformed, Refusal, Wire, object_key
 
 

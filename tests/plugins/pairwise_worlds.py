@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from placewright.api.objects import Namespace, Node, Pod, ReplicaSet, Service
+from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
+from placewright.api.workloads import Namespace, ReplicaSet, Service
 from placewright.cluster.cluster import Cluster
 
 Body = dict[str, Any]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placewright.api.decode import convert
-from placewright.api.objects import Node, NodeName, Pod, PodDisruptionBudget
+from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import PluginConfig, ProfileSpec, SchedulingProfile
+from placewright.api.workloads import PodDisruptionBudget
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.handle import build_evaluator

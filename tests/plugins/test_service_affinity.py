@@ -13,7 +13,8 @@ from pairwise import build, load, verdicts
 from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, populate
 
 from framework.makers import Scene
-from placewright.api.objects import Node, ObjectMeta, Service
+from placewright.api.objects import Node, ObjectMeta
+from placewright.api.workloads import Service
 from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
 from placewright.framework.status import Code
 from placewright.plugins.serviceaffinity import ServiceAffinity

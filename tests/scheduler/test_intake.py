@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from placewright.api.decode import convert
-from placewright.api.objects import Namespace, ObjectMeta, Pod
+from placewright.api.objects import ObjectMeta, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
+from placewright.api.workloads import Namespace
 from placewright.framework.events import ClusterEvent
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place

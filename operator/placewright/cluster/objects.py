@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from placewright.api.objects import (
+from placewright.api.podgroups import GroupObject
+from placewright.api.workloads import (
     Namespace,
     PodDisruptionBudget,
     ReplicaSet,
@@ -13,7 +14,6 @@ from placewright.api.objects import (
     Service,
     StatefulSet,
 )
-from placewright.api.podgroups import GroupObject
 from placewright.cluster.devices import DEVICE_KINDS, DeviceObject, DeviceObjects
 from placewright.cluster.gangs import GROUP_KINDS, GroupObjects
 from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, Table, key_of

@@ -10,16 +10,7 @@ import msgspec
 
 from placewright.api.devices import GROUP as DEVICES_GROUP
 from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from placewright.api.objects import (
-    Namespace,
-    Node,
-    Pod,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
+from placewright.api.objects import Node, Pod
 from placewright.api.podgroups import (
     COSCHEDULING_GROUP,
     NATIVE_GROUP,
@@ -37,6 +28,14 @@ from placewright.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
     VolumeAttachment,
+)
+from placewright.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
 )
 from placewright.cluster.objects import ClusterObject
 from placewright.handlers.sinks import AssignedPodSink, ClusterObjectSink, NodeSink

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from placewright.api.objects import PodResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEvent, EventResource
 
@@ -36,10 +37,14 @@ def _changes(old: PodInfo, new: PodInfo) -> list[Action]:
         (_scaled_down(old, new), Action.UPDATE_POD_SCALE_DOWN),
         (bool(before.scheduling_gates) and not after.scheduling_gates, Action.UPDATE_POD_GATES_ELIMINATED),
         ((before.tolerations or ()) != (after.tolerations or ()), Action.UPDATE_POD_TOLERATION),
-        ((old.pod.status.resource_claim_statuses or ()) != (new.pod.status.resource_claim_statuses or ()), Action.UPDATE_POD_GENERATED_CLAIM),
+        (_made_claims(old) != _made_claims(new), Action.UPDATE_POD_GENERATED_CLAIM),
     ]
     return [action for changed, action in found if changed] or [Action.UPDATE_OTHER]
 
 
 def _scaled_down(old: PodInfo, new: PodInfo) -> bool:
     return any(new.requests.get(name, 0) < amount for name, amount in old.requests.items())
+
+
+def _made_claims(pod: PodInfo) -> tuple[PodResourceClaimStatus, ...]:
+    return pod.pod.status.resource_claim_statuses or ()

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
-from placewright.api.objects import Condition, Node, NodeName, Service
+from placewright.api.objects import Condition, Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
+from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster, Placement
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.cluster.gangs import GROUP_KINDS

@@ -272,7 +272,7 @@ def _shadow(args: argparse.Namespace) -> int:
     if args.output == "json":
         _print_json([asdict(m) | {"per_second": m.per_second, "ratio": m.ratio} for m in measured])
     else:
-        title = "shadows: decisions a second of the live profile, processor time, medians; ratio of all slices with a shadow to those without"
+        title = "shadows: decisions a second of the live profile, processor time, medians; ratio of all slices with a shadow to without"
         _print_table(title, [_shadow_row(m) for m in measured])
     return 0
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.api.objects import PodDisruptionBudget
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, SelectorError, compile_label_selector
+from placewright.api.workloads import PodDisruptionBudget
 
 _NOBODY: Final[Mapping[str, str]] = {}
 

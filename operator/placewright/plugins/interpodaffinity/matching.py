@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from placewright.api.objects import Namespace
 from placewright.api.pods import PodInfo
+from placewright.api.workloads import Namespace
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import AffinityCarrier, GroupCounts, PodSelection
 from placewright.cluster.objects import ClusterObjects

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.api.objects import Affinity, LabelSelector, Namespace, PodAffinity, PodAffinityTerm
+from placewright.api.objects import Affinity, LabelSelector, PodAffinity, PodAffinityTerm
 from placewright.api.pods import NO_LABELS
 from placewright.api.selectors import Expression, Selector, SelectorError, compile_label_selector
+from placewright.api.workloads import Namespace
 from placewright.cluster.groups import PodSelection
 
 

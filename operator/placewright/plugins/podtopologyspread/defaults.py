@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Final
 
-from placewright.api.objects import KubeObject, OwnerReference, Service, Workload
+from placewright.api.objects import KubeObject, OwnerReference
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, SelectorError, compile_label_selector, selector_from_pairs
+from placewright.api.workloads import Service, Workload
 from placewright.cluster.objects import ClusterObjects
 
 _NOTHING: Final = Selector(())

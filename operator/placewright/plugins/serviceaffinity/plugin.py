@@ -13,9 +13,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.objects import Node, Service
+from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import selector_from_pairs
+from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest

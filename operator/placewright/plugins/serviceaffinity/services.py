@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from placewright.api.objects import Service
 from placewright.api.pods import PodInfo
+from placewright.api.workloads import Service
 from placewright.cluster.objects import ClusterObjects
 from placewright.plugins.memory import Memory
 

@@ -1,0 +1,70 @@
+"""What stands around pods: namespaces, services, the controllers that own pods, and disruption budgets. The rules of `api.objects` hold."""
+
+from __future__ import annotations
+
+from placewright.api.objects import KubeObject, Labels, LabelSelector, ObjectMeta
+
+
+class Namespace(KubeObject, frozen=True):
+    """A namespace: its labels matter to pod affinity."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class SelectorSpec(KubeObject, frozen=True):
+    """`spec.selector` of a workload."""
+
+    selector: LabelSelector | None = None
+
+
+class Workload(KubeObject, frozen=True):
+    """What ReplicaSets and StatefulSets share: a selector that spreads their pods by default."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: SelectorSpec = SelectorSpec()
+
+
+class ReplicaSet(Workload, frozen=True):
+    """A ReplicaSet."""
+
+
+class StatefulSet(Workload, frozen=True):
+    """A StatefulSet."""
+
+
+class MapSelectorSpec(KubeObject, frozen=True):
+    """`spec.selector` of a Service or ReplicationController: plain pairs."""
+
+    selector: Labels | None = None
+
+
+class Service(KubeObject, frozen=True):
+    """A Service: its selector spreads pods by default."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MapSelectorSpec = MapSelectorSpec()
+
+
+class ReplicationController(Service, frozen=True):
+    """A ReplicationController: it selects as a Service does."""
+
+
+class DisruptionBudgetSpec(KubeObject, frozen=True):
+    """`spec` of a PodDisruptionBudget."""
+
+    selector: LabelSelector | None = None
+
+
+class DisruptionBudgetStatus(KubeObject, frozen=True):
+    """`status` of a PodDisruptionBudget."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] | None = None
+
+
+class PodDisruptionBudget(KubeObject, frozen=True):
+    """A budget that preemption tries to respect."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
+    status: DisruptionBudgetStatus = DisruptionBudgetStatus()
