@@ -215,6 +215,16 @@ def affinity_terms(key: str, app: str) -> Object:
     return {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}]}
 
 
+@pytest.mark.parametrize(("crowded", "told"), [(False, ["n-0"]), (True, [])])
+def test_labels_that_would_make_a_nodes_own_pods_count_are_no_near_miss_where_these_crowd_it(crowded: bool, told: list[str]) -> None:
+    hostname = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**hostname, "labelSelector": {"matchLabels": {"app": "a"}}}]
+    standing = pod("x", "n-0", labels={"app": "a" if crowded else "b"})
+    pending = pod("p", labels={"app": "a"}, nodeSelector={"disk": "ssd"}, topologySpreadConstraints=spread)
+    misses = hold_to_it([node("n-0"), node("n-1", cpu=50, disk="ssd", cordoned=True), standing, pending])
+    assert [miss.node for miss in misses if miss.changes[0].kind is Kind.LABELS] == told
+
+
 KEYS = st.sampled_from([ZONE, "kubernetes.io/hostname"])
 AFFINITY = st.fixed_dictionaries({}, optional={
     "podAffinity": st.builds(affinity_terms, KEYS, APPS), "podAntiAffinity": st.builds(affinity_terms, KEYS, APPS),

@@ -8,6 +8,7 @@ before it is told; nothing is changed by that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Final
 
@@ -26,6 +27,8 @@ from placewright.framework.podcolumns import PodColumns
 from placewright.framework.prefiltering import pre_filter
 from placewright.plugins import nodeaffinity, nodeunschedulable, tainttoleration
 from placewright.plugins.noderesources.fit import NodeResourcesFit
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
+from placewright.plugins.topology import counts_by_row
 from placewright.scheduler.changes import OF_THE_NODE, OF_THE_POD, Change, Kind, Teller, lacking, untolerated
 
 #: Misses that are told.
@@ -196,7 +199,22 @@ class _Search:
                 given = {name: units for change in changes for name, units in change.resources.items()}
                 if any(units > given.get(name, 0) for name, units in lacking(plugin, state, pod, cluster, row).items()):
                     return False
-        return True
+        return not self._crowds(state, promised, row)
+
+    def _crowds(self, state: CycleState, promised: AbstractSet[str], row: int) -> bool:
+        """Whether spreading would reject the row once the node is changed, because its own pods would then count, too."""
+        for plugin in self._evaluator.runtime.filter:
+            if not isinstance(plugin, PodTopologySpread) or plugin.name in state.skip_filter:
+                continue
+            for constraint, matching, least in plugin.standings(state, self._cluster, row):
+                by_labels = constraint.honor_affinity and nodeaffinity.NAME in promised
+                by_cordon = constraint.honor_taints and nodeunschedulable.NAME in promised
+                if constraint.counted is None or not (by_labels or by_cordon):
+                    continue
+                counted = (matching or 0) + int(counts_by_row(self._cluster, constraint.counted)[row])
+                if counted + constraint.counts_itself - min(least, counted) > constraint.max_skew:
+                    return True
+        return False
 
     def _name(self, row: int) -> NodeName:
         return NodeName(str(self._cluster.names[row]))
