@@ -28,9 +28,10 @@ class QueuedGang:
         tried_at: when it was first tried as a group; None before.
         failed_at: when it last failed as a group; None once it is placed, and then its members are pods like any other.
         failures: how often in a row.
+        lacks: what it lacked then, in words.
     """
 
-    __slots__ = ("_first", "failed_at", "failures", "members", "ref", "since", "tried_at")
+    __slots__ = ("_first", "failed_at", "failures", "lacks", "members", "ref", "since", "tried_at")
 
     def __init__(self, ref: GroupRef, since: float) -> None:
         self.ref = ref
@@ -39,6 +40,7 @@ class QueuedGang:
         self.tried_at: float | None = None
         self.failed_at: float | None = None
         self.failures = 0
+        self.lacks = ""
         self._first: QueuedPod | None = None
 
     @property
@@ -48,14 +50,16 @@ class QueuedGang:
             self._first = max(self.members.values(), key=lambda queued: queued.pod.priority)
         return self._first
 
-    def failed(self, now: float) -> None:
+    def failed(self, now: float, lacks: str = "") -> None:
         """The group was tried as one, and stays without nodes."""
         self.failed_at = now
+        self.lacks = lacks
         self.failures += 1
 
     def placed(self) -> None:
         """The group has what it needs: members that are left over wait each for itself."""
         self.failed_at, self.failures, self.tried_at = None, 0, None
+        self.lacks = ""
 
     def changed(self) -> None:
         """A member came, left, or has another priority."""

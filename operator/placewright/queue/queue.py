@@ -181,10 +181,10 @@ class SchedulingQueue(QueueView):
                 self._hand_out(queued, lane)
         return sorted(taken, key=lambda q: -q.pod.priority)
 
-    def gang_failed(self, ref: GroupRef) -> None:
-        """A group was tried as one, and stays without nodes: its members, returned next, back off together."""
+    def gang_failed(self, ref: GroupRef, lacks: str = "") -> None:
+        """A group was tried as one, and stays without nodes, as it `lacks` something: its members, returned next, back off together."""
         if (gang := self.gangs.get(ref)) is not None:
-            gang.failed(self._clock())
+            gang.failed(self._clock(), lacks)
 
     def gang_placed(self, ref: GroupRef) -> None:
         """A group has what it needs: what is left of it in the queue are pods like any other."""

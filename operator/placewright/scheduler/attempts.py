@@ -6,7 +6,7 @@ import enum
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from placewright.api.pods import PodInfo
 from placewright.framework.resolved import ResolvedProfile
@@ -29,6 +29,31 @@ class Result(enum.StrEnum):
     ERROR = "error"
 
 
+class GroupResult(enum.StrEnum):
+    """What came of an attempt to decide a group, likewise."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    WAITING_ON_PREEMPTION = "waiting_on_preemption"
+    ERROR = "error"
+
+
+class GroupAttempt(NamedTuple):
+    """A group decided once. Times are seconds on the scheduler's clock.
+
+    Attributes:
+        profile: the generation that decided.
+        started, decided, ended: when its members were handed out, when it was known where they could go, or None where that never was,
+            and when they were on their way to their nodes or back in the queue. Bindings come later.
+    """
+
+    profile: ResolvedProfile
+    result: GroupResult
+    started: float
+    decided: float | None
+    ended: float
+
+
 class Attempt:
     """One pod tried once. All times are seconds on the scheduler's clock.
 
@@ -40,6 +65,7 @@ class Attempt:
         queued_at: when the pod entered the queue, or came back after the last attempt.
         first_tried: when it was first handed out; equal to `started` for the first attempt.
         flushed: True when no event brought it back, only the long timeout.
+        together: so many members of its group were decided with it, itself included; 0 for a pod decided by itself.
         started, decided, ended: when it was handed out, when a node was chosen or refused, when all was over; None: not yet.
         steps: what took how long.
         placement: the choice; None when there was none.
@@ -49,7 +75,7 @@ class Attempt:
 
     __slots__ = (
         "_clock", "decided", "ended", "failure", "first_tried", "flushed", "number", "placement", "pod", "profile", "queued", "queued_at",
-        "result", "started", "steps",
+        "result", "started", "steps", "together",
     )  # fmt: skip
 
     def __init__(self, queued: QueuedPod, profile: ResolvedProfile, clock: Clock, *, plugins: bool = False) -> None:
@@ -69,6 +95,7 @@ class Attempt:
         self.placement: Placement | None = None
         self.failure: NoPlacement | None = None
         self.result: Result | None = None
+        self.together = 0
 
     @property
     def uid(self) -> str:
@@ -113,6 +140,8 @@ class Observers:
     members: list[Observer]
     #: Who hears of each choice when it is made, and of pods for which there is none; `attempt_ended` comes when all is over.
     deciding: list[Callable[[Attempt], None]] = field(default_factory=list)
+    #: Who hears of groups that were decided, or could not be.
+    groups: list[Callable[[GroupAttempt], None]] = field(default_factory=list)
     _unsampled: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[Observer]:
@@ -138,6 +167,14 @@ class Observers:
                 member.attempt_ended(attempt)
             except Exception:
                 _logger.exception("an observer broke at the end of an attempt of pod %s", attempt.pod.key)
+
+    def group_ended(self, attempt: GroupAttempt) -> None:
+        """A group was decided, or could not be."""
+        for listener in self.groups:
+            try:
+                listener(attempt)
+            except Exception:
+                _logger.exception("an observer broke at the end of an attempt of a group")
 
     def pod_entered(self, place: str, event: str) -> None:
         """Tell all of them."""

@@ -114,6 +114,7 @@ class Scheduler:
         return Surroundings(
             self.cluster, self.queue, self._cycle, self._extended, self._reserving, self.binding, self._clock, status,
             begin=self._begin, bind=self._bind, fail=self._not_placed, skip=self._skip,
+            ended=self._observers.group_ended,
         )  # fmt: skip
 
     # --- one pod -----------------------------------------------------------------------------------------------------------

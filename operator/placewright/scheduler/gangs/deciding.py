@@ -25,7 +25,7 @@ from placewright.framework.interface import Seconds
 from placewright.plugins.gangrules import declaration_complaint, members_complaint
 from placewright.plugins.gangscheduling import NAME, standing
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.attempts import Attempt, GroupAttempt, GroupResult
 from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.gangs.barrier import Barrier
 from placewright.scheduler.gangs.choosing import Choosing
@@ -136,6 +136,7 @@ class GangScheduler:
     def _settle(self, trial: Trial) -> Coroutine[Any, Any, bool] | None:
         """Permit and what follows, or nothing at all."""
         group = trial.group
+        group.decided = self._around.clock()
         if not trial.fits():
             self._refuse(trial)
             return None
@@ -170,7 +171,8 @@ class GangScheduler:
     ) -> Coroutine[Any, Any, bool]:
         """Enough members have nodes and are allowed: the others wait as pods like any other, and these are bound."""
         around, group = self._around, trial.group
-        for _, placement in trial.placed:
+        for attempt, placement in trial.placed:
+            attempt.together = len(trial.placed)
             around.reserving.settle(placement, waits[placement.pod.uid])
         self.reservations.end(group.gang.ref)
         left_over = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits} | dict(objections)
@@ -182,6 +184,7 @@ class GangScheduler:
         barrier = self._barrier(trial)
         self.forming[group.gang.ref] = barrier
         self.bindings += len(trial.placed) - 1
+        self._ended(group, GroupResult.SCHEDULED)
         return self._bind(group, trial.placed, barrier)
 
     def _barrier(self, trial: Trial) -> Barrier:
@@ -247,11 +250,12 @@ class GangScheduler:
         """All members go back to the queue, each with what keeps it, and with what keeps the group; `room` is made for it."""
         around, gang, room = self._around, group.gang, room or Room()
         message = f'pod group "{gang.ref.name}" is unschedulable: {why}'
-        around.queue.gang_failed(gang.ref)
+        around.queue.gang_failed(gang.ref, why)
         for attempt in group.attempts:
             around.fail(attempt, _with_its_group(failures.get(attempt.uid), message, attempt.uid, room))
         standing_now = len(around.cluster.gangs.placed(gang.ref))
         around.status.group_waits(gang, standing_now, max(group.needed - standing_now, 0), why)
+        self._ended(group, GroupResult.WAITING_ON_PREEMPTION if room.nodes else GroupResult.UNSCHEDULABLE)
 
     def _broke(self, group: Group, problem: Exception) -> None:
         """Something is wrong with us, or with a plugin; all members are tried again, together."""
@@ -259,10 +263,16 @@ class GangScheduler:
         if not isinstance(problem, NoPlacement):
             _logger.error("deciding %s broke", gang.ref, exc_info=problem)
             problem = broken(f"{type(problem).__name__}: {problem}")
-        around.queue.gang_failed(gang.ref)
+        around.queue.gang_failed(gang.ref, problem.message)
         for attempt in group.attempts:
             around.fail(attempt, problem)
         around.status.group_waits(gang, 0, group.needed, problem.message, error=True)
+        self._ended(group, GroupResult.ERROR)
+
+    def _ended(self, group: Group, result: GroupResult) -> None:
+        if group.attempts:
+            started, profile = group.attempts[0].started, group.evaluator.runtime.profile
+            self._around.ended(GroupAttempt(profile, result, started, group.decided, self._around.clock()))
 
 
 def _waits_for_its_group(complaint: str) -> NoPlacement:

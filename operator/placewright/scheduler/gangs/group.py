@@ -13,7 +13,7 @@ from placewright.framework.evaluation import Evaluator
 from placewright.plugins.gangscheduling import NAME, GangSchedulingArgs
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.attempts import Attempt, GroupAttempt
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle
 from placewright.scheduler.extending import ExtendedCycle
@@ -31,6 +31,7 @@ class Surroundings:
         bind: takes a placement to the API server, behind a barrier; True when the pod is bound.
         fail: ends an attempt without a node: requeues the pod, says why, and makes room where that was agreed.
         skip: True for a pod that needs no node any more.
+        ended: hears of each attempt to decide a group.
     """
 
     cluster: Cluster
@@ -45,6 +46,7 @@ class Surroundings:
     bind: Callable[[Attempt, Placement, Barrier], Coroutine[Any, Any, bool]]
     fail: Callable[[Attempt, Exception], None]
     skip: Callable[[PodInfo], bool]
+    ended: Callable[[GroupAttempt], None]
 
 
 @dataclass(slots=True)
@@ -54,11 +56,13 @@ class Group:
     Attributes:
         attempts: one a member, highest priority first, then by age.
         needed: so many of them have to be placed, or none is.
+        decided: when it was known where they could go, seconds on the scheduler's clock.
     """
 
     gang: Gang
     evaluator: Evaluator
     attempts: list[Attempt] = field(default_factory=list)
+    decided: float | None = None
 
     @property
     def needed(self) -> int:
