@@ -91,6 +91,8 @@ async def test_a_pod_that_gets_a_node_runs_there(tmp_path: Path) -> None:
             async with client.stream(PODS, watch, limit=DEADLINE) as stream:
                 while json.loads(await stream.readline())["object"]["status"].get("phase") != "Running":
                     pass
+            web = json.loads(await client.get(f"{PODS}/web"))
+            assert (web["spec"]["nodeName"], web["status"]["phase"]) == ("node-0000", "Running")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes die with their parent on Linux only")
