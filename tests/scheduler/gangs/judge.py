@@ -1,19 +1,21 @@
 """Judges what happened to groups, from the rules' plain meaning: it reads manifests and a list of what was done, and no code of the engine.
 
-What is done at one moment of virtual time is done together: Bindings of a group are sent one after the other, but at once.
+Bindings that are sent at one moment of virtual time, with nothing else in between, are sent together: a group's go one after the other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 Manifest = dict[str, Any]
 LABEL = "scheduling.x-k8s.io/pod-group"
 TOPOLOGY = "placewright.dev/topology-key"
 MODE = "placewright.dev/topology-mode"
+SENT = frozenset({"bind", "refused"})
 
 
 @dataclass(frozen=True)
@@ -127,11 +129,10 @@ def _packs(sizes: list[int], free: list[int]) -> bool:
     )
 
 
-def _moments(deeds: Iterable[Deed]) -> Iterable[tuple[float, list[Deed]]]:
-    by_time: dict[float, list[Deed]] = defaultdict(list)
-    for deed in deeds:
-        by_time[deed.at].append(deed)
-    return sorted(by_time.items())
+def _moments(deeds: Iterable[Deed]) -> Iterator[tuple[float, list[Deed]]]:
+    """Deeds of one moment that are all Bindings, or all none: who is bound may have to leave at once."""
+    for (at, _), together in groupby(deeds, lambda deed: (deed.at, deed.what in SENT)):
+        yield at, list(together)
 
 
 def cpu_of(pod: Manifest) -> int:
