@@ -41,6 +41,11 @@ class DraftSet:
         else:
             self.enabled.append(ref)
 
+    def lead(self, name: str) -> None:
+        """Enable the plugin in the first place, as it is where it is enabled already."""
+        known = next((ref for ref in self.enabled if ref.name == name), PluginRef(name=name))
+        self.enabled = [known, *(ref for ref in self.enabled if ref.name != name)]
+
     def disable(self, name: str) -> None:
         """Disable the plugin, whoever brings it."""
         self.enabled = [ref for ref in self.enabled if ref.name != name]

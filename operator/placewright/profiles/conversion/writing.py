@@ -69,10 +69,13 @@ def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Finding
 
 
 def _state_added(draft: Draft, spec: ProfileSpec, resolved: ResolvedProfile) -> None:
-    """kube-scheduler knows no presets: plugins that one adds are named, but for those that the profile switches off."""
-    for name in find_preset(spec.preset).adds:
-        if name in resolved.plugin_names and name not in draft.multi_point.names() and not draft.multi_point.drops(name):
-            draft.multi_point.enable(name)
+    """kube-scheduler knows no presets: plugins that one adds are named, but for those that the profile switches off.
+
+    They run right after the default ones, so before all others that the profile names.
+    """
+    for name in reversed(find_preset(spec.preset).adds):
+        if name in resolved.plugin_names and not draft.multi_point.drops(name):
+            draft.multi_point.lead(name)
 
 
 def _state_weights(draft: Draft, catalogue: Catalogue) -> None:
