@@ -141,7 +141,7 @@ class Observers:
     #: Who hears of each choice when it is made, and of pods for which there is none; `attempt_ended` comes when all is over.
     deciding: list[Callable[[Attempt], None]] = field(default_factory=list)
     #: Who hears of groups that were decided, or could not be.
-    groups: list[Callable[[GroupAttempt], None]] = field(default_factory=list)
+    decided_groups: list[Callable[[GroupAttempt], None]] = field(default_factory=list)
     _unsampled: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[Observer]:
@@ -170,7 +170,7 @@ class Observers:
 
     def group_ended(self, attempt: GroupAttempt) -> None:
         """A group was decided, or could not be."""
-        for listener in self.groups:
+        for listener in self.decided_groups:
             try:
                 listener(attempt)
             except Exception:
