@@ -102,7 +102,7 @@ REFLECTED: Final = (
     Reflected(Wanted(DEVICES_GROUP, "resourceslices", _DEVICES, "DynamicResources"), ResourceSlice, one_of_several=True),
     Reflected(Wanted(DEVICES_GROUP, "deviceclasses", _DEVICES, "DynamicResources"), DeviceClass, one_of_several=True),
     Reflected(
-        Wanted(DEVICES_GROUP, "devicetaintrules", ("v1beta2", "v1alpha3"), "DynamicResources"), DeviceTaintRule, one_of_several=True
+        Wanted(DEVICES_GROUP, "devicetaintrules", ("v1", "v1beta2", "v1alpha3"), "DynamicResources"), DeviceTaintRule, one_of_several=True
     ),
     Reflected(Wanted(COSCHEDULING_GROUP, "podgroups", ("v1alpha1",), "GangScheduling"), CoschedulingPodGroup, one_of_several=True),
     Reflected(
