@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from .history import Amounts, Change, History, NodeView, PodView
@@ -46,6 +47,10 @@ class Findings:
         unled: Bindings that were sent without the lead.
         untrue: events and conditions that say what is not so.
         untold: pods of ours with a node and without an event that says so. No fault where a replica was killed.
+        groups, claims: how many there were; None where there could be none.
+        halfway: how many groups have fewer members on nodes than they need, for a reason that is known.
+        split: what must not be of groups (`groupaudit`).
+        astray: what must not be of devices (`deviceaudit`).
     """
 
     pods: int = 0
@@ -57,22 +62,36 @@ class Findings:
     unled: list[str] = field(default_factory=list)
     untrue: list[str] = field(default_factory=list)
     untold: list[str] = field(default_factory=list)
+    groups: int | None = None
+    claims: int | None = None
+    halfway: int = 0
+    split: list[str] = field(default_factory=list)
+    astray: list[str] = field(default_factory=list)
 
     @property
     def faults(self) -> list[str]:
         """Everything that must not be."""
-        return self.doubly_bound + self.lost + self.overcommitted + self.unled + self.untrue
+        return self.doubly_bound + self.lost + self.overcommitted + self.unled + self.untrue + self.split + self.astray
 
 
-def audit(history: History, requests: Sequence[BindingRequest], created: Collection[str], foreign: Collection[str] = ()) -> Findings:
-    """`created`: uids that the API server gave to whoever created pods. `foreign`: uids that somebody else bound, as the test knows."""
+def audit(
+    history: History,
+    requests: Sequence[BindingRequest],
+    created: Collection[str],
+    foreign: Collection[str] = (),
+    special: Mapping[str, str] = MappingProxyType({}),
+) -> Findings:
+    """`created`: uids that the API server gave to whoever created pods. `foreign`: uids that somebody else bound, as the test knows.
+
+    `special`: what is wrong, or nothing, with pods that wait and that have more to account for than amounts, by uid.
+    """
     found = Findings()
     changes = sorted(history.changes, key=lambda change: change.version)
     ours = {uid: pod for uid, pod in history.last.items() if pod.scheduler == OURS and not history.first[uid].node}
     found.pods, found.bound = len(ours), sum(bool(pod.node) for pod in ours.values())
     found.doubly_bound = [*_moved(changes), *_bound_again(requests), *_unexplained(ours, requests, foreign)]
     found.overcommitted = Replay(frozenset(ours) - frozenset(foreign)).run(changes)
-    found.lost = [*_lost(history, changes), *(f"{uid} was created and never seen" for uid in created if uid not in history.first)]
+    found.lost = [*_lost(history, changes, special), *(f"{uid} was created and never seen" for uid in created if uid not in history.first)]
     found.terms = sum(bool(identity) for _, identity in history.holders)
     found.unled = _unled(history.holders, requests)
     found.untrue = [*_untrue_events(history), *_untrue_conditions(history)]
@@ -199,13 +218,15 @@ class Replay:
 # --- accounted for ---
 
 
-def _lost(history: History, changes: Iterable[Change]) -> list[str]:
+def _lost(history: History, changes: Iterable[Change], special: Mapping[str, str]) -> list[str]:
     counts = node_counts(changes)
     waiting = [pod for pod in history.pods.values() if pod.scheduler == OURS and not (pod.node or pod.over or pod.leaving)]
-    return [f"{pod.key}: {why}" for pod in waiting if (why := _not_accounted_for(pod, history, counts))]
+    judged = [(pod, special[pod.uid] if pod.uid in special else not_accounted_for(pod, history, counts)) for pod in waiting]
+    return [f"{pod.key}: {why}" for pod, why in judged if why]
 
 
-def _not_accounted_for(pod: PodView, history: History, counts: Collection[int]) -> str:
+def not_accounted_for(pod: PodView, history: History, counts: Collection[int]) -> str:
+    """What is wrong with a pod that waits; empty where it says why, rightly, and fits nowhere."""
     status, reason, message = pod.condition
     if (status, reason) != ("False", "Unschedulable"):
         return "has no node, and nothing says why"

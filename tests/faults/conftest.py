@@ -19,6 +19,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak-rate", type=float, default=40.0, help="pods a second in the soak")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "devices(count): each node of the stage has so many")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "stage" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(1, 1 + metafunc.config.getoption("seeds", 1)))
@@ -38,13 +42,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  
 @pytest.fixture
 async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> AsyncIterator[Stage]:
     """A cluster with a profile; when the test is over all pods settle, and the audit must find nothing."""
-    async with new_stage(tmp_path, seed) as made:
+    devices = request.node.get_closest_marker("devices")
+    async with new_stage(tmp_path, seed, devices=devices.args[0] if devices is not None else 0) as made:
         yield made
         if request.node.stash.get(FAILED, False):
             return
         await made.until_settled()
         await made.until_told()
         await made.until_agreed()
+        await made.until_used()
         found = made.audit()
         fault = request.node.originalname.removeprefix("test_").replace("_", " ")
         file: Path | None = request.config.getoption("report")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ Object = dict[str, Any]
 
 _SUFFIXES: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 LEASE: Final = "placewright"
+GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 _OVER: Final = ("Succeeded", "Failed")
 
 
@@ -44,7 +45,14 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """What the audit wants to know of a pod; `condition` is status, reason and message of PodScheduled."""
+    """What the audit wants to know of a pod.
+
+    Attributes:
+        condition: status, reason and message of PodScheduled.
+        group: of which it is a member; empty for none.
+        wants: how many claims its spec has.
+        claims: names of the claims that it uses, as far as they are made.
+    """
 
     uid: str
     key: str
@@ -54,6 +62,9 @@ class PodView:
     over: bool
     leaving: bool
     condition: tuple[str, str, str]
+    group: str = ""
+    wants: int = 0
+    claims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +83,7 @@ class Change:
     version: int
     at: float
     gone: bool
-    view: PodView | NodeView
+    view: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +187,18 @@ def pod_view(pod: Object) -> PodView:
         over=status.get("phase") in _OVER,
         leaving=bool(metadata.get("deletionTimestamp")),
         condition=(condition.get("status", ""), condition.get("reason", ""), condition.get("message", "")),
+        group=(metadata.get("labels") or {}).get(GROUP_LABEL, ""),
+        wants=len(spec.get("resourceClaims") or ()),
+        claims=tuple(_claim_names(spec, status)),
     )
+
+
+def _claim_names(spec: Object, status: Object) -> Iterator[str]:
+    made = {each["name"]: each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
+    for each in spec.get("resourceClaims") or ():
+        name = each.get("resourceClaimName") or made.get(each["name"])
+        if name:
+            yield name
 
 
 def node_view(node: Object) -> NodeView:

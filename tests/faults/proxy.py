@@ -54,19 +54,21 @@ class Trouble:
     Attributes:
         delay: seconds before each request is passed on.
         bindings: the share of Bindings, from 0 to 1, that meet one of `answers`.
-        answers: codes to answer instead of passing a Binding on; `LOSE`: pass it on, and break the connection instead of answering.
+        claims: the same of writes to ResourceClaims.
+        answers: codes to answer instead of passing a request on; `LOSE`: pass it on, and break the connection instead of answering.
         gone: how a watch that resumes is told that history is forgotten: "status" or "event"; empty: it is not.
     """
 
     delay: float = 0.0
     bindings: float = 0.0
+    claims: float = 0.0
     answers: tuple[int, ...] = (409, 429, 500, LOSE)
     gone: str = ""
 
 
 @dataclass
 class Counts:
-    """How much trouble there was."""
+    """How much trouble there was; `answers` by code."""
 
     watches_dropped: int = 0
     told_gone: int = 0
@@ -193,7 +195,7 @@ class Proxy:
     async def _answer(self, request: web.BaseRequest, body: bytes, record: BindingRequest | None) -> web.StreamResponse:
         if request.query.get("watch") in ("1", "true"):
             return await self._watch(request)
-        trouble = self._binding_trouble() if record is not None else None
+        trouble = self._trouble_with(self._share_of(request, record))
         if trouble:
             return _status(trouble)
         if record is not None:
@@ -208,9 +210,15 @@ class Proxy:
             return _lost(request)
         return web.Response(status=answer.status, body=content, headers=_passed_on(answer.headers))
 
-    def _binding_trouble(self) -> int | None:
+    def _share_of(self, request: web.BaseRequest, record: BindingRequest | None) -> float:
+        """Of such requests, which share meets trouble."""
+        if record is not None:
+            return self.trouble.bindings
+        return self.trouble.claims if request.method != "GET" and "/resourceclaims" in request.path else 0.0
+
+    def _trouble_with(self, share: float) -> int | None:
         """A code, `LOSE`, or None for no trouble."""
-        if self._random.random() >= self.trouble.bindings:
+        if not share or self._random.random() >= share:
             return None
         chosen = self._random.choice(self.trouble.answers)
         self.counts.answers[chosen] = self.counts.answers.get(chosen, 0) + 1

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,6 +41,8 @@ class Replica:
         self.proxy = proxy
         #: Whether it ended without a chance to finish anything.
         self.killed = False
+        #: When it was killed, or began to stand still, monotonic seconds.
+        self.stopped: list[float] = []
         self.log = folder / f"{name}.log"
         self._command = command
         self._process: Process | None = None
@@ -63,11 +66,13 @@ class Replica:
         """As a crash does it: nothing is finished, nobody is told. A process that stands still dies too."""
         if self.alive:
             self.killed = True
+            self.stopped.append(time.monotonic())
             os.kill(self.pid, signal.SIGKILL)
             assert self._process is not None
             await self._process.wait()
 
     def freeze(self) -> None:
+        self.stopped.append(time.monotonic())
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:

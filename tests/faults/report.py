@@ -14,7 +14,8 @@ from typing import Any, Final
 from .audit import Findings
 
 _HEAD: Final = (
-    "fault", "runs", "pods", "doubly bound", "lost", "over-committed", "without the lead", "untrue", "time to recover, s (median, worst)"
+    "fault", "runs", "pods", "doubly bound", "lost", "over-committed", "without the lead", "untrue",
+    "groups", "split", "claims", "devices astray", "time to recover, s (median, worst)"
 )  # fmt: skip
 
 
@@ -35,11 +36,24 @@ class Run:
     #: How often a replica took the Lease.
     terms: int
     recovery: float | None
+    #: None: there were none to look at.
+    groups: int | None = None
+    split: int | None = None
+    #: Groups with fewer members on nodes than they need, for a reason that is known.
+    halfway: int = 0
+    claims: int | None = None
+    astray: int | None = None
 
     @classmethod
     def of(cls, fault: str, seed: int, found: Findings, recovery: float | None) -> Run:
         counts = (len(each) for each in (found.doubly_bound, found.lost, found.overcommitted, found.unled, found.untrue, found.untold))
-        return cls(fault, seed, found.pods, found.bound, *counts, found.terms, None if recovery is None else round(recovery, 2))
+        seconds = None if recovery is None else round(recovery, 2)
+        groups = None if found.groups is None else len(found.split)
+        claims = None if found.claims is None else len(found.astray)
+        return cls(
+            fault, seed, found.pods, found.bound, *counts, found.terms, seconds,
+            groups=found.groups, split=groups, halfway=found.halfway, claims=found.claims, astray=claims,
+        )  # fmt: skip
 
     def append_to(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +75,13 @@ def _row(fault: str, runs: list[dict[str, Any]]) -> tuple[str, ...]:
     sums = [str(sum(run[name] for run in runs)) for name in ("pods", "doubly_bound", "lost", "overcommitted", "unled", "untrue")]
     times = [run["recovery"] for run in runs if run["recovery"] is not None]
     recovery = f"{statistics.median(times):.2f}, {max(times):.2f}" if times else "–"
+    sums += [_sum_of([run.get(name) for run in runs]) for name in ("groups", "split", "claims", "astray")]
     return (fault, str(len(runs)), *sums, recovery)
+
+
+def _sum_of(counts: list[int | None]) -> str:
+    known = [count for count in counts if count is not None]
+    return str(sum(known)) if known else "–"
 
 
 if __name__ == "__main__":

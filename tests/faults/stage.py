@@ -17,13 +17,19 @@ from placewright.sandbox.credentials import make_credentials, write_private
 from placewright.sandbox.process import SandboxProcess
 
 from .api import Api, Refused
-from .audit import OURS, Findings, audit
-from .history import History, PodView
+from .audit import OURS, Findings, audit, node_counts
+from .deviceaudit import ClaimReplay, leaks, unaccounted
+from .devicehistory import DeviceHistory
+from .groupaudit import GroupAudit
+from .history import GROUP_LABEL, History, PodView
 from .proxy import BindingRequest, Proxy
 from .replica import Replica, operator
 
 Object = dict[str, Any]
-CRDS: Final = Path(__file__).parents[2] / "crds"
+#: Who publishes devices on stage; also the name of their class.
+DRIVER: Final = "gpu.sandbox.placewright.dev"
+_DEFINITIONS: Final = Path(__file__).parents[2] / "crds"
+CRDS: Final = (_DEFINITIONS, _DEFINITIONS / "groups")
 PODS: Final = "/api/v1/pods"
 NODES: Final = "/api/v1/nodes"
 OWN_PODS: Final = "/api/v1/namespaces/default/pods"
@@ -31,6 +37,11 @@ EVENTS: Final = "/apis/events.k8s.io/v1/events"
 OWN_EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/default/events"
 LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
 PEERINGS: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
+GROUPS: Final = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
+RESOURCES: Final = "/apis/resource.k8s.io/v1"
+OWN_CLAIMS: Final = f"{RESOURCES}/namespaces/default/resourceclaims"
+TEMPLATES: Final = f"{RESOURCES}/namespaces/default/resourceclaimtemplates"
+SLICES: Final = f"{RESOURCES}/resourceslices"
 PROFILES: Final = "/apis/placewright.dev/v1alpha1/schedulingprofiles"
 #: How long a replica that vanished keeps its lead here, seconds; as short as Kopf's keep-alive, once a second, bears on a loaded machine.
 LIFETIME: Final = 4
@@ -57,6 +68,10 @@ class Stage:
         self.proxies: list[Proxy] = []
         #: Uids of pods of ours.
         self.created: list[str] = []
+        #: By group, how many of its members are placed together.
+        self.groups: dict[str, int] = {}
+        #: By uid, how many devices a pod claims.
+        self.claiming: dict[str, int] = {}
         #: Uids that the test saw somebody else bind.
         self.foreign: set[str] = set()
         self.api: Api
@@ -66,9 +81,11 @@ class Stage:
         self.recovery: float | None = None
         self._news = asyncio.Event()
         self.history = History(self._news.set)
+        self.devices = DeviceHistory(self._news.set)
         self._lifetime = lifetime
         self._credentials = make_credentials()
         self._names = itertools.count()
+        self._counts: dict[str, int] = {}
         self._watching: list[asyncio.Task[None]] = []
 
     # --- what is put on stage ---
@@ -90,18 +107,32 @@ class Stage:
         body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "default"}, "spec": content}
         await self.api.create(PROFILES, body)
 
-    async def pod(self, name: str = "", *, cpu: str = "100m", memory: str = "64Mi", scheduler: str = OURS) -> str:
-        """Create one; its uid."""
+    async def pod(
+        self,
+        name: str = "",
+        *,
+        cpu: str = "100m",
+        memory: str = "64Mi",
+        scheduler: str = OURS,
+        group: str = "",
+        templates: Sequence[str] = (),
+    ) -> str:
+        """Create one, a member of `group`, with a claim from each of the `templates`; its uid."""
         resources = {"requests": {"cpu": cpu, "memory": memory}}
-        spec = {"schedulerName": scheduler, "containers": [{"name": "main", "image": "example.test/main", "resources": resources}]}
-        metadata = {"name": name or f"web-{next(self._names)}", "namespace": "default"}
+        spec: Object = {"schedulerName": scheduler}
+        spec["containers"] = [{"name": "main", "image": "example.test/main", "resources": resources}]
+        spec["resourceClaims"] = [{"name": f"c{at}", "resourceClaimTemplateName": each} for at, each in enumerate(templates)]
+        metadata: Object = {"name": name or f"web-{next(self._names)}", "namespace": "default"}
+        metadata["labels"] = {GROUP_LABEL: group} if group else {}
         made = await self.api.create(OWN_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         uid = str(made["metadata"]["uid"])
         if scheduler == OURS:
             self.created.append(uid)
+        if templates:
+            self.claiming[uid] = sum(self._counts[each] for each in templates)
         return uid
 
-    async def pods(self, count: int, **wanted: str) -> list[str]:
+    async def pods(self, count: int, **wanted: Any) -> list[str]:
         """Create so many at once; their uids."""
         slots = asyncio.Semaphore(_CREATING_AT_ONCE)
 
@@ -111,8 +142,23 @@ class Stage:
 
         return list(await asyncio.gather(*(one() for _ in range(count))))
 
+    async def group(self, name: str, needed: int, members: int = 0, **wanted: Any) -> list[str]:
+        """Declare a group and create its members, as many as are placed together if no more are asked for; their uids."""
+        self.groups[name] = needed
+        body = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": name}}
+        await self.api.create(GROUPS, {**body, "spec": {"minMember": needed}})
+        return await self.pods(members or needed, group=name, **wanted)
+
+    async def claim_template(self, name: str, count: int) -> None:
+        """Claims made from it ask for so many devices."""
+        self._counts[name] = count
+        request = {"name": "gpu", "exactly": {"deviceClassName": DRIVER, "count": count}}
+        spec = {"spec": {"devices": {"requests": [request]}}}
+        body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": spec}
+        await self.api.create(TEMPLATES, body)
+
     @asynccontextmanager
-    async def burst(self, count: int, **wanted: str) -> AsyncIterator[asyncio.Task[list[str]]]:
+    async def burst(self, count: int, **wanted: Any) -> AsyncIterator[asyncio.Task[list[str]]]:
         """Pods are being created while this is open; when it is left they have been."""
         creating = asyncio.create_task(self.pods(count, **wanted), name="burst")
         try:
@@ -261,6 +307,12 @@ class Stage:
                 if each.alive:
                     group.create_task(self._until_it_agrees(each))
 
+    async def until_used(self) -> None:
+        """Until groups and claims have had their next turn: with the room and the devices that were freed last nobody waits."""
+        if self.groups or self.claiming:
+            with contextlib.suppress(AssertionError):  # the audit says it better
+                await self.until(lambda: not ((found := self.audit()).lost or found.split or found.astray), "nothing is left to do")
+
     async def _until_it_agrees(self, replica: Replica) -> None:
         found = ""
         deadline = now() + DEADLINE
@@ -299,7 +351,24 @@ class Stage:
     def audit(self) -> Findings:
         """Everything that was seen, judged."""
         self._fail_if_blind()
-        return audit(self.history, self.requests(), self.created, self.foreign)
+        counts = node_counts(changes := sorted(self.history.changes, key=lambda change: change.version))
+        groups = GroupAudit(self.history, self.requests(), self.groups)
+        special = unaccounted(self.history, self.devices, self.claiming, counts) | groups.unaccounted(counts)
+        found = audit(self.history, self.requests(), self.created, self.foreign, special)
+        if self.groups:
+            found.split = [*groups.not_together(changes, self._stopped()), *groups.split()]
+            found.groups, found.halfway = len(self.groups), len(groups.halfway)
+        if self.claiming:
+            both = sorted([*changes, *self.devices.changes], key=lambda change: change.version)
+            found.astray = [*ClaimReplay(self.foreign).run(both), *leaks(self.history, self.devices)]
+            found.claims = self.devices.made
+        return found
+
+    def _stopped(self) -> list[tuple[str, float]]:
+        """Which replica could not go on, from when: it was killed, stood still, or lost the lead."""
+        ended = zip(self.history.holders, self.history.holders[1:], strict=False)
+        terms = [(identity.partition("/")[0], at) for (_, identity), (at, _) in ended]
+        return [*terms, *((each.name, at) for each in self.replicas for at in each.stopped)]
 
     def words(self) -> str:
         """The end of each replica's log."""
@@ -316,6 +385,8 @@ class Stage:
             (EVENTS, heard.event_changed),
             (LEASES, heard.lease_changed),
             (PEERINGS, heard.peering_changed),
+            (f"{RESOURCES}/resourceclaims", self.devices.claim_changed),
+            (SLICES, self.devices.slice_changed),
         ):
             self._watching.append(asyncio.create_task(self.api.watch(path, hear), name=f"watch of {path}"))
 
@@ -341,9 +412,10 @@ def now() -> float:
 
 
 @asynccontextmanager
-async def new_stage(folder: Path, seed: int, lifetime: int = LIFETIME) -> AsyncIterator[Stage]:
-    """A stage with a profile, and without nodes and replicas yet."""
-    async with SandboxProcess(crds=[CRDS], arguments=("--history", _REMEMBERED_CHANGES)) as sandbox:
+async def new_stage(folder: Path, seed: int, lifetime: int = LIFETIME, devices: int = 0) -> AsyncIterator[Stage]:
+    """A stage with a profile, and without nodes and replicas yet; nodes will have so many devices."""
+    arguments = ("--history", _REMEMBERED_CHANGES, "--devices", str(devices))
+    async with SandboxProcess(crds=CRDS, arguments=arguments) as sandbox:
         stage = Stage(folder, seed, lifetime)
         try:
             await stage.start(sandbox.kubeconfig)

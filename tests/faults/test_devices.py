@@ -1,0 +1,205 @@
+"""Pods that claim devices while replicas, claims, drivers and nodes come and go: no device twice, and in the end all are free again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from .api import Refused
+from .stage import DRIVER, NODES, OWN_CLAIMS, SLICES, Stage, now
+from .test_meanwhile import slow_down
+
+Object = dict[str, Any]
+NODE_COUNT = 10
+#: Of each node.
+DEVICES = 8
+PODS = 60
+#: By template, how many devices; what pods claim comes to 72 of 80 devices on average, and not all may fit.
+TEMPLATES = {"one": 1, "two": 2}
+CLAIMING = (("one",), ("one",), ("two",), ("one", "one"), ())
+#: Seconds that each request of a replica takes, so that claims are written and pods not bound when something happens.
+SLOW = 0.03
+
+pytestmark = pytest.mark.devices(DEVICES)
+
+
+async def test_devices_with_the_leader_killed_between_allocation_and_binding(stage: Stage) -> None:
+    await set_up(stage)
+    slow_down(stage, SLOW)
+    creating = asyncio.create_task(claiming_pods(stage))
+    await stage.until(lambda: stage.history.bound > 5 and len(allocated_and_unbound(stage)) > 1, "claims have devices, their pods no node")
+    leader, heir = await stage.leader_and_heir()
+    await leader.kill()
+    killed = now()
+    assert allocated_and_unbound(stage)
+    await creating
+    await stage.until_recovered(killed, heir)
+    await until_all_is_free_again(stage)
+
+
+async def test_devices_with_10_percent_of_bindings_and_writes_to_claims_answered_409_429_500_or_never(stage: Stage) -> None:
+    await set_up(stage)
+    for proxy in stage.proxies:
+        proxy.trouble.bindings = proxy.trouble.claims = 0.1
+    began = now()
+    await claiming_pods(stage)
+    await stage.until_recovered(began)
+    await stage.until_settled()
+    assert sum(sum(each.counts.answers.values()) for each in stage.proxies) > PODS / 6
+    await until_all_is_free_again(stage)
+
+
+async def test_devices_with_claims_and_pods_deleted_meanwhile(stage: Stage) -> None:
+    await set_up(stage)
+    slow_down(stage, SLOW)
+    began = now()
+    creating = asyncio.create_task(claiming_pods(stage))
+    deleted = 0
+    while deleted < PODS // 2:
+        deleted += await delete_something(stage)
+        await stage.until(lambda deleted=deleted: creating.done() or len(stage.created) > deleted, "more pods come")  # type: ignore[misc]
+        await asyncio.sleep(0)  # the pods go on coming beside this
+    await creating
+    await stage.until_recovered(began)
+    await until_all_is_free_again(stage)
+
+
+async def test_devices_with_slices_changed_drivers_gone_and_nodes_deleted_meanwhile(stage: Stage) -> None:
+    names = await set_up(stage)
+    slow_down(stage, SLOW)
+    began = now()
+    creating = asyncio.create_task(claiming_pods(stage))
+    for number in range(12):
+        await stage.until(lambda number=number: creating.done() or stage.history.bound > 3 * number, "pods are bound")  # type: ignore[misc]
+        await change_devices(stage, stage.random.choice(names))
+    await creating
+    await restore(stage, names)
+    await stage.until_recovered(began)
+    await until_all_is_free_again(stage)
+
+
+async def set_up(stage: Stage) -> list[str]:
+    """Nodes, whose devices are published, and replicas at work."""
+    names = await stage.nodes(NODE_COUNT)
+    for name, count in TEMPLATES.items():
+        await stage.claim_template(name, count)
+    await stage.until(lambda: published(stage) == NODE_COUNT * DEVICES, "devices are published")
+    await stage.replicas_at_work(2)
+    return names
+
+
+async def claiming_pods(stage: Stage) -> None:
+    """Pods that claim devices in different ways, among them some without."""
+    slots = asyncio.Semaphore(8)
+
+    async def one() -> None:
+        async with slots:
+            await stage.pod(templates=stage.random.choice(CLAIMING))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(PODS):
+            group.create_task(one())
+
+
+def published(stage: Stage) -> int:
+    return sum(map(len, stage.devices.published().values()))
+
+
+def allocated_and_unbound(stage: Stage) -> list[str]:
+    """Claims that have devices, and whose pods have no node yet."""
+    pods = stage.history.pods
+    return [each.key for each in stage.devices.claims.values() if each.allocated and each.owner in pods and not pods[each.owner].node]
+
+
+async def delete_something(stage: Stage) -> bool:
+    """A claim, used or not, or a pod; whether there was one."""
+    claims = list(stage.devices.claims.values())
+    if claims and stage.random.random() < 0.6:
+        await stage.api.delete(f"{OWN_CLAIMS}/{stage.random.choice(claims).key.partition('/')[2]}")
+    else:
+        pods = [uid for uid in stage.claiming if uid in stage.history.pods]
+        if not pods:
+            return False
+        await stage.delete_pod(stage.random.choice(pods))
+    return True
+
+
+async def change_devices(stage: Stage, node: str) -> None:
+    """One of what happens to devices; to those of a node that is gone nothing does."""
+    change = stage.random.choice(("fewer", "all", "gone", "cordon", "node"))
+    mine = slices_of(stage, node)
+    try:
+        if change == "node":
+            await stage.api.delete(f"{NODES}/{node}")
+        elif change == "cordon":
+            await stage.api.patch(f"{NODES}/{node}", {"spec": {"unschedulable": True}})
+        elif change == "gone":
+            for name in mine:
+                await stage.api.delete(f"{SLICES}/{name}")
+        elif mine:
+            await publish(stage, mine[0], stage.random.randrange(DEVICES) if change == "fewer" else DEVICES)
+    except Refused as refused:
+        assert refused.code in (404, 409)  # noqa: PT017 - anything else is not of this test
+
+
+async def publish(stage: Stage, name: str, count: int) -> None:
+    """A new generation of a pool of which this is the only slice, with so many devices."""
+    found = await stage.api.get(f"{SLICES}/{name}")
+    spec = found["spec"]
+    pool = {**spec["pool"], "generation": spec["pool"]["generation"] + 1}
+    await stage.api.request("PUT", f"{SLICES}/{name}", {**found, "spec": {**spec, "pool": pool, "devices": devices(count)}})
+
+
+def devices(count: int) -> list[Object]:
+    return [{"name": f"gpu-{number}"} for number in range(count)]
+
+
+async def restore(stage: Stage, names: list[str]) -> None:
+    """All nodes are there, open, and have all their devices."""
+    slow_down(stage, 0.0)
+    for name in names:
+        was_there = name in stage.history.nodes
+        await stage.node(name)
+        await stage.api.patch(f"{NODES}/{name}", {"spec": {"unschedulable": False}})
+        if was_there and not slices_of(stage, name):
+            pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+            spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices(DEVICES)}
+            body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": f"{name}-again"}, "spec": spec}
+            await stage.api.create(SLICES, body)
+        else:
+            await stage.until(lambda name=name: slices_of(stage, name), "the driver has published its devices")  # type: ignore[misc]
+            await publish(stage, slices_of(stage, name)[0], DEVICES)
+    await stage.until(lambda: published(stage) == NODE_COUNT * DEVICES, "all devices are published again")
+
+
+def slices_of(stage: Stage, node: str) -> list[str]:
+    return [name for name, each in stage.devices.slices.items() if each["spec"]["nodeName"] == node]
+
+
+async def until_all_is_free_again(stage: Stage) -> None:
+    """All is settled, then all pods go; then pods that take every single device are placed, and go."""
+    for proxy in stage.proxies:
+        await proxy.calm()
+    await stage.until_settled()
+    await stage.until_told()
+    await stage.until_used()
+    assert stage.audit().faults == []
+    await until_empty(stage)
+    uids = [await stage.pod(templates=("two",)) for _ in range(published(stage) // 2)]
+    await stage.until(lambda: all(map(stage.node_of, uids)), "every device is used again")
+    await stage.until_told()
+    await until_empty(stage)
+
+
+async def until_empty(stage: Stage) -> None:
+    """Until all pods with claims are gone, and all claims with them."""
+    slots = asyncio.Semaphore(8)
+
+    async def delete(uid: str) -> None:
+        async with slots:
+            await stage.delete_pod(uid)
+
+    await asyncio.gather(*(delete(uid) for uid in stage.claiming if uid in stage.history.pods))
+    await stage.until(lambda: not stage.devices.claims, "no claim is left")
