@@ -206,3 +206,23 @@ async def test_what_is_done_beside_is_waited_for(bench: Bench) -> None:
     bench.writer.beside(work())
     await bench.writer.settled()
     assert done == ["released"]
+
+
+async def test_listeners_hear_of_claims_that_were_made_and_of_those_that_could_not_be(bench: Bench) -> None:
+    heard: list[Any] = []
+
+    class Listener:
+        def created(self, *, failed: bool) -> None:
+            heard.append(failed)
+
+        def waited(self, profile: str, drivers: Any, status: str, seconds: float) -> None:
+            heard.append((profile, drivers, status, seconds))
+
+    bench.writer.listeners.append(Listener())
+    collection = "POST /apis/resource.k8s.io/v1/namespaces/shop/resourceclaims"
+    bench.api.on(collection, answer(body("9"), 201), refuse(403))
+    await bench.writer.create(claim(), "web-")
+    with pytest.raises(ClaimError):
+        await bench.writer.create(claim(), "web-")
+    bench.writer.waited("p", {"d"}, "success", 1.0)
+    assert heard == [False, True, ("p", {"d"}, "success", 1.0)]

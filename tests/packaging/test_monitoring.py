@@ -204,6 +204,16 @@ STORIES = (
         "14m", "17m", "Of 2 Bindings nobody knows whether they exist.",
     ),
     Story(
+        "PlacewrightGroupWaits",
+        {
+            'placewright_pod_groups_oldest_waiting_seconds{job="placewright", instance="a"}': "0+60x100",
+            'placewright_pod_groups_oldest_waiting_seconds{job="placewright", instance="b"}': "9000x100",
+            'placewright_leader{job="placewright", instance="a"}': "1x100",
+            'placewright_leader{job="placewright", instance="b"}': "0x100",
+        },
+        "64m", "70m", "A group of pods has waited for 1h 10m 0s, and none of its members has a node.",
+    ),
+    Story(
         "PlacewrightRepairs", {'placewright_reconciler_repairs_total{job="placewright", kind="missed"}': "0x60 0+1x60"},
         "65m", "115m",
         "What was believed of the cluster was wrong 54 times in an hour (missed), and put right.",

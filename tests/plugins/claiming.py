@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
 
 from placewright.api.decode import convert
-from placewright.api.devices import Allocation, ConsumerReference, DeviceClass, ResourceClaim, ResourceSlice
+from placewright.api.devices import (
+    Allocation,
+    ConsumerReference,
+    DeviceClass,
+    DeviceStatus,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourceSlice,
+)
 from placewright.api.errors import ClaimError
 from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
@@ -34,12 +42,17 @@ class Server:
         self.writes: list[str] = []
         self.told: list[PodExtendedResourceClaimStatus] = []
         self.fails: set[str] = set()
+        #: By claim, what its driver says of its devices.
+        self.says: dict[str, tuple[DeviceStatus, ...] | None] = {}
+        self.waits: list[tuple[str, tuple[str, ...], str, float]] = []
+        self.before_looking: Callable[[], None] = lambda: None
         self.late: list[Coroutine[Any, Any, None]] = []
         self.version = 100
 
     def keep(self, claim: ResourceClaim) -> ResourceClaim:
         self.version += 1
         kept = replace(claim, metadata=replace(claim.metadata, resource_version=str(self.version)))
+        kept = replace(kept, status=replace(kept.status, devices=self.says.get(kept.metadata.name)))
         self.claims[kept.metadata.name] = kept
         return kept
 
@@ -76,7 +89,11 @@ class Server:
         self.told.append(status)
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
+        self.before_looking()
         return done()
+
+    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
+        self.waits.append((profile, tuple(drivers), status, seconds))
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         self.late.append(work)
@@ -105,6 +122,19 @@ class Claiming:
         handle = ProfileHandle(self.cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), self.server)
         self.evaluator = handle.evaluator(profile, in_tree())
         self.table = self.cluster.objects.devices.claims
+
+    def with_conditions(self, node: str, *conditions: str) -> None:
+        """The node's first device has to be made ready for who gets it; `broken` says that it never will be."""
+        device = {"name": "d0", "bindingConditions": list(conditions), "bindingFailureConditions": ["broken"]}
+        pool = {"name": node, "generation": 2, "resourceSliceCount": 1}
+        spec = {"driver": "d", "nodeName": node, "pool": pool, "devices": [device]}
+        self.cluster.objects.put(convert({"metadata": {"name": node}, "spec": spec}, ResourceSlice))
+
+    def says(self, claim: str, **conditions: str) -> None:
+        """The driver says so of the device that the claim has, whenever somebody looks."""
+        told = [{"type": kind, "status": status} for kind, status in conditions.items()]
+        devices = [{"driver": "d", "pool": "n0", "device": "d0", "conditions": told}]
+        self.server.says[claim] = convert({"devices": devices}, ResourceClaimStatus).devices
 
     def _node(self, name: str, count: int) -> None:
         amounts = {"cpu": "64", "memory": "64Gi", "pods": "110"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from placewright.api.objects import NodeName
@@ -232,3 +233,25 @@ def test_a_claim_that_was_left_over_goes_before_its_pod_is_tried_again() -> None
     at.server.catch_up()
     at.cluster.objects.remove(left)
     assert at.fits(again) == ["n0"]
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [({"ready": "True"}, "success"), ({}, "timeout"), ({"broken": "True"}, "failure")],
+)
+def test_how_the_wait_for_devices_ended_is_told_with_their_driver(said: dict[str, str], counted: str) -> None:
+    world = Claiming(1)
+    world.with_conditions("n0", "ready")
+    world.claim("c")
+    world.says("c", **said)
+    world.server.before_looking = lambda: world.show("c")
+    status = world.pre_bind(world.reserve(world.pod("p", "c"), "n0"), "n0")
+    assert status.ok == (counted == "success"), status
+    assert [(drivers, how) for _, drivers, how, _ in world.server.waits] == [(("d",), counted)]
+
+
+def test_who_waits_for_no_device_is_not_counted() -> None:
+    world = Claiming(1)
+    world.claim("c")
+    assert world.pre_bind(world.reserve(world.pod("p", "c"), "n0"), "n0").ok
+    assert world.server.waits == []

@@ -31,6 +31,12 @@ scheduler_permit_wait_duration_seconds                 | histogram | result     
 scheduler_cache_size                                   | gauge     | type
 scheduler_unschedulable_pods                           | gauge     | plugin profile
 scheduler_plugin_evaluation_total                      | counter   | plugin extension_point profile
+scheduler_podgroup_schedule_attempts_total             | counter   | result profile
+scheduler_podgroup_scheduling_attempt_duration_seconds | histogram | result profile                 | 0.001 2 15
+scheduler_podgroup_scheduling_algorithm_duration_seconds | histogram |                              | 0.001 2 15
+scheduler_resourceclaim_creates_total                  | counter   | status
+scheduler_dra_bindingconditions_allocations_total      | counter   | profile driver status
+scheduler_dra_bindingconditions_wait_duration_seconds  | histogram | profile driver status          | 0.1 2 14
 rest_client_requests_total                             | counter   | code method host
 rest_client_request_duration_seconds                   | histogram | verb host | 0.005 0.025 0.1 0.25 0.5 1 2 4 8 15 30 60
 rest_client_rate_limiter_duration_seconds              | histogram | verb host | 0.005 0.025 0.1 0.25 0.5 1 2 4 8 15 30 60

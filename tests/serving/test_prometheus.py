@@ -26,8 +26,8 @@ MONITORING = Path(__file__).parents[2] / "manifests" / "components" / "monitorin
 DEADLINE = 60.0
 #: Prometheus scrapes this often here, so that a rate over some seconds has its samples.
 EVERY = "500ms"
-#: What has nothing to show where every pod is placed.
-MAY_BE_EMPTY = {"Waiting, by who rejects"}
+#: What has nothing to show where every pod is placed, by itself and without devices.
+MAY_BE_EMPTY = {"Waiting, by who rejects", "Groups decided", "Waiting for devices", "Claims made"}
 
 pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus (Debian: prometheus) is not installed")
 

@@ -86,6 +86,11 @@ class Gangs:
         """Uids of the members that stand on a node, or are assumed there; a view, not to be kept over changes."""
         return self._placed.get(ref, _NOBODY)
 
+    @property
+    def placed_groups(self) -> int:
+        """How many groups have members that stand on a node, or are assumed there."""
+        return len(self._placed)
+
     def running(self, ref: GroupRef) -> int:
         """How many of them run."""
         return self._running.get(ref, 0)

@@ -87,6 +87,9 @@ class NoClaimWriter:
         """Nothing will happen: it is so, or it is not."""
         return done()
 
+    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
+        """Nobody counts."""
+
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Nothing is written."""
         work.close()

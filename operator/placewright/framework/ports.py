@@ -92,6 +92,9 @@ class ClaimWriter(Protocol):
     async def until(self, done: Callable[[], bool], seconds: Seconds) -> bool:
         """As a `VolumeWriter`'s."""
 
+    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: Seconds) -> None:
+        """A pod of this schedulerName waited so long for devices of these drivers: `success`, `failure`, `timeout` or `error`."""
+
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do this beside everything else; what it raises is logged."""
 

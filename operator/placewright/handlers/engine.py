@@ -112,6 +112,7 @@ class Engine:
         insight: what decisions tell about themselves.
         stopwatch: takes the time of what watches bring; to be set before `start`.
         shadows: profiles that decide beside others and bind nothing.
+        claims: writes claims to devices.
     """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:
@@ -131,7 +132,7 @@ class Engine:
         self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
         self._binder = HttpBinder(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
         self._volumes = HttpVolumeWriter(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
-        self._claims = HttpClaimWriter(self.client, lambda: self.takeover.active, self._claims_version, sleep=self.takeover.sleep)
+        self.claims = HttpClaimWriter(self.client, lambda: self.takeover.active, self._claims_version, sleep=self.takeover.sleep)
         self._extenders = Extenders(self.client)
         self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
         self.observers.deciding.append(self.shadows.decided)
@@ -196,7 +197,7 @@ class Engine:
             await self.scheduler.drain()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS):
-                    await self._claims.settled()
+                    await self.claims.settled()
             await self.leadership.resign()
 
     async def stop(self) -> None:
@@ -358,7 +359,7 @@ class Engine:
             return self._build_shadow(profile, Cluster())  # whether it can be built; the one at work has a cluster that is filled
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
-            self.cluster, self._binder, nominator, waiting, self._volumes, self._claims, self._announce, members=self.queue.gangs
+            self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.gangs
         )
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 

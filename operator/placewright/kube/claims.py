@@ -11,8 +11,8 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from typing import Any, Final, Protocol
 
 from placewright.api.decode import DecodeError, decode
 from placewright.api.devices import (
@@ -42,8 +42,22 @@ _CONFLICTS: Final = 10
 _FOR_EVER: Final = sys.maxsize
 
 
+class ClaimListener(Protocol):
+    """Hears what becomes of claims."""
+
+    def created(self, *, failed: bool) -> None:
+        """A claim was to be made."""
+
+    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
+        """See `HttpClaimWriter.waited`."""
+
+
 class HttpClaimWriter:
-    """Writes to the API server; implements the framework's `ClaimWriter`."""
+    """Writes to the API server; implements the framework's `ClaimWriter`.
+
+    Attributes:
+        listeners: hear what becomes of claims.
+    """
 
     def __init__(
         self,
@@ -65,6 +79,7 @@ class HttpClaimWriter:
         self._clock = clock
         self._sleep = sleep
         self._beside: set[asyncio.Task[None]] = set()
+        self.listeners: list[ClaimListener] = []
 
     async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
         """Finalizer, then allocation and pod in one write; raises `ClaimError`."""
@@ -115,7 +130,13 @@ class HttpClaimWriter:
             "metadata": {"generateName": generate_name, "annotations": meta.annotations or {}, "ownerReferences": owners},
             "spec": claim.spec,
         }
-        return decode_claim(await self._send(lambda guarded: self._client.post(self._collection(meta.namespace), guarded), body, 1))
+        made: ResourceClaim | None = None
+        try:
+            made = decode_claim(await self._send(lambda guarded: self._client.post(self._collection(meta.namespace), guarded), body, 1))
+        finally:
+            for listener in self.listeners:
+                listener.created(failed=made is None)
+        return made
 
     async def delete(self, claim: ResourceClaim) -> None:
         """Take our finalizer off, and delete it; raises `ClaimError`."""
@@ -149,6 +170,11 @@ class HttpClaimWriter:
                 return False
             await self._sleep(LOOK_SECONDS)
         return True
+
+    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
+        """Tell who listens."""
+        for listener in self.listeners:
+            listener.waited(profile, drivers, status, seconds)
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """A task of its own; `settled` waits for it."""

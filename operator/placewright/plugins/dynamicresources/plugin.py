@@ -58,7 +58,14 @@ from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Refusa
 from placewright.plugins.dynamicresources.extended import Extension, extension_of
 from placewright.plugins.dynamicresources.hints import interests
 from placewright.plugins.dynamicresources.places import Places
-from placewright.plugins.dynamicresources.readiness import must_wait, ready, timestamp, too_late
+from placewright.plugins.dynamicresources.readiness import (
+    DeviceFailed,
+    drivers_awaited,
+    must_wait,
+    ready,
+    timestamp,
+    too_late,
+)
 from placewright.plugins.dynamicresources.reserving import (
     Reserved,
     deallocate,
@@ -331,8 +338,24 @@ class DynamicResources(
         return SUCCESS
 
     async def _devices_ready(self, state: CycleState, reserved: Reserved, pod: PodInfo, node: NodeName) -> None:
-        if not any(map(must_wait, reserved.claims)):
+        """Wait for them, and say how that ended."""
+        drivers = drivers_awaited(reserved.claims)
+        if not drivers:
             return
+        began, outcome = self.handle.claims.now(), "error"
+        try:
+            ended = await self._made_ready(state, reserved, pod, node)
+            outcome = "success" if ended else "timeout"
+        except DeviceFailed:
+            outcome = "failure"
+            raise
+        finally:
+            took = max(self.handle.claims.now() - began, 0.0)
+            self.handle.claims.waited(pod.scheduler_name, drivers, outcome, took)
+        if not ended:
+            raise ClaimError(TIMED_OUT)
+
+    async def _made_ready(self, state: CycleState, reserved: Reserved, pod: PodInfo, node: NodeName) -> bool:
         self.handle.announce(pod, PENDING_CONDITIONS, "Scheduling", f"waiting for binding conditions for device on node {node}")
 
         def all_ready() -> bool:
@@ -340,8 +363,7 @@ class DynamicResources(
                 raise ClaimError("pod does not exist any more")
             return all(ready(self._now(claim)) for claim in reserved.claims)
 
-        if not await self.handle.claims.until(all_ready, self.args.binding_seconds):
-            raise ClaimError(TIMED_OUT)
+        return await self.handle.claims.until(all_ready, self.args.binding_seconds)
 
     def _now(self, claim: ResourceClaim) -> ResourceClaim:
         """The claim with what its driver says by now; raise `ClaimError` when it is gone."""

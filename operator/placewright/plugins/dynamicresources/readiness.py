@@ -14,13 +14,22 @@ from placewright.api.errors import ClaimError
 _TRUE = "True"
 
 
+class DeviceFailed(ClaimError):
+    """A driver says that a device will never be ready."""
+
+
 def must_wait(claim: ResourceClaim) -> bool:
     """Whether any of the claim's devices has something to get ready."""
     return any(device.binding_conditions for device in _devices(claim))
 
 
+def drivers_awaited(claims: Iterable[ResourceClaim]) -> frozenset[str]:
+    """The drivers of devices that have something to get ready."""
+    return frozenset(device.driver for claim in claims for device in _devices(claim) if device.binding_conditions)
+
+
 def ready(claim: ResourceClaim) -> bool:
-    """Whether all of the claim's devices are ready; raise `ClaimError` when one of them never will be."""
+    """Whether all of the claim's devices are ready; raise `DeviceFailed` when one of them never will be."""
     if claim.status.allocation is None:
         return False
     return all(_device_ready(claim, device) for device in _devices(claim) if device.binding_conditions)
@@ -48,7 +57,7 @@ def _device_ready(claim: ResourceClaim, device: AllocatedDevice) -> bool:
     for kind in device.binding_failure_conditions or ():
         failed = conditions.get(kind)
         if failed is not None and failed.status == _TRUE:
-            raise ClaimError(f'claim {claim.metadata.name} binding failed: reason={failed.reason}, message="{failed.message}"')
+            raise DeviceFailed(f'claim {claim.metadata.name} binding failed: reason={failed.reason}, message="{failed.message}"')
     return all(kind in conditions and conditions[kind].status == _TRUE for kind in device.binding_conditions or ())
 
 

@@ -13,8 +13,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from placewright.handlers.engine import Engine
-from placewright.serving.metrics import own, scrape, shadows
+from placewright.serving.metrics import groups, own, scrape, shadows
 from placewright.serving.metrics.attempts import AttemptSeries
+from placewright.serving.metrics.groups import ClaimSeries, GroupSeries
 from placewright.serving.metrics.series import Counters, Histograms, Series, counted, told
 from placewright.serving.metrics.timings import EventTimes, HintTimes, RequestTimes
 
@@ -28,12 +29,16 @@ class EngineMetrics:
     def __init__(self, engine: Engine) -> None:
         self._engine: Final = engine
         self._attempts = AttemptSeries()
+        self._groups = GroupSeries()
+        self._claims = ClaimSeries()
         self._events = EventTimes()
         self._hints = HintTimes()
         self._requests = RequestTimes(engine.access.server)
         self._build = told(own.BUILD, (version("placewright"), platform.python_version()))
         self._registry = CollectorRegistry(auto_describe=False)
         engine.observers.members.append(self._attempts)
+        engine.observers.decided_groups.append(self._groups)
+        engine.claims.listeners.append(self._claims)
         engine.stopwatch = self._events
         engine.queue.timed_hints = self._hints
         engine.client.listeners.append(self._requests)
@@ -45,12 +50,13 @@ class EngineMetrics:
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All metrics as text, and its content type: OpenMetrics where the Accept header asks for it, else Prometheus' own format."""
         self._attempts.keep_only({name: active.profile for name, active in self._engine.live.active.items()})
+        self._groups.keep_only(self._engine.live.active)
         encode, content_type = choose_encoder(accept)
         histograms = "".join(one.text() for one in self._series() if isinstance(one, Histograms))
         return histograms.encode() + encode(self._registry), content_type
 
     def _series(self) -> Iterator[Series]:
-        for part in (self._attempts, self._events, self._hints, self._requests):
+        for part in (self._attempts, self._groups, self._claims, self._events, self._hints, self._requests):
             yield from part.series()
 
     def _others(self) -> Iterator[Metric]:
@@ -58,6 +64,7 @@ class EngineMetrics:
         yield from (one.metric() for one in self._series() if isinstance(one, Counters))
         yield self._build
         yield from scrape.gauges(self._engine)
+        yield from groups.standing(self._engine)
         yield from scrape.profiles(self._engine)
         yield from shadows.compared(self._engine.shadows.by_name)
         yield counted(own.SCORE_SHARE, self._attempts.shares())

@@ -34,6 +34,17 @@ SCORE_SHARE: Final = gauge(
     "profile", "plugin",
 )  # fmt: skip
 
+# --- groups --------------------------------------------------------------------------------------------------------------------
+
+GROUPS: Final = gauge(
+    "placewright_pod_groups",
+    "Groups of pods: 'waiting', of which no member has a node, 'placed', of which any has, and 'reserving', for which nodes are kept.",
+    "state",
+)
+GROUPS_OLDEST: Final = gauge(
+    "placewright_pod_groups_oldest_waiting_seconds", "Since when the first pod of the oldest waiting group waits; 0 where none does."
+)
+
 # --- shadows -------------------------------------------------------------------------------------------------------------------
 
 SHADOW_DECISIONS: Final = counter(

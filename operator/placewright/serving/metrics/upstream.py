@@ -63,6 +63,37 @@ PREEMPTION_VICTIMS: Final = histogram(
     "scheduler_preemption_victims", "Pods that have to leave for one that takes their place.", exponential(1, 2, 7)
 )
 
+# --- groups and claims -----------------------------------------------------------------------------------------------------------
+
+GROUP_ATTEMPTS: Final = counter(
+    "scheduler_podgroup_schedule_attempts_total",
+    "Attempts to place a group of pods, by what came of them: 'waiting_on_preemption' where pods have to leave for it first.",
+    "result", "profile",
+)  # fmt: skip
+GROUP_ATTEMPT_DURATION: Final = histogram(
+    "scheduler_podgroup_scheduling_attempt_duration_seconds",
+    "How long an attempt to place a group took in seconds, from the queue's hand until its members are to be bound or wait again.",
+    _ATTEMPT, "result", "profile",
+)  # fmt: skip
+GROUP_ALGORITHM_DURATION: Final = histogram(
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+    "How long it took to find nodes for all members of a group in seconds, or that there are too few.",
+    _ATTEMPT,
+)  # fmt: skip
+CLAIM_CREATES: Final = counter(
+    "scheduler_resourceclaim_creates_total", "ResourceClaims made for the extended resources of pods: 'success' or 'failure'.", "status"
+)
+BINDING_CONDITIONS: Final = counter(
+    "scheduler_dra_bindingconditions_allocations_total",
+    "Pods that waited for devices with binding conditions, by their drivers: 'success', 'failure', 'timeout', or 'error'.",
+    "profile", "driver", "status",
+)  # fmt: skip
+BINDING_CONDITIONS_WAIT: Final = histogram(
+    "scheduler_dra_bindingconditions_wait_duration_seconds",
+    "How long they waited in seconds.",
+    exponential(0.1, 2, 14), "profile", "driver", "status",
+)  # fmt: skip
+
 # --- queue and cache -------------------------------------------------------------------------------------------------------------
 
 PENDING_PODS: Final = gauge(

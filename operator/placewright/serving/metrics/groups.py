@@ -1,0 +1,79 @@
+"""Groups of pods and claims to devices in figures: what is decided about groups, which of them wait, and what is written for claims."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator
+
+from prometheus_client.core import Metric
+
+from placewright.api.podgroups import GroupRef
+from placewright.handlers.engine import Engine
+from placewright.scheduler.attempts import GroupAttempt
+from placewright.serving.metrics import own, upstream
+from placewright.serving.metrics.series import Counters, Histograms, Series, counted, single
+
+
+class GroupSeries:
+    """Attempts to decide groups; called with each that has ended."""
+
+    def __init__(self) -> None:
+        self._attempts = Counters(upstream.GROUP_ATTEMPTS)
+        self._durations = Histograms(upstream.GROUP_ATTEMPT_DURATION)
+        self._algorithm = Histograms(upstream.GROUP_ALGORITHM_DURATION)
+        self._searched = self._algorithm.at()
+
+    def __call__(self, attempt: GroupAttempt) -> None:
+        """Count it."""
+        result, profile = attempt.result.value, attempt.profile.scheduler_name
+        self._attempts.at(result, profile).value += 1
+        self._durations.at(result, profile).observe(attempt.ended - attempt.started)
+        if attempt.decided is not None:
+            self._searched.observe(attempt.decided - attempt.started)
+
+    def keep_only(self, profiles: Collection[str]) -> None:
+        """Forget profiles that are in effect no more: by schedulerName."""
+        self._attempts.forget(lambda labels: labels[1] not in profiles)
+        self._durations.forget(lambda labels: labels[1] not in profiles)
+
+    def series(self) -> Iterable[Series]:
+        """For export."""
+        return (self._attempts, self._durations, self._algorithm)
+
+
+class ClaimSeries:
+    """What is written for claims, and how long their devices took to be ready; the claim writer's `ClaimListener`."""
+
+    def __init__(self) -> None:
+        self._created = Counters(upstream.CLAIM_CREATES)
+        self._readied = Counters(upstream.BINDING_CONDITIONS)
+        self._waits = Histograms(upstream.BINDING_CONDITIONS_WAIT)
+
+    def created(self, *, failed: bool) -> None:
+        """A claim was made for a pod's extended resources, or could not be."""
+        self._created.at("failure" if failed else "success").value += 1
+
+    def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
+        """A pod has waited for devices of these drivers; `profile` is its schedulerName."""
+        for driver in drivers:
+            self._readied.at(profile, driver, status).value += 1
+            self._waits.at(profile, driver, status).observe(seconds)
+
+    def series(self) -> Iterable[Series]:
+        """For export."""
+        return (self._created, self._readied, self._waits)
+
+
+def standing(engine: Engine) -> Iterator[Metric]:
+    """Groups that wait, and groups that have a place. A walk over groups, not over pods."""
+    gangs = engine.cluster.gangs
+    waiting = [queued.since for queued in engine.queue.gangs if not gangs.placed(queued.ref) and not _placed_singly(engine, queued.ref)]
+    reserving = len(engine.scheduler.gangs.reservations) if engine.started else 0
+    yield counted(own.GROUPS, {("waiting",): len(waiting), ("placed",): gangs.placed_groups, ("reserving",): reserving})
+    yield single(own.GROUPS_OLDEST, max(time.monotonic() - min(waiting), 0.0) if waiting else 0.0)
+
+
+def _placed_singly(engine: Engine, ref: GroupRef) -> bool:
+    """Whether members of this group do not wait for each other, as its object says."""
+    gang = engine.cluster.gangs.get(ref)
+    return gang is not None and gang.basic
