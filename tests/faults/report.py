@@ -46,12 +46,12 @@ class Run:
 
     @classmethod
     def of(cls, fault: str, seed: int, found: Findings, recovery: float | None) -> Run:
-        counts = (len(each) for each in (found.doubly_bound, found.lost, found.overcommitted, found.unled, found.untrue, found.untold))
+        counts = {name: len(getattr(found, name)) for name in ("doubly_bound", "lost", "overcommitted", "unled", "untrue", "untold")}
         seconds = None if recovery is None else round(recovery, 2)
         groups = None if found.groups is None else len(found.split)
         claims = None if found.claims is None else len(found.astray)
         return cls(
-            fault, seed, found.pods, found.bound, *counts, found.terms, seconds,
+            fault, seed, found.pods, found.bound, **counts, terms=found.terms, recovery=seconds,
             groups=found.groups, split=groups, halfway=found.halfway, claims=found.claims, astray=claims,
         )  # fmt: skip
 
