@@ -54,6 +54,7 @@ class Beside(World):
         super().__init__(**spec)
         self.shadows = Shadows(self.cluster, self._build_shadow, self.clock, lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.observers.deciding.append(self.shadows.decided)
+        self.observers.trials.append(self.shadows)
         self.intake = Intake(self.cluster, self.queue, self.binding, listener=self.shadows)
         self._adopted: dict[str, ResolvedProfile] = {}
 

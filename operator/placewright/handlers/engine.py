@@ -136,6 +136,7 @@ class Engine:
         self._extenders = Extenders(self.client)
         self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
         self.observers.deciding.append(self.shadows.decided)
+        self.observers.trials.append(self.shadows)
         self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped, self._shadows_changed)
         self._deciding: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []

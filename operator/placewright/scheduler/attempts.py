@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
@@ -133,6 +133,19 @@ class Observer(Protocol):
         """A pod entered a place of the queue (`Place`'s value) because of an event (its label)."""
 
 
+class TrialObserver(Protocol):
+    """Hears of groups that are decided in one go. Called in the midst of that: it must be quick, and never wait."""
+
+    def group_tried(self, attempts: Sequence[Attempt]) -> None:
+        """These members are about to be assumed for the time being: what is seen of them on the columns is not so yet."""
+
+    def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
+        """The trial is over: a member with a placement is assumed for good, and one with a failure has no node.
+
+        `at_once`: nothing else happened in between.
+        """
+
+
 @dataclass(slots=True)
 class Observers:
     """Several, as one; what goes wrong with one of them keeps nobody from working."""
@@ -142,6 +155,8 @@ class Observers:
     deciding: list[Callable[[Attempt], None]] = field(default_factory=list)
     #: Who hears of groups that were decided, or could not be.
     decided_groups: list[Callable[[GroupAttempt], None]] = field(default_factory=list)
+    #: Who hears when members of a group begin and cease to be tried on the live columns.
+    trials: list[TrialObserver] = field(default_factory=list)
     _unsampled: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[Observer]:
@@ -159,6 +174,22 @@ class Observers:
                 listener(attempt)
             except Exception:
                 _logger.exception("an observer broke at the decision of pod %s", attempt.pod.key)
+
+    def group_tried(self, attempts: Sequence[Attempt]) -> None:
+        """Members of a group are about to be tried."""
+        for listener in self.trials:
+            try:
+                listener.group_tried(attempts)
+            except Exception:
+                _logger.exception("an observer broke before a group was tried")
+
+    def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
+        """What came of it."""
+        for listener in self.trials:
+            try:
+                listener.group_settled(attempts, at_once=at_once)
+            except Exception:
+                _logger.exception("an observer broke when a group was settled")
 
     def attempt_ended(self, attempt: Attempt) -> None:
         """Tell all of them."""

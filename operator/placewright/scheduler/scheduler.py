@@ -112,7 +112,7 @@ class Scheduler:
 
     def _around_gangs(self, status: GroupStatusWriter) -> Surroundings:
         return Surroundings(
-            self.cluster, self.queue, self._cycle, self._extended, self._reserving, self.binding, self._clock, status,
+            self.cluster, self.queue, self._cycle, self._extended, self._reserving, self.binding, self._clock, status, self._observers,
             begin=self._begin, bind=self._bind, fail=self._not_placed, skip=self._skip,
             ended=self._observers.group_ended,
         )  # fmt: skip

@@ -100,6 +100,7 @@ class _Shadowed(_Confirmed):
             self.cluster, lambda each, cluster: offline_evaluator(each, in_tree(), cluster), self._clock, lambda: datetime.now(UTC)
         )
         self.observers.deciding.append(self.shadows.decided)
+        self.observers.trials.append(self.shadows)
 
     def attach(self, preset: str | None, budget_percent: float) -> None:
         """A shadow that weighs resources more, which knows the cluster before anything is measured."""

@@ -89,6 +89,13 @@ class GangScheduler:
         if _asks_extenders(group):
             self._around.queue.hold(group.scheduler_name)
             return self._decide_with_extenders(group)
+        self._around.observers.group_tried(group.attempts)
+        try:
+            return self._decide_at_once(group)
+        finally:
+            self._around.observers.group_settled(group.attempts, at_once=True)
+
+    def _decide_at_once(self, group: Group) -> Coroutine[Any, Any, bool] | None:
         try:
             trial = self._choosing.best(group)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
@@ -98,6 +105,7 @@ class GangScheduler:
 
     async def _decide_with_extenders(self, group: Group) -> bool:
         """Members are asked about one after the other; the profile's other pods wait for the decision, not for the bindings."""
+        self._around.observers.group_tried(group.attempts)
         try:
             trial = await self._choosing.best_with_extenders(group)
             binding = self._settle(trial)
@@ -105,6 +113,7 @@ class GangScheduler:
             self._broke(group, problem)
             return False
         finally:
+            self._around.observers.group_settled(group.attempts, at_once=False)
             self._around.queue.release(group.scheduler_name)
         return False if binding is None else await binding
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from placewright.api.podgroups import Gang
 from placewright.api.pods import PodInfo
@@ -13,7 +13,7 @@ from placewright.framework.evaluation import Evaluator
 from placewright.plugins.gangscheduling import NAME, GangSchedulingArgs
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt, GroupAttempt
+from placewright.scheduler.attempts import Attempt, GroupAttempt, Observers
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle
 from placewright.scheduler.extending import ExtendedCycle
@@ -42,6 +42,7 @@ class Surroundings:
     binding: BindingCycle
     clock: Clock
     status: GroupStatusWriter
+    observers: Observers
     begin: Callable[[QueuedPod, Evaluator], Attempt]
     bind: Callable[[Attempt, Placement, Barrier], Coroutine[Any, Any, bool]]
     fail: Callable[[Attempt, Exception], None]
@@ -72,19 +73,11 @@ class Group:
     @property
     def mixed(self) -> bool:
         """Whether the members ask for different amounts."""
-        return any(attempt.pod.requests != self.attempts[0].pod.requests for attempt in self.attempts)
+        return mixed(self.attempts)
 
     def largest_first(self) -> Group:
-        """The same group, with the members that ask for most, of any resource and measured by the largest request of it, first."""
-        most: dict[str, int] = {}
-        for attempt in self.attempts:
-            for name, amount in attempt.pod.requests.items():
-                most[name] = max(most.get(name, 1), amount)
-
-        def size(attempt: Attempt) -> float:
-            return max((amount / most[name] for name, amount in attempt.pod.requests.items()), default=0.0)
-
-        return Group(self.gang, self.evaluator, sorted(self.attempts, key=size, reverse=True))
+        """The same group, with the members that ask for most first."""
+        return Group(self.gang, self.evaluator, largest_first(self.attempts))
 
     @property
     def settings(self) -> GangSchedulingArgs:
@@ -109,3 +102,32 @@ class Misfit:
 
     attempt: Attempt
     failure: NoPlacement
+
+
+class Member(Protocol):
+    """Whatever stands for a member."""
+
+    @property
+    def pod(self) -> PodInfo:
+        """The member."""
+
+
+_M = TypeVar("_M", bound=Member)
+
+
+def mixed(members: Sequence[Member]) -> bool:
+    """Whether the members ask for different amounts."""
+    return any(member.pod.requests != members[0].pod.requests for member in members)
+
+
+def largest_first(members: Sequence[_M]) -> list[_M]:
+    """The members that ask for most, of any resource and measured by the largest request of it, first."""
+    most: dict[str, int] = {}
+    for member in members:
+        for name, amount in member.pod.requests.items():
+            most[name] = max(most.get(name, 1), amount)
+
+    def size(member: _M) -> float:
+        return max((amount / most[name] for name, amount in member.pod.requests.items()), default=0.0)
+
+    return sorted(members, key=size, reverse=True)

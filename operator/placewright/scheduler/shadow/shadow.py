@@ -5,27 +5,22 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
-import numpy as np
-
-from placewright.api.objects import NodeName
-from placewright.api.pods import PodInfo
+from placewright.api.podgroups import GroupRef
 from placewright.api.profile import ShadowStatus
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluation, Evaluator
-from placewright.framework.interface import IntColumn
+from placewright.framework.evaluation import Evaluator
 from placewright.framework.resolved import ResolvedProfile
-from placewright.queue.nominator import Nominator
-from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
 from placewright.scheduler.ports import Clock
-from placewright.scheduler.selection import choose
+from placewright.scheduler.shadow.choosing import Chooser, Found
 from placewright.scheduler.shadow.figures import Figures
+from placewright.scheduler.shadow.groups import together
 from placewright.scheduler.shadow.pace import Pace
-from placewright.scheduler.shadow.tape import Decided, Entry, Kind, LiveChoice, Tape
+from placewright.scheduler.shadow.tape import Decided, Entry, Kind, Tape
 from placewright.scheduler.shadow.utilisation import empty, uses
 from placewright.scheduler.shadow.world import World
 
@@ -38,14 +33,6 @@ REPORT_SECONDS: Final = 2.0
 _MAX_ERROR: Final = 500
 
 Build = Callable[[ResolvedProfile, Cluster], Evaluator]
-
-
-class _Found(NamedTuple):
-    """The shadow's choice; `totals` None where a single node fits, which is not scored."""
-
-    row: int
-    evaluation: Evaluation
-    totals: IntColumn | None
 
 
 class Shadow:
@@ -78,11 +65,11 @@ class Shadow:
         self._changed = True
         self._to_begin = True
         self._world: World
-        self._cycle: SchedulingCycle
-        self._evaluator: Evaluator | None
+        self._chooser: Chooser | None
         self._picture: Iterator[Entry]
         self._filling: bool
         self._retries: deque[str]
+        self._group: Generator[None] | None
         self._anew()
         self.figures = self._new_figures(0)
         self._report = self._status()
@@ -99,7 +86,7 @@ class Shadow:
 
     @property
     def _behind(self) -> bool:
-        return self._to_begin or self._filling or self.tape.torn or len(self.tape) > 0
+        return self._to_begin or self._filling or self.tape.torn or self._group is not None or len(self.tape) > 0
 
     # --- work ----------------------------------------------------------------------------------------------------------------
 
@@ -125,19 +112,22 @@ class Shadow:
         self._anew()
         self._picture = _picture(self._live)
         self._filling = True
-        self._evaluator = self._build(self.profile, self._world.cluster)
+        self._chooser = Chooser(self._world, self._build(self.profile, self._world.cluster), self._rng)
 
     def _anew(self) -> None:
         """An empty world."""
         self._world = World()
-        self._cycle = SchedulingCycle(self._world.cluster, Nominator(), self._rng)
-        self._evaluator = None
+        self._chooser = None
+        self._group = None
         self._picture = iter(())
         self._filling = False
         self._retries = deque()
 
     def _step(self) -> bool:
-        """One entry, the picture of the beginning first; or one pod that waits. False where there was nothing."""
+        """A member of the group under way; one entry, the picture of the beginning first; or one pod that waits. False for nothing."""
+        if self._group is not None:
+            self._next_member(self._group)
+            return True
         entry = next(self._picture, None) if self._filling else self.tape.take()
         if entry is not None:
             self._take(entry)
@@ -153,6 +143,15 @@ class Shadow:
         self._retry(self._retries.popleft())
         return True
 
+    def _next_member(self, group: Generator[None]) -> None:
+        try:
+            next(group)
+        except StopIteration:
+            self._group = None
+        except Exception as problem:  # noqa: BLE001 - as above
+            self._group = None
+            self._broke(problem)
+
     @property
     def _retry_due(self) -> bool:
         return self._world.roomier and bool(self._world.waiting) and not self._retries
@@ -162,7 +161,9 @@ class Shadow:
         world = self._world
         self._changed = True
         try:
-            if kind is Kind.DECISION:
+            if kind is Kind.GROUP or (kind is Kind.DECISION and subject.pod.gang is not None):
+                self._group = self._decide_group(subject if kind is Kind.GROUP else (subject,))
+            elif kind is Kind.DECISION:
                 self._decided(subject)
             elif kind is Kind.POD_STANDS:
                 world.pod_stands(subject, where)
@@ -191,62 +192,60 @@ class Shadow:
     def _decided(self, decided: Decided) -> None:
         """Decide, too; without a decision of its own the pod is where it really is."""
         try:
-            self._decide(decided)
+            if self._fresh(decided):
+                found = self._ready.find(decided.pod, decided.choice)
+                if found is not None:
+                    self._world.choose(decided.pod, found.node)
+                self._conclude(decided, found)
         finally:
-            if decided.choice is not None and not self._world.knows(decided.pod.uid):
-                self._world.pod_stands(decided.pod, decided.choice.node)
+            self._settle(decided)
 
-    def _decide(self, decided: Decided) -> None:
-        pod, live = decided.pod, decided.choice
+    def _decide_group(self, members: Sequence[Decided]) -> Generator[None]:
+        """The same for members of one group, with those who wait already: a step a member."""
+        try:
+            fresh = [member for member in members if self._fresh(member)]
+            ref = members[0].pod.gang
+            if fresh and ref is not None:
+                found = yield from together(self._world, self._ready, ref, (*self._waiting_with(ref), *fresh))
+                for member in fresh:
+                    self._conclude(member, found.get(member.pod.uid))
+        finally:
+            for member in members:
+                self._settle(member)
+
+    @property
+    def _ready(self) -> Chooser:
+        if self._chooser is None:
+            raise RuntimeError("its plugins could not be built")
+        return self._chooser
+
+    def _fresh(self, decided: Decided) -> bool:
+        """Whether it is not known from an earlier attempt of the live profile; figures are those of one generation of that."""
         if not self.figures.live_generation:
             self.figures.live_generation = decided.generation
         elif decided.generation != self.figures.live_generation:
             self.figures = self._new_figures(decided.generation)
-        if self._world.knows(pod.uid):
-            return  # it was decided at an earlier attempt of the live profile
-        found = self._find(pod, live)
-        node = None if found is None else self._name(found.row)
-        if node is not None:
-            self._world.choose(pod, node)
-        elif live is not None:
-            self._world.wait(pod)
-        self.figures.count(node, None if live is None else live.node)
-        if found is not None and node is not None and live is not None:
-            self._compare(found, node, live)
+        return not self._world.knows(decided.pod.uid)
 
-    def _find(self, pod: PodInfo, live: LiveChoice | None = None) -> _Found | None:
-        """The best node in this world; among equally good ones that of the live profile, so that chance alone makes no difference."""
-        evaluator = self._evaluator
-        if evaluator is None:
-            raise RuntimeError("its plugins could not be built")
-        try:
-            evaluation = self._cycle.evaluate(evaluator, pod)
-        except NoPlacement as failure:
-            if failure.internal:
-                raise
-            return None
-        if evaluation.count == 0:
-            return None
-        if evaluation.count > 1:
-            self._cycle.sample(evaluator.runtime, evaluation)
-        if evaluation.count == 1:
-            return _Found(int(np.flatnonzero(evaluation.feasible)[0]), evaluation, None)
-        totals = evaluator.score(evaluation)
-        row = None if live is None else self._world.cluster.row(live.node)
-        if row is None or totals[row] != totals.max():
-            row = choose(totals, self._rng).row
-        return _Found(row, evaluation, totals)
+    def _settle(self, decided: Decided) -> None:
+        if decided.choice is not None and not self._world.knows(decided.pod.uid):
+            self._world.pod_stands(decided.pod, decided.choice.node)
 
-    def _compare(self, found: _Found, node: NodeName, live: LiveChoice) -> None:
-        """How much worse each one's node is by the other's totals, as far as can be told."""
-        row = self._world.cluster.row(live.node)
-        if row is None or not found.evaluation.feasible[row]:
-            self.figures.not_feasible += 1
+    def _conclude(self, decided: Decided, found: Found | None) -> None:
+        """Count a decision, and how much worse each one's node is by the other's totals, as far as can be told."""
+        live, figures = decided.choice, self.figures
+        if found is None and live is not None:
+            self._world.wait(decided.pod)
+        figures.count(None if found is None else found.node, None if live is None else live.node)
+        if found is None or live is None:
+            return
+        if not found.feasible:
+            figures.not_feasible += 1
         elif found.totals is not None:
-            self.figures.regret.add(int(found.totals[found.row]), int(found.totals[row]))
-        best, other = live.total(live.node), live.total(node)
+            figures.regret.add(*found.totals)
+        best, other = live.total(live.node), live.total(found.node)
         if best is not None and other is not None:
-            self.figures.live_regret.add(best, other)
+            figures.live_regret.add(best, other)
 
     def _retry(self, uid: str) -> None:
         """Something made room: perhaps for a pod that waits. This is no decision to be counted."""
@@ -254,17 +253,25 @@ class Shadow:
         if pod is None:
             return
         self._changed = True
+        if pod.gang is not None:
+            self._group = self._retry_group(pod.gang)
+            return
         try:
-            found = self._find(pod)
+            found = self._ready.find(pod)
             if found is not None:
-                self._world.choose(pod, self._name(found.row))
+                self._world.choose(pod, found.node)
         except Exception as problem:  # noqa: BLE001 - as above
             self._broke(problem)
 
-    def _name(self, row: int) -> NodeName:
-        name = self._world.cluster.names[row]
-        assert name is not None
-        return name
+    def _retry_group(self, ref: GroupRef) -> Generator[None]:
+        """All that wait with their group, once for all of them."""
+        waiting = self._waiting_with(ref)
+        uids = {member.pod.uid for member in waiting}
+        self._retries = deque(uid for uid in self._retries if uid not in uids)
+        yield from together(self._world, self._ready, ref, waiting)
+
+    def _waiting_with(self, ref: GroupRef) -> list[Decided]:
+        return [Decided(pod, 0, None) for pod in self._world.waiting.values() if pod.gang == ref]
 
     # --- figures -------------------------------------------------------------------------------------------------------------
 

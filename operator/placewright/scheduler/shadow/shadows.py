@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -55,6 +55,8 @@ class Shadows:
         self._notes = 0
         #: A pod of which it is noted already where it is about to stand.
         self._standing = ""
+        #: Members of groups that are being tried: where they stand is not so yet.
+        self._tried: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._shadows)
@@ -107,24 +109,47 @@ class Shadows:
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def decided(self, attempt: Attempt) -> None:
-        """The live profile of an attempt chose a node, or found none; what broke in it is no decision.
-
-        Members of a group are left out: they are tried and taken back until all of them fit, and only the live cluster knows of that.
-        """
+        """The live profile of an attempt chose a node, or found none; what broke in it is no decision."""
         beside = self._beside.get(attempt.profile.name)
-        if beside is None or attempt.pod.gang is not None or (attempt.failure is not None and attempt.failure.internal):
+        if beside is None or attempt.uid in self._tried or _broke(attempt):
             return
         began = self._clock() if self._timed() else 0.0
         takers = [shadow.tape for shadow in beside if shadow.tape.takes_decision()]
         if takers:
-            placement = attempt.placement
-            decided = Decided(attempt.pod, attempt.profile.generation, None if placement is None else choice_of(placement))
+            decided = _decided(attempt)
             for tape in takers:
                 tape.note_decision(decided)
-            if placement is not None and len(takers) == len(self._shadows):
+            if decided.choice is not None and len(takers) == len(self._shadows):
                 self._standing = attempt.uid  # as all of them know already
         if began:
-            self._charge(beside, began)
+            self._charge_sample(beside, began)
+
+    def group_tried(self, attempts: Sequence[Attempt]) -> None:
+        """`TrialObserver`: until the group is settled, nothing is noted of its members, as most of it is taken back."""
+        if self._shadows:
+            self._tried.update(attempt.uid for attempt in attempts)
+
+    def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
+        """`TrialObserver`: a decision of all members, if nothing broke and no extender was asked, which shadows do not do."""
+        if not self._tried:
+            return
+        began = self._clock()
+        self._tried.difference_update(attempt.uid for attempt in attempts)
+        decided = at_once and not any(map(_broke, attempts))
+        beside = self._beside.get(attempts[0].profile.name, ()) if decided else ()
+        takers = [shadow.tape for shadow in beside if shadow.tape.takes_decision(len(attempts))]
+        if takers:
+            members = tuple(map(_decided, attempts))
+            for tape in takers:
+                tape.note_group(members)
+        self._charge(self._shadows.values(), self._clock() - began)
+        if len(takers) < len(self._shadows):
+            for attempt in attempts:
+                placement = self._live.placement(attempt.uid)
+                if placement is not None:
+                    self._note(Kind.POD_STANDS, placement.pod, placement.node)
+                elif not at_once:  # it may have been deleted meanwhile
+                    self._note(Kind.POD_LEFT, attempt.uid)
 
     def node_set(self, node: Node) -> None:
         """`ClusterListener`."""
@@ -136,13 +161,13 @@ class Shadows:
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
         """`ClusterListener`."""
-        if pod.uid != self._standing:
+        if pod.uid != self._standing and pod.uid not in self._tried:
             self._note(Kind.POD_STANDS, pod, node)
         self._standing = ""
 
     def pod_left(self, uid: str) -> None:
         """`ClusterListener`, and `IntakeListener` for a pod that left the queue: one that is on a node goes on to be somewhere."""
-        if self._shadows and self._live.placement(uid) is None:
+        if self._shadows and uid not in self._tried and self._live.placement(uid) is None:
             self._note(Kind.POD_LEFT, uid)
 
     def object_put(self, item: ClusterObject) -> None:
@@ -160,15 +185,27 @@ class Shadows:
         for shadow in self._shadows.values():
             shadow.tape.note(kind, subject, where)
         if began:
-            self._charge(self._shadows.values(), began)
+            self._charge_sample(self._shadows.values(), began)
 
     def _timed(self) -> bool:
         """Whether the time of this note is taken."""
         self._notes += 1
         return self._notes % TIMED == 0
 
-    def _charge(self, shadows: Collection[Shadow], began: float) -> None:
+    def _charge_sample(self, shadows: Collection[Shadow], began: float) -> None:
         """Noting is the shadows' time, too; one is timed for many, and not what came in between."""
+        self._charge(shadows, min(self._clock() - began, LONGEST_NOTE) * TIMED)
+
+    def _charge(self, shadows: Collection[Shadow], seconds: float) -> None:
         now = self._clock()
         for shadow in shadows:
-            shadow.pace.charge(min(now - began, LONGEST_NOTE) * TIMED / len(shadows), now)
+            shadow.pace.charge(seconds / len(shadows), now)
+
+
+def _broke(attempt: Attempt) -> bool:
+    return attempt.failure is not None and attempt.failure.internal
+
+
+def _decided(attempt: Attempt) -> Decided:
+    placement = attempt.placement
+    return Decided(attempt.pod, attempt.profile.generation, None if placement is None else choice_of(placement))

@@ -22,7 +22,7 @@ MOST_ENTRIES: Final = 100_000
 
 
 class Kind(enum.IntEnum):
-    """Kinds of entries, each with what it is about: objects of our own, an uid, or a name."""
+    """Kinds of entries, each with what it is about: objects of our own, several of them for a group, an uid, or a name."""
 
     NODE_SET = 0
     NODE_REMOVED = 1
@@ -31,6 +31,7 @@ class Kind(enum.IntEnum):
     OBJECT_PUT = 4
     OBJECT_REMOVED = 5
     DECISION = 6
+    GROUP = 7
 
 
 class LiveChoice(NamedTuple):
@@ -105,10 +106,11 @@ class Tape:
             self._drop()
             self.torn = True
 
-    def takes_decision(self) -> bool:
-        """Whether the decision that was made just now is to be noted; if not, it is counted as passed over."""
+    def takes_decision(self, pods: int = 1) -> bool:
+        """Whether the decision that was made just now, of so many pods, is to be noted; if not, it is counted as passed over."""
         taken = not self.torn and self._decisions < self._most_decisions
-        self.passed_over += not taken
+        if not taken:
+            self.passed_over += pods
         return taken
 
     def note_decision(self, decided: Decided) -> None:
@@ -116,12 +118,20 @@ class Tape:
         self._decisions += 1
         self.note(Kind.DECISION, decided)
 
+    def note_group(self, members: tuple[Decided, ...]) -> None:
+        """The live profile decided members of a group together; those with a choice stand there by now."""
+        self._decisions += len(members)
+        self.note(Kind.GROUP, members)
+
     def take(self) -> Entry | None:
         """The oldest entry; None where there is none."""
         if not self._entries:
             return None
         entry = self._entries.popleft()
-        self._decisions -= entry[0] is Kind.DECISION
+        if entry[0] is Kind.DECISION:
+            self._decisions -= 1
+        elif entry[0] is Kind.GROUP:
+            self._decisions -= len(entry[1])
         return entry
 
     def mend(self) -> None:

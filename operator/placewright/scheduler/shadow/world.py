@@ -37,6 +37,10 @@ class World:
         self.chosen[pod.uid] = node
         self.waiting.pop(pod.uid, None)
 
+    def take_back(self, pod: PodInfo) -> None:
+        """As if the shadow had not chosen."""
+        self.cluster.forget(pod, self.chosen.pop(pod.uid))
+
     def wait(self, pod: PodInfo) -> None:
         """The shadow has no node for a pod that gets one in truth."""
         self.waiting[pod.uid] = pod
