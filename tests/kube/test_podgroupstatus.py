@@ -13,7 +13,7 @@ from fake_api import FakeApi, answer, refuse
 from placewright.api.decode import convert
 from placewright.api.podgroups import CoschedulingPodGroup, Form, Gang, GroupObject, GroupRef, NativePodGroup, gang_of
 from placewright.kube.client import ApiClient
-from placewright.kube.podgroupstatus import MOST_WAITING, GroupNews, GroupView, HttpGroupStatusWriter
+from placewright.kube.podgroupstatus import MOST_WAITING, PAUSE_SECONDS, GroupNews, GroupView, HttpGroupStatusWriter
 from placewright.kube.retry import Backoff
 
 NOON = datetime(2030, 1, 2, 12, 0, 0, tzinfo=UTC)
@@ -30,13 +30,14 @@ class Desk:
         self.active = True
         self.version = "v1alpha2"
         self.clock = 0.0
+        #: Seconds between two looks at the clock: so many that no test waits for a pause.
+        self.tick = 60.0
         self.items: dict[str, GroupObject] = {}
         view = GroupView(lambda: self.active, lambda ref: self.items.get(ref.name), lambda: self.version)
         self.writer = HttpGroupStatusWriter(client, view, backoff=Backoff(0.1, 0.1), clock=self._tick, now=lambda: NOON, sleep=self._sleep)
 
     def _tick(self) -> float:
-        """Every look at the clock is a minute later: no test waits for a pause."""
-        self.clock += 60.0
+        self.clock += self.tick
         return self.clock
 
     async def _sleep(self, _: float) -> None:
@@ -65,7 +66,7 @@ class Desk:
         self.writer.start()
         for each in news:
             self.writer.tell(each)
-            await self.writer._idle.wait()
+            await self.writer._outbox.idle.wait()
         await self.writer.close()
         return [request.body["status"] for request in self.api.asked("PATCH")]
 
@@ -146,20 +147,19 @@ async def test_only_the_latest_of_what_waits_is_written(desk: Desk) -> None:
 
 
 async def test_a_group_is_written_at_most_once_in_a_pause(desk: Desk) -> None:
-    now = 100.0
-    desk.writer._clock = lambda: now
+    desk.tick = 0.0
     desk.writer.start()
     gang = desk.crd()
     desk.writer.tell(waits(gang))
     await desk.api.until_asked("PATCH")
-    await desk.writer._idle.wait()
+    await desk.writer._outbox.idle.wait()
     desk.writer.tell(placed(gang))
     desk.crd(name="other")
     desk.api.on(f"PATCH {PATH.replace('train', 'other')}", OK)
     desk.writer.tell(waits(desk.crd(name="other")))
     await desk.api.until_asked("PATCH", "other/status")
     assert len(desk.api.asked("PATCH", "train/status")) == 1
-    now = 101.0
+    desk.clock += PAUSE_SECONDS
     await desk.api.until_asked("PATCH", "train/status", times=2)
     await desk.writer.close()
 
@@ -196,7 +196,7 @@ async def test_a_refusal_is_tried_again_and_a_lasting_one_is_one_line(caplog: py
 async def test_no_more_news_wait_than_there_is_room_for(desk: Desk) -> None:
     for number in range(MOST_WAITING + 3):
         desk.writer.tell(waits(desk.crd(name=f"g{number}")))
-    assert len(desk.writer._waiting) == MOST_WAITING and desk.writer.counts.dropped == 3
+    assert len(desk.writer._outbox.waiting) == MOST_WAITING and desk.writer.counts.dropped == 3
     await asyncio.sleep(0)
 
 

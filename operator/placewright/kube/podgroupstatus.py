@@ -13,7 +13,6 @@ only events tell.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import OrderedDict
@@ -37,6 +36,7 @@ from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClien
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.events import seconds_time
 from placewright.kube.guarded import GuardedBody
+from placewright.kube.outbox import Outbox
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
 
@@ -126,79 +126,42 @@ class HttpGroupStatusWriter:
         self._clock = clock
         self._now = now
         self._sleep = sleep
-        self._waiting: OrderedDict[GroupRef, GroupNews] = OrderedDict()
+        self._outbox: Outbox[GroupRef, GroupNews] = Outbox(self._write, self._broke, self._not_before, clock)
         #: When a group may be written again; those of the past are forgotten.
-        self._not_before: OrderedDict[GroupRef, float] = OrderedDict()
+        self._paused_until: OrderedDict[GroupRef, float] = OrderedDict()
         #: By group, the version of its object that we decided by, and what we then wrote.
         self._written: OrderedDict[GroupRef, tuple[str, dict[str, Any]]] = OrderedDict()
-        self._in_flight: set[GroupRef] = set()
         self._complained = False
-        self._changed = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._workers: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Start the workers; needs a running event loop."""
-        self._workers = [asyncio.create_task(self._work(), name=f"group status {n}") for n in range(WORKERS)]
+        self._outbox.start(WORKERS, "group status")
 
     def tell(self, news: GroupNews) -> None:
         """Queue news of a group; returns at once. What is not new in it stays as it waits to be said."""
         ref = news.gang.ref
-        before = self._waiting.get(ref)
+        before = self._outbox.waiting.get(ref)
         if before is not None:
             self.counts.overtaken += 1
             if before.gang.uid == news.gang.uid:
                 news = _together(before, news)
-        self._waiting[ref] = replace(news, message=news.message[:_LONGEST_MESSAGE])
-        if len(self._waiting) > MOST_WAITING:
-            self._waiting.popitem(last=False)
+        self._outbox.put(ref, replace(news, message=news.message[:_LONGEST_MESSAGE]))
+        if len(self._outbox.waiting) > MOST_WAITING:
+            self._outbox.waiting.popitem(last=False)
             self.counts.dropped += 1
-        self._idle.clear()
-        self._changed.set()
 
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds."""
-        if self._workers:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(deadline):
-                    await self._idle.wait()
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
-        self._workers = []
+        await self._outbox.close(deadline)
 
     # --- working ---------------------------------------------------------------------------------------------------------------
 
-    async def _work(self) -> None:
-        while True:
-            news = await self._next()
-            try:
-                await self._write(news)
-            except Exception:  # noqa: BLE001
-                # One strange group must not end a worker.
-                self.counts.failed += 1
-                _log.exception("status of %s not written", news.gang.ref)
-            finally:
-                self._in_flight.discard(news.gang.ref)
-                self._changed.set()
-                if not self._waiting and not self._in_flight:
-                    self._idle.set()
+    def _not_before(self, ref: GroupRef) -> float:
+        return self._paused_until.get(ref, 0.0)
 
-    async def _next(self) -> GroupNews:
-        """The oldest news of a group that may be written again and that no other worker is writing."""
-        while True:
-            now = self._clock()
-            ready = [ref for ref in self._waiting if ref not in self._in_flight]
-            ref = next((ref for ref in ready if self._not_before.get(ref, 0.0) <= now), None)
-            if ref is not None:
-                self._in_flight.add(ref)
-                return self._waiting.pop(ref)
-            self._changed.clear()
-            soonest = min((self._not_before[ref] for ref in ready), default=None)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if soonest is None else soonest - now):
-                    await self._changed.wait()
+    def _broke(self, ref: GroupRef) -> None:
+        self.counts.failed += 1
+        _log.exception("status of %s not written", ref)
 
     async def _write(self, news: GroupNews) -> None:
         ref = news.gang.ref
@@ -214,7 +177,7 @@ class HttpGroupStatusWriter:
         if await self._sent(item, ref, status):
             self.counts.written += 1
             _remember(self._written, ref, (seen, status))
-        _remember(self._not_before, ref, self._clock() + PAUSE_SECONDS)
+        _remember(self._paused_until, ref, self._clock() + PAUSE_SECONDS)
 
     async def _sent(self, item: GroupObject, ref: GroupRef, status: dict[str, Any]) -> bool:
         native = isinstance(item, NativePodGroup)

@@ -9,7 +9,6 @@ that it has none: if the pod changed meanwhile, it is read, and what it then say
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
 from placewright.kube.events import seconds_time
+from placewright.kube.outbox import Outbox
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
 
@@ -103,86 +103,52 @@ class HttpStatusWriter:
         self.counts = StatusCounts()
         self._client = client.sending(Traffic.STATUS)
         self._worker_count = workers
+        self._outbox: Outbox[PodKey, _Verdict] = Outbox(self._write, self._broke)
         self._most_waiting = waiting
         self._attempts = attempts
         self._backoff = backoff
         self._now = now
         self._sleep = sleep
-        self._waiting: OrderedDict[PodKey, _Verdict] = OrderedDict()
-        self._in_flight: set[PodKey] = set()
         self._written: OrderedDict[str, _Written] = OrderedDict()
-        self._changed = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._workers: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Start the workers; needs a running event loop."""
-        self._workers = [asyncio.create_task(self._work(), name=f"status {n}") for n in range(self._worker_count)]
+        self._outbox.start(self._worker_count, "status")
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Queue PodScheduled=False; returns at once."""
         verdict = _Verdict(pod, reason, message[:_LONGEST_MESSAGE], nominated_node)
-        overtaken = self._waiting.get(pod.key)
+        overtaken = self._outbox.waiting.get(pod.key)
         if overtaken is not None:
             self.counts.overtaken += 1
             if nominated_node is None and overtaken.pod.uid == pod.uid:
                 verdict = replace(verdict, nominated=overtaken.nominated)
-        self._waiting[pod.key] = verdict
-        if len(self._waiting) > self._most_waiting:
+        self._outbox.put(pod.key, verdict)
+        if len(self._outbox.waiting) > self._most_waiting:
             self._drop_one()
-        self._idle.clear()
-        self._changed.set()
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Queue the end of the pod's nomination, beside what is to be said anyway; returns at once."""
-        waiting = self._waiting.get(pod.key)
+        waiting = self._outbox.waiting.get(pod.key)
         if waiting is not None and waiting.pod.uid == pod.uid:
-            self._waiting[pod.key] = replace(waiting, nominated=NodeName(""))
+            self._outbox.waiting[pod.key] = replace(waiting, nominated=NodeName(""))
         else:
             self.pod_unscheduled(pod, _AS_IT_IS, "", NodeName(""))
 
     def _drop_one(self) -> None:
         """The oldest verdict: the pod will be tried again and get another. Nominations are read by others, so they go last."""
-        oldest = list(islice(self._waiting, _OLDEST))
-        self._waiting.pop(next((key for key in oldest if self._waiting[key].nominated is None), oldest[0]))
+        waiting = self._outbox.waiting
+        oldest = list(islice(waiting, _OLDEST))
+        waiting.pop(next((key for key in oldest if waiting[key].nominated is None), oldest[0]))
         self.counts.dropped += 1
 
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds."""
-        if self._workers:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(deadline):
-                    await self._idle.wait()
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
-        self._workers = []
+        await self._outbox.close(deadline)
 
-    async def _work(self) -> None:
-        while True:
-            verdict = await self._next()
-            try:
-                await self._write(verdict)
-            except Exception:  # noqa: BLE001
-                # One strange pod must not end a worker.
-                self.counts.failed += 1
-                _log.exception("status of %s not written", verdict.pod.key)
-            finally:
-                self._in_flight.discard(verdict.pod.key)
-                self._changed.set()
-                if not self._waiting and not self._in_flight:
-                    self._idle.set()
-
-    async def _next(self) -> _Verdict:
-        """The oldest verdict about a pod that no other worker is writing: two writes about one pod must not overtake each other."""
-        while True:
-            key = next((key for key in self._waiting if key not in self._in_flight), None)
-            if key is not None:
-                self._in_flight.add(key)
-                return self._waiting.pop(key)
-            self._changed.clear()
-            await self._changed.wait()
+    def _broke(self, key: PodKey) -> None:
+        self.counts.failed += 1
+        _log.exception("status of %s not written", key)
 
     async def _write(self, verdict: _Verdict) -> None:
         patch = self._patch(verdict)

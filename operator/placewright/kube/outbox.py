@@ -1,0 +1,92 @@
+"""What waits to be written: one item a key, the latest, and never two about the same key on their way at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def _at_once(_key: object) -> float:
+    return 0.0
+
+
+class Outbox(Generic[K, V]):
+    """Items that a few workers write, the oldest first.
+
+    Attributes:
+        waiting: by key, in the order in which keys came. Owners may take items out, or put others in the place of those that wait.
+        idle: set while nothing waits and nothing is being written.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[V], Awaitable[None]],
+        broke: Callable[[K], None],
+        not_before: Callable[[K], float] = _at_once,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`broke` hears, inside an `except`, that writing raised; no worker ends by that. `not_before`: when a key may be written again."""
+        self.waiting: OrderedDict[K, V] = OrderedDict()
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self._write = write
+        self._broke = broke
+        self._not_before = not_before
+        self._clock = clock
+        self._in_flight: set[K] = set()
+        self._changed = asyncio.Event()
+        self._workers: list[asyncio.Task[None]] = []
+
+    def start(self, workers: int, name: str) -> None:
+        """Start so many workers; needs a running event loop."""
+        self._workers = [asyncio.create_task(self._work(), name=f"{name} {n}") for n in range(workers)]
+
+    def put(self, key: K, item: V) -> None:
+        """Queue the item, in the place of what waits under its key; returns at once."""
+        self.waiting[key] = item
+        self.idle.clear()
+        self._changed.set()
+
+    async def close(self, deadline: float) -> None:
+        """Write what waits, for at most so many seconds, and end the workers."""
+        if self._workers:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(deadline):
+                    await self.idle.wait()
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._workers = []
+
+    async def _work(self) -> None:
+        while True:
+            key, item = await self._next()
+            try:
+                await self._write(item)
+            except Exception:  # noqa: BLE001 - one strange item must not end a worker
+                self._broke(key)
+            finally:
+                self._in_flight.discard(key)
+                self._changed.set()
+                if not self.waiting and not self._in_flight:
+                    self.idle.set()
+
+    async def _next(self) -> tuple[K, V]:
+        while True:
+            now = self._clock()
+            key = next((key for key in self.waiting if key not in self._in_flight and self._not_before(key) <= now), None)
+            if key is not None:
+                self._in_flight.add(key)
+                return key, self.waiting.pop(key)
+            self._changed.clear()
+            soonest = min((self._not_before(key) for key in self.waiting if key not in self._in_flight), default=None)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if soonest is None else soonest - now):
+                    await self._changed.wait()
