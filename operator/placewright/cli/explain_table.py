@@ -10,6 +10,7 @@ from rich.console import Console
 
 from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
+from placewright.scheduler.claimfacts import UNCOUNTED, ClaimFact, FreeDevices
 from placewright.scheduler.explanation import Explanation, Now, Queued, Ranked, Tried
 from placewright.scheduler.insight import Refusal
 from placewright.scheduler.nearestmiss import Miss
@@ -25,6 +26,7 @@ def show_explanation(console: Console, found: Explanation, now: float | None = N
     profile = f", profile {found.profile} generation {found.generation}" if found.profile else ""
     say(console, f"pod {found.namespace}/{found.name}{profile}")
     say(console, *_standing(found))
+    say(console, *_group(found), *(f"claim {_claim(each)}" for each in found.claims))
     if found.now is not None:
         _show_now(console, found.now)
     if found.decision is not None:
@@ -40,6 +42,42 @@ def _standing(found: Explanation) -> Iterable[str]:
         yield "gone, or on no node" if found.now is None else "on no node"
     if found.queue is not None:
         yield _queued(found.queue)
+
+
+def _group(found: Explanation) -> Iterable[str]:
+    """The group, in a line or a few."""
+    group = found.group
+    if group is None:
+        return
+    said = ["its members are placed one by one" if group.singly else f"needs {group.needed} at once" if group.needed else "not declared"]
+    said += [f"{group.placed} placed", f"{group.waiting} wait{'s' if group.waiting == 1 else ''}"]
+    if group.missing:
+        said.append(f"{group.missing} {'is' if group.missing == 1 else 'are'} not there yet")
+    if group.waiting_seconds and group.waiting:
+        said.append(f"since {_span(group.waiting_seconds)}")
+    if group.failures:
+        said.append(f"tried in vain {group.failures} time{'s' if group.failures > 1 else ''}")
+    yield f"group {group.object}: {'; '.join(said)}"
+    if group.topology:
+        yield f"  all in one domain of {group.topology}{', if possible' if group.preferred else ''}"
+    if group.complaint or group.lacks:
+        yield f"  {group.complaint or group.lacks}"
+    if group.kept:
+        yield f"  nodes are kept for it: {', '.join(f'{node} ({members})' for node, members in group.kept.items())}"
+    together = max((each.together for each in found.tried if each.node), default=0)
+    if found.node and together:
+        yield f"  decided in one go with {together - 1} other{'' if together == 2 else 's'} of it"
+
+
+def _claim(fact: ClaimFact) -> str:
+    name = " ".join(filter(None, (fact.claim, f"({fact.entry})" if fact.entry else "(for its extended resources)")))
+    if fact.problem:
+        return f"{name}: {fact.problem}"
+    asked = f"asks for {', '.join(fact.asks)}" if fact.asks else "asks for nothing"
+    if not fact.devices:
+        return f"{name}: {asked}; has no devices yet"
+    has = ", ".join(f"{each.driver}/{each.pool}/{each.device}" for each in fact.devices)
+    return f"{name}: {asked}; has {has}" + ("; this is being written" if fact.writing else f"; pods that use it: {fact.users}")
 
 
 def _queued(queue: Queued) -> str:
@@ -74,6 +112,8 @@ def _show_now(console: Console, now: Now) -> None:
         say(console, f"not asked: the extenders {', '.join(now.unasked)}")
     if now.refusals:
         _show_refusals(console, now.refusals)
+    if now.devices is not None:
+        _show_devices(console, now.devices)
     if now.misses:
         say(console, "", "what would have to change, the least first")
         say(console, *(f"  {_miss(miss)}" for miss in now.misses))
@@ -99,6 +139,17 @@ def _show_refusals(console: Console, refusals: Iterable[Refusal]) -> None:
         more = each.nodes > len(each.examples)
         examples = ", ".join(each.examples) + (", …" if more and each.examples else "")
         made.add_row(str(each.nodes), plain(each.plugin), plain(each.reason), plain(examples))
+    print_table(console, made)
+
+
+def _show_devices(console: Console, found: FreeDevices) -> None:
+    wanted = f": the pod wants {found.wanted} of class {found.device_class}" if found.device_class else ""
+    say(console, "", f"devices on nodes{wanted}")
+    made = table("NODES", "FREE", "ENOUGH", "BUT", "SUCH AS", numbers=("NODES", "FREE"))
+    for each in found.groups:
+        more = ", …" if each.nodes > len(each.examples) else ""
+        free = "" if each.free == UNCOUNTED else str(each.free)
+        made.add_row(str(each.nodes), free, "yes" if each.enough else "no", plain(each.reason), plain(", ".join(each.examples) + more))
     print_table(console, made)
 
 

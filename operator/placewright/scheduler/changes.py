@@ -24,6 +24,7 @@ from placewright.framework.evaluation import Evaluation
 from placewright.framework.interface import CycleState, FilterPlugin
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins import nodeaffinity, nodeports, nodeunschedulable, tainttoleration
+from placewright.plugins.dynamicresources.plugin import DynamicResources
 from placewright.plugins.interpodaffinity.matching import Ban
 from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
 from placewright.plugins.interpodaffinity.terms import TermsError
@@ -54,6 +55,7 @@ class Kind(enum.StrEnum):
     LABELS: the node has `labels`; None: it has no such label.
     REMOVE_PODS: `pods` are gone.
     MAX_SKEW: the pod's hard constraint for `topology_key` has `max_skew`.
+    MORE_DEVICES: the node has `devices` more that are free, by class, each like those of it that there are.
     ADD_POD: a pod of `namespace` with `labels` stands in the node's domain.
     TOLD: what the filter says.
     """
@@ -65,12 +67,13 @@ class Kind(enum.StrEnum):
     LABELS = "labels"
     REMOVE_PODS = "remove-pods"
     MAX_SKEW = "max-skew"
+    MORE_DEVICES = "more-devices"
     ADD_POD = "add-pod"
     TOLD = "told"
 
 
 #: Changes of one node, which no column shows before they are made.
-OF_THE_NODE: Final = frozenset({Kind.MORE_RESOURCES, Kind.FEWER_PODS, Kind.UNCORDON, Kind.LABELS})
+OF_THE_NODE: Final = frozenset({Kind.MORE_RESOURCES, Kind.FEWER_PODS, Kind.UNCORDON, Kind.LABELS, Kind.MORE_DEVICES})
 #: Changes of the pod itself, which may open many nodes at once.
 OF_THE_POD: Final = frozenset({Kind.TOLERATION, Kind.MAX_SKEW})
 
@@ -96,6 +99,7 @@ class Change(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     namespace: str = ""
     topology_key: str = ""
     max_skew: int = 0
+    devices: dict[str, int] = {}
 
 
 class Teller:
@@ -117,6 +121,7 @@ class Teller:
             nodeunschedulable.NAME: self._cordon,
             nodeaffinity.NAME: self._labels,
             nodeports.NAME: self._ports,
+            DynamicResources.name: self._devices,
             PodTopologySpread.name: self._spread,
             InterPodAffinity.name: self._affinity,
         }
@@ -179,6 +184,14 @@ class Teller:
         ports = sorted({f"{one.port}/{one.protocol}" for one in mine if any(nodeports.conflicts(one, other) for other in taken)})
         text = f"host port {', '.join(ports)} free, which {_pods(holders)} holds"
         return [Change(plugin.name, Kind.REMOVE_PODS, text, pods=self._name(holders))]
+
+    def _devices(self, plugin: FilterPlugin, row: int) -> list[Change]:
+        assert isinstance(plugin, DynamicResources)
+        more = plugin.shortage(self._state, self._cluster, row)
+        if not more:
+            return []
+        text = " and ".join(f"{count} more device{'s' if count > 1 else ''} of class {name}" for name, count in more.items())
+        return [Change(plugin.name, Kind.MORE_DEVICES, text, devices=dict(more))]
 
     # --- where other pods are ------------------------------------------------------------------------------------------------
 

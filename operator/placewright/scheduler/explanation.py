@@ -16,8 +16,10 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
-from placewright.framework.interface import Rows
+from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.steps import Step
+from placewright.scheduler.claimfacts import ClaimFact, FreeDevices, free_devices
+from placewright.scheduler.groupfacts import GroupFacts
 from placewright.scheduler.insight import TOP, Refusal, best_rows, cut, refusals
 from placewright.scheduler.messages import NO_NODES, fit_error
 from placewright.scheduler.nearestmiss import Miss, nearest_misses
@@ -50,6 +52,7 @@ class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     Attributes:
         at: when it ended, seconds since 1970.
         best: the chosen node and the next best ones, with all their scores; empty where the record has only the chosen one's products.
+        together: so many members of its group were decided with it, itself included; 0 for a pod decided by itself.
     """
 
     namespace: str
@@ -73,6 +76,7 @@ class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     best: tuple[Ranked, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     message: str = ""
+    together: int = 0
 
 
 class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -105,6 +109,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         refusals: who rejects how many of the others; together with `feasible` they are all nodes.
         misses: what would have to change, the least first; only where no node can hold it.
         gated: why it would not even be tried.
+        devices: where the devices are that its claims want; only where no node can hold it.
         message: what its event would say.
         error: what broke.
         unasked: extenders that would have a say.
@@ -115,6 +120,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     best: tuple[Ranked, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     misses: tuple[Miss, ...] = ()
+    devices: FreeDevices | None = None
     gated: str = ""
     message: str = ""
     error: str = ""
@@ -127,6 +133,8 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     Attributes:
         node: where the pod is.
         assumed: True where only the scheduler has put it there so far.
+        group: the group that it names.
+        claims: its claims to devices.
         tried: its last attempts, the latest first.
         decision: what the pod's annotation tells, where there are no attempts to tell.
         source: who says so.
@@ -143,6 +151,8 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     assumed: bool = False
     queue: Queued | None = None
     now: Now | None = None
+    group: GroupFacts | None = None
+    claims: tuple[ClaimFact, ...] = ()
     tried: tuple[Tried, ...] = ()
     decision: Decision | None = None
     source: str = ""
@@ -173,6 +183,7 @@ def tried(record: Record) -> Tried:
         best=_ranked(record.best, record.parts) if record.parts else (),
         refusals=record.refusals,
         message=record.message,
+        together=record.together,
     )
 
 
@@ -202,6 +213,7 @@ def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -
         best=_best(evaluator, cluster, evaluation) if evaluation.count else (),
         refusals=rejected,
         misses=_misses(evaluator, cluster, evaluation),
+        devices=_devices(evaluator, cluster, evaluation, diagnosis),
         message="" if evaluation.count else cut(fit_error(diagnosis), 1024),
         unasked=tuple(extender.settings.name for extender in evaluator.runtime.extenders_for(evaluation.pod)),
     )
@@ -214,6 +226,16 @@ def _misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> t
     except Exception:
         _logger.exception("the nearest misses of pod %s cannot be told", evaluation.pod.key)
         return ()
+
+
+def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, diagnosis: Diagnosis) -> FreeDevices | None:
+    if evaluation.count:
+        return None
+    try:
+        return free_devices(evaluator, cluster, evaluation, diagnosis)
+    except Exception:
+        _logger.exception("the devices that pod %s could have cannot be told", evaluation.pod.key)
+        return None
 
 
 def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Ranked, ...]:

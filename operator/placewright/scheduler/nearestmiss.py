@@ -26,6 +26,7 @@ from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin
 from placewright.framework.podcolumns import PodColumns
 from placewright.framework.prefiltering import pre_filter
 from placewright.plugins import nodeaffinity, nodeunschedulable, tainttoleration
+from placewright.plugins.dynamicresources.plugin import DynamicResources
 from placewright.plugins.noderesources.fit import NodeResourcesFit
 from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
 from placewright.plugins.topology import counts_by_row
@@ -133,12 +134,14 @@ class _Search:
         looked_at = rows[: _ROWS if names <= _CHEAP else _FEW_ROWS]
         if NodeResourcesFit.name in names:
             looked_at = self._least_lacking_first(rows)[:_FEW_ROWS]
+        elif DynamicResources.name in names:
+            looked_at = self._most_devices_first(rows)[:_FEW_ROWS]
         groups: dict[bytes, tuple[tuple[Change, ...], list[int]]] = {}
         for row in looked_at.tolist():
             changes = tuple([change for plugin in filters for change in self._teller.changes(plugin, row)])
             groups.setdefault(msgspec.json.encode(changes), (changes, []))[1].append(row)
         ordered = list(groups.values())
-        if NodeResourcesFit.name not in names:
+        if not names & {NodeResourcesFit.name, DynamicResources.name}:
             ordered.sort(key=lambda group: -len(group[1]))
         misses = [self._tried(changes, alike, at_least=len(looked_at) < len(rows)) for changes, alike in ordered[:_TOLD_APART]]
         return [miss for miss in misses if miss is not None]
@@ -151,6 +154,12 @@ class _Search:
                 column = self._cluster.resources.column(name)
                 lacks += np.maximum(column.requested[rows] + asked - column.allocatable[rows], 0) / asked
         return rows[np.argsort(lacks, kind="stable")]
+
+    def _most_devices_first(self, rows: Rows) -> Rows:
+        """By how many devices of the class that the pod wants are free, where that can be said."""
+        plugin = next(each for each in self._filters if isinstance(each, DynamicResources))
+        simple = plugin.free(self._evaluation.state, self._cluster)
+        return rows if simple is None else rows[np.argsort(-simple[2][rows], kind="stable")]
 
     # --- whether it is true --------------------------------------------------------------------------------------------------
 

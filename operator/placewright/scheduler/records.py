@@ -49,6 +49,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         seconds: from the queue's hand to the end.
         steps: what took how long, in order.
         message: why it has no node.
+        together: so many members of its group were decided with it, itself included; 0 for a pod decided by itself.
     """
 
     namespace: str
@@ -73,6 +74,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     nominated_node: NodeName | None = None
     refusals: tuple[Refusal, ...] = ()
     message: str = ""
+    together: int = 0
 
     @property
     def characters(self) -> int:
@@ -161,7 +163,8 @@ def recorded(attempt: Attempt, now: float) -> Record:
     # The steps as they are: making something smaller of them costs more than keeping them.
     steps = attempt.steps.taken
     if failure is None:
-        return Record(*who, steps) if placement is None else Record(*who, steps, *_placed(placement))
+        record = Record(*who, steps) if placement is None else Record(*who, steps, *_placed(placement))
+        return msgspec.structs.replace(record, together=attempt.together) if attempt.together else record
     refused, message = failure.refused, cut(failure.message, _MESSAGE)
     room = failure.nominated_node or None
     if placement is None:

@@ -9,13 +9,17 @@ import time
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import Evaluator
 from placewright.handlers.engine import Engine
 from placewright.queue.queued import QueuedPod
+from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Explanation, Queued, Tried, evaluated, tried
+from placewright.scheduler.groupfacts import GroupFacts, group_facts, kept_nodes
+from placewright.scheduler.insight import cut
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.records import OVERALL, Record, Records
 from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, Refused
@@ -78,6 +82,8 @@ def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[Record, ...]) -> Exp
         assumed=placement is not None,
         queue=_queued(engine, queued, pod, active.runtime if active is not None else None),
         now=evaluated(active.runtime, engine.cluster, pod) if active is not None and placement is None else None,
+        group=_group(engine, pod),
+        claims=claim_facts(pod, engine.cluster.objects.devices.claims),
         tried=_latest_first(kept),
         source=engine.replica.identity,
     )
@@ -96,9 +102,23 @@ def _placed(engine: Engine, kept: tuple[Record, ...]) -> Explanation:
         generation=last.generation,
         node=placement.node if placement is not None else "",
         assumed=placement is not None and placement.assumed,
+        group=_group(engine, placement.pod) if placement is not None else None,
+        claims=claim_facts(placement.pod, engine.cluster.objects.devices.claims) if placement is not None else (),
         tried=_latest_first(kept),
         source=engine.replica.identity,
     )
+
+
+def _group(engine: Engine, pod: PodInfo) -> GroupFacts | None:
+    """The pod's group, with what the queue remembers of it and the nodes that are kept for it."""
+    if pod.gang is None:
+        return None
+    found = group_facts(engine.cluster.gangs, pod.gang, engine.queue.gangs.members(pod.gang))
+    queued, plan = engine.queue.gangs.get(pod.gang), engine.scheduler.gangs.reservations.plan_of(pod.gang)
+    if queued is not None:
+        waited = round(time.monotonic() - queued.since, 3)
+        found = replace(found, waiting_seconds=waited, failures=queued.failures, lacks=cut(queued.lacks))
+    return found if plan is None else replace(found, kept=kept_nodes(plan.nodes.values()))
 
 
 def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator | None) -> Queued:

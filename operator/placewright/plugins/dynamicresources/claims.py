@@ -76,6 +76,18 @@ def claims_of(pod: PodInfo, table: ClaimTable) -> list[ResourceClaim]:
     return list(found.values())
 
 
+def each_claim(pod: PodInfo, table: ClaimTable) -> Iterator[tuple[str, ResourceClaim | None, str]]:
+    """(the pod's name for it, the claim or None, why it cannot be used) of everything that the pod claims, in its order."""
+    for entry in pod.pod.spec.resource_claims or ():
+        try:
+            claim = _claim(pod, entry, table)
+        except NotReady as problem:
+            yield entry.name, None, str(problem)
+        else:
+            if claim is not None:
+                yield entry.name, claim, ""
+
+
 def named_claims(pod: PodInfo) -> Iterator[str]:
     """The names of the pod's claims, as far as they are known by now."""
     for entry in pod.pod.spec.resource_claims or ():

@@ -7,14 +7,14 @@ simple claims for all rows at once.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.devices import Allocation, ResourceClaim
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
-from placewright.framework.interface import BoolColumn
+from placewright.framework.interface import BoolColumn, IntColumn
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, GaveUp, Search
 from placewright.plugins.dynamicresources.celselectors import Expressions, OutOfSteps
@@ -23,6 +23,7 @@ from placewright.plugins.dynamicresources.freecounts import SEARCH, FreeCounts, 
 from placewright.plugins.dynamicresources.inventory import Inventory
 from placewright.plugins.dynamicresources.outlook import Outlook
 from placewright.plugins.dynamicresources.results import allocation_of
+from placewright.plugins.dynamicresources.shortage import Shortage
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 #: Of all rows together, in one decision.
@@ -113,14 +114,37 @@ class Devices:
         except (DemandError, OutOfSteps):
             return None
 
+    def free(self, claims: Sequence[ResourceClaim]) -> tuple[str, int, IntColumn] | None:
+        """(class, how many are wanted, how many each row has free, shape (size,)); None where that does not say all there is to say."""
+        self._count_steps(claims)
+        try:
+            simple = simple_demand(self._demands(claims))
+            counts = None if simple is None else self._free_counts(simple[0])
+            return None if simple is None or counts is None else (simple[0].device_class.metadata.name, simple[1], counts)
+        except (DemandError, OutOfSteps):
+            return None
+
+    def shortage(self, row: int, claims: Sequence[ResourceClaim]) -> Mapping[str, int] | None:
+        """By class, how many more devices the node of this row would need for these claims; None where that is not what is lacking."""
+        self._count_steps(claims)
+        try:
+            outlook = self._inventory.outlook(row)
+            return Shortage(outlook, self._inventory.usage, self._demands(claims), self._inventory.pools()).by_class()
+        except (DemandError, OutOfSteps):
+            return None
+
     def _count(self, demand: Demand, count: int) -> BoolColumn | None:
+        counts = self._free_counts(demand)
+        return None if counts is None else counts >= count
+
+    def _free_counts(self, demand: Demand) -> IntColumn | None:
         present, size = self._cluster.present, self._cluster.size
 
         def count_on(row: int) -> int:
             return count_free(demand, self._inventory.outlook(row), self._inventory.usage) if present[row] else 0
 
         counts = self._free.ask(demand, size, count_on)
-        return None if bool((counts == SEARCH).any()) else counts >= count
+        return None if bool((counts == SEARCH).any()) else counts
 
     def allocate(self, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
         """The first way in which the node of this row serves all these claims; `KeyError` for a row without a node."""

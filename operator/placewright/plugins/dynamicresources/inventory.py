@@ -78,6 +78,10 @@ class Inventory:
         """Grows when what the row sees, or how it is used, may have changed."""
         return self._row_versions.get(row, 0) + self.everywhere
 
+    def pools(self) -> Iterable[Pool]:
+        """All that there are."""
+        return self._pools.values()
+
     def outlook(self, row: int) -> Outlook:
         """What the node of a row has in reach."""
         known = self._outlooks.get(row)

@@ -7,7 +7,7 @@ ready (`readiness`).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -226,6 +226,29 @@ class DynamicResources(
             if isinstance(answer, Refusal):
                 return answer.message
         return NOT_AVAILABLE if demand.allocated else CANNOT_ALLOCATE
+
+    def shortage(self, state: CycleState, cluster: Cluster, row: int) -> Mapping[str, int] | None:
+        """By class, how many more devices the node of a row that was rejected would need; None where that is not what is lacking."""
+        demand = state.read(NAME, Demand)
+        stale = demand.extension is not None and demand.extension.stale is not None
+        if stale or not self._available(demand, cluster, np.array([row], np.intp))[0]:
+            return None
+        claims, _ = demand.asked(self._code(demand, cluster, row))
+        return self._searching(cluster).devices.shortage(row, claims) if claims else None
+
+    def wants_devices(self, state: CycleState) -> bool:
+        """Whether the pod has claims that get their devices with its node."""
+        demand = state.data.get(NAME)
+        return isinstance(demand, Demand) and (bool(demand.wanted) or demand.extension is not None)
+
+    def free(self, state: CycleState, cluster: Cluster) -> tuple[str, int, IntColumn] | None:
+        """(class, how many are wanted, how many each row has free, shape (size,)), where the pod's claims are as simple as that."""
+        demand = state.data.get(NAME)
+        if not isinstance(demand, Demand) or not demand.wanted or demand.extension is not None:
+            return None
+        search = self._searching(cluster)
+        search.devices.refresh()
+        return search.devices.free(demand.wanted)
 
     @staticmethod
     def _code(demand: Demand, cluster: Cluster, row: int) -> int:

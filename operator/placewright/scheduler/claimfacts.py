@@ -1,0 +1,140 @@
+"""What there is to say of a pod's claims: which they are, what they ask for and what they have; and where devices are free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from placewright.api.devices import ALL_DEVICES, DeviceRequest, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.devices import ClaimTable
+from placewright.framework.evaluation import Evaluation, Evaluator
+from placewright.framework.interface import Diagnosis
+from placewright.plugins.dynamicresources.claims import called, each_claim
+from placewright.plugins.dynamicresources.plugin import DynamicResources
+from placewright.scheduler.insight import MOST_EXAMPLES, cut
+
+#: Groups of nodes that are told.
+_MOST_GROUPS: Final = 10
+#: For devices that claims ask for in a way that no count answers.
+UNCOUNTED: Final = -1
+
+
+class DeviceFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A device that a claim has; `request` is the claim's."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+
+
+class ClaimFact(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One claim of the pod.
+
+    Attributes:
+        entry: the pod's name for it; empty for the claim that serves its extended resources.
+        claim: `namespace/name`; empty where there is none yet.
+        asks: what for, request by request.
+        devices: what it has.
+        writing: its devices are chosen, and the API server does not show it yet.
+        users: how many pods use it.
+        problem: why the pod cannot use it.
+    """
+
+    entry: str
+    claim: str = ""
+    asks: tuple[str, ...] = ()
+    devices: tuple[DeviceFact, ...] = ()
+    writing: bool = False
+    users: int = 0
+    problem: str = ""
+
+
+class FreeGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Nodes that are alike in their free devices, and in what else keeps the pod off.
+
+    Attributes:
+        free: devices of the class that each has free; `UNCOUNTED` where no count says all.
+        enough: whether they could serve the pod's claims.
+        reason: why another plugin rejects them before devices are looked at.
+    """
+
+    nodes: int
+    free: int
+    enough: bool
+    reason: str = ""
+    examples: tuple[NodeName, ...] = ()
+
+
+class FreeDevices(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Where the devices are that the pod's claims want; `device_class` and `wanted` only where one class is all they ask for."""
+
+    groups: tuple[FreeGroup, ...]
+    device_class: str = ""
+    wanted: int = 0
+
+
+def claim_facts(pod: PodInfo, table: ClaimTable) -> tuple[ClaimFact, ...]:
+    """The pod's claims, in its order; that for its extended resources comes last."""
+    named = [_fact(entry, claim, problem, table) for entry, claim, problem in each_claim(pod, table)]
+    return (*named, *(_fact("", claim, "", table) for claim in table.where(pod.uid) if claim.metadata.namespace == pod.namespace))
+
+
+def _fact(entry: str, claim: ResourceClaim | None, problem: str, table: ClaimTable) -> ClaimFact:
+    if claim is None:
+        return ClaimFact(entry, problem=cut(problem))
+    allocation = claim.status.allocation
+    results = () if allocation is None else allocation.devices.results or ()
+    pending = table.pending(claim)
+    return ClaimFact(
+        entry,
+        called(claim),
+        tuple(_asked(request) for request in claim.spec.devices.requests or ()),
+        tuple(DeviceFact(each.request, each.driver, each.pool, each.device) for each in results),
+        writing=pending is not None and not pending.written,
+        users=len(claim.status.reserved_for or ()),
+    )
+
+
+def _asked(request: DeviceRequest) -> str:
+    wishes: Iterable[ExactDeviceRequest | DeviceSubRequest] = [request.exactly] if request.exactly else request.first_available or ()
+    return f"{request.name}: {' or '.join(map(_wish, wishes))}"
+
+
+def _wish(wish: ExactDeviceRequest | DeviceSubRequest) -> str:
+    count = "all" if wish.allocation_mode == ALL_DEVICES else str(wish.count)
+    return f"{count} of class {wish.device_class_name}"
+
+
+def free_devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, diagnosis: Diagnosis) -> FreeDevices | None:
+    """Which nodes have devices for the pod, and what keeps it off them; None for a pod whose claims want none, or cannot have any."""
+    plugin = next((each for each in evaluator.runtime.filter if isinstance(each, DynamicResources)), None)
+    if plugin is None or evaluation.refusal is not None or not plugin.wants_devices(evaluation.state):
+        return None
+    rows, simple = cluster.rows(), plugin.free(evaluation.state, cluster)
+    enough = plugin.filter(evaluation.state, evaluation.pod, cluster, rows)
+    free = np.full(len(rows), UNCOUNTED) if simple is None else simple[2][rows]
+    reasons = dict(_reasons(diagnosis, plugin.name))
+    found: dict[tuple[bool, int, str], list[int]] = {}
+    for row, fits, count in zip(rows.tolist(), enough.tolist(), free.tolist(), strict=True):
+        found.setdefault((fits, count, reasons.get(row, "")), []).append(row)
+    ordered = sorted(found.items(), key=lambda group: (not group[0][0], -group[0][1], -len(group[1]), group[0][2]))
+    groups = [FreeGroup(len(alike), count, fits, reason, _names(cluster, alike)) for (fits, count, reason), alike in ordered]
+    return FreeDevices(tuple(groups[:_MOST_GROUPS]), *(() if simple is None else simple[:2]))
+
+
+def _reasons(diagnosis: Diagnosis, devices: str) -> Iterator[tuple[int, str]]:
+    """By row, why another plugin rejected it first."""
+    for status, rows in diagnosis.rejections:
+        if status.plugin != devices:
+            yield from ((row, cut(status.message)) for row in rows.tolist())
+
+
+def _names(cluster: Cluster, rows: list[int]) -> tuple[NodeName, ...]:
+    return tuple([name for row in rows[:MOST_EXAMPLES] if (name := cluster.names[row]) is not None])
