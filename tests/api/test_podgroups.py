@@ -89,10 +89,10 @@ def test_a_group_of_scheduler_plugins_is_read_with_our_topology_annotations() ->
 @pytest.mark.parametrize(
     "constraints", [{"topology": [{"key": "rack"}]}, {"topologyConstraints": [{"topologyKey": "rack"}]}], ids=["as released", "as before"]
 )
-def test_a_native_group_is_read_with_its_own_constraint_and_priority(constraints: dict[str, Any]) -> None:
-    spec = {"schedulingPolicy": {"gang": {"minCount": 4}}, "schedulingConstraints": constraints, "priority": 7}
+def test_a_native_group_is_read_with_its_own_constraint(constraints: dict[str, Any]) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": 4}}, "schedulingConstraints": constraints}
     read = gang(NativePodGroup, spec, NATIVE, annotations={"placewright.dev/topology-mode": "preferred"})
-    assert (read.min_member, read.priority, read.topology_key, read.topology_required, read.basic) == (4, 7, "rack", True, False)
+    assert (read.min_member, read.topology_key, read.topology_required, read.basic) == (4, "rack", True, False)
 
 
 def test_a_basic_group_needs_nobody_but_the_pod_itself() -> None:

@@ -76,7 +76,6 @@ class Gang:
         topology_key: the node label whose one domain takes all members; empty for none.
         topology_required: whether they wait for such a domain, or only prefer it.
         created: when the object was, RFC 3339 in UTC, to the second.
-        priority: of the group as a whole, where its form has one; None: that of its members.
         basic: its members are placed one by one, and only belong together (the native form's policy `basic`).
     """
 
@@ -88,7 +87,6 @@ class Gang:
     topology_required: bool = True
     created: str = ""
     resource_version: str = ""
-    priority: int | None = None
     basic: bool = False
 
 
@@ -161,7 +159,6 @@ class NativeSpec(KubeObject, frozen=True):
 
     scheduling_policy: GroupPolicy = GroupPolicy()
     scheduling_constraints: GroupConstraints | None = None
-    priority: int | None = None
 
 
 class NativeStatus(KubeObject, frozen=True):
@@ -267,7 +264,7 @@ def gang_of(item: GroupObject, ref: GroupRef) -> Gang | None:
         case VolcanoPodGroup(spec=spec):
             return replace(plain, min_member=spec.min_member)
         case NativePodGroup(spec=spec):
-            return _constrained(_by_policy(replace(plain, priority=spec.priority), spec.scheduling_policy), spec.scheduling_constraints)
+            return _constrained(_by_policy(plain, spec.scheduling_policy), spec.scheduling_constraints)
         case Workload(spec=spec):
             name = ref.name.split("/")[1:2]
             policies = [group.policy for group in spec.pod_groups or () if [group.name] == name]

@@ -6,7 +6,6 @@ Permit for all. The members of a group are alike, as a job's are. As in `benchma
 
 from __future__ import annotations
 
-import gc
 import random
 import statistics
 import time
@@ -23,7 +22,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright.simulate.benchmark import RUNS, Nothing
+from placewright.simulate.benchmark import RUNS, Nothing, timed
 from placewright.simulate.benchworkloads import openb_mix
 from placewright.simulate.openb import NAMESPACE
 from placewright.simulate.workload import gpu_nodes
@@ -94,28 +93,4 @@ def _run(manifests: Sequence[Manifest], groups: int) -> tuple[float, int]:
     scheduler = Scheduler(world.cluster, queue, lambda _name: evaluator, cycle, ports, time.monotonic)
     for pod in world.pending.values():
         queue.add(pod)
-    _decide(scheduler, _WARM_UP)
-    gc.collect()
-    gc.freeze()
-    start = time.process_time()
-    placed = _decide(scheduler, groups)
-    seconds = time.process_time() - start
-    gc.unfreeze()
-    if scheduler.counts.errors:
-        raise RuntimeError(f"{scheduler.counts.errors} decisions broke; their errors are in the log")
-    return seconds, placed
-
-
-def _decide(scheduler: Scheduler, groups: int) -> int:
-    placed = 0
-    for _ in range(groups):
-        queued = scheduler.queue.pop()
-        if queued is None:
-            raise RuntimeError("the queue ran empty before the benchmark was over")
-        binding = scheduler.schedule(queued)
-        if binding is not None:
-            binding.close()  # bound, as far as this benchmark is concerned
-            for flight in tuple(scheduler.queue.flights):
-                scheduler.queue.done(flight.queued.uid)
-            placed += 1
-    return placed
+    return timed(scheduler, groups, _WARM_UP)

@@ -97,11 +97,19 @@ def run_once(before: Sequence[Manifest], pods: Sequence[Manifest], profile: Reso
     scheduler = Scheduler(world.cluster, queue, lambda _name: evaluator, offline_cycle(world.cluster), ports, time.monotonic)
     for pod in world.pending.values():
         queue.add(pod)
-    _decide(scheduler, WARM_UP)
+    return timed(scheduler, len(pods) - WARM_UP, WARM_UP)
+
+
+def timed(scheduler: Scheduler, count: int, warm_up: int) -> tuple[float, int]:
+    """(seconds of processor time, successes) of so many decisions about pods or groups, after others that are not counted.
+
+    Raises `RuntimeError` when the queue runs empty before, or a decision breaks.
+    """
+    _decide(scheduler, warm_up)
     gc.collect()
     gc.freeze()
     start = time.process_time()
-    placed = _decide(scheduler, len(pods) - WARM_UP)
+    placed = _decide(scheduler, count)
     seconds = time.process_time() - start
     gc.unfreeze()
     if scheduler.counts.errors:
@@ -118,6 +126,7 @@ def _decide(scheduler: Scheduler, count: int) -> int:
         binding = scheduler.schedule(queued)
         if binding is not None:
             binding.close()  # bound, as far as this benchmark is concerned
-            scheduler.queue.done(queued.uid)
+            for flight in tuple(scheduler.queue.flights):
+                scheduler.queue.done(flight.queued.uid)
             placed += 1
     return placed
