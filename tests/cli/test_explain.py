@@ -51,7 +51,7 @@ async def operating() -> AsyncIterator[tuple[Stage, Desk]]:
 
 def at(asked: Desk) -> tuple[str, ...]:
     token = asked.engine.access.authorization.removeprefix("Bearer ")
-    return ("--server", f"https://127.0.0.1:{asked.served.port}", "--token", token)
+    return ("--server", f"https://127.0.0.1:{asked.served.port}", f"--token={token}")  # it may begin with a dash
 
 
 async def test_a_pending_pod_is_explained_by_the_operator(capsys: pytest.CaptureFixture[str]) -> None:

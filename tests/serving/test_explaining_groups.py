@@ -12,7 +12,7 @@ from cli.test_explain import at, explain
 from handlers.stage import WITH_GROUPS, Stage, new_stage
 
 from .desk import desk
-from .groupstage import declare, join
+from .groupstage import GROUP, declare, join
 from .test_explaining import read
 
 GPU = "gpu.example.com"
@@ -115,11 +115,12 @@ class Devices:
         requests = [{"name": "r", "exactly": {"deviceClassName": GPU, "count": count}}]
         self._create("resourceclaims", "default", {"metadata": {"name": name}, "spec": {"devices": {"requests": requests}}})
 
-    def pod(self, name: str, claim: str) -> None:
+    def pod(self, name: str, claim: str, group: str = "") -> None:
         container = {"name": "main", "image": "example.test/main", "resources": {"claims": [{"name": "gpu"}]}}
         spec = {"schedulerName": "placewright", "containers": [container], "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}]}
         pods = self._stage.sandbox.resource("", "v1", "pods")
-        self._writes.create(pods, "default", {"metadata": {"name": name}, "spec": spec})
+        labels = {f"{GROUP}/pod-group": group} if group else {}
+        self._writes.create(pods, "default", {"metadata": {"name": name, "labels": labels}, "spec": spec})
 
 
 async def test_a_pod_with_claims_shows_what_they_got_or_which_node_is_nearest(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,3 +151,49 @@ async def test_a_pod_with_claims_shows_what_they_got_or_which_node_is_nearest(st
         assert 'now: it would not be tried: could not find ResourceClaim "default/unmade"' in ran.out
         found = json.loads((await explain(stage, capsys, "waits", "-o", "json", *at(asked))).out)
         assert sum(each["nodes"] for each in found["now"]["devices"]["groups"]) == 2
+
+
+# --- without an operator ---------------------------------------------------------------------------------------------------------
+
+
+async def test_without_an_operator_a_member_is_explained_with_the_members_that_wait_beside_it(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(stage, "train", 3)
+    join(stage, "train", "t-0", "t-1", cpu="3")
+    early = (await explain(stage, capsys, "t-1", "--here")).out
+    assert f"group {TRAIN}: needs 3 at once; 0 placed; 2 wait; 1 is not there yet" in early
+    assert "now: it would not be tried: waiting for minCount pods" in early
+    join(stage, "train", "t-2", cpu="3")
+    ran = await explain(stage, capsys, "t-1", "--here")
+    assert (ran.code, "0 placed; 3 wait\n" in ran.out) == (0, True)
+    assert "  needs 1 more member placed: 1 lacks cpu\n" in ran.out
+    assert "now: 2 of 2 nodes can hold it" in ran.out
+    stage.node("node-2")
+    assert "more member" not in (await explain(stage, capsys, "t-1", "--here")).out
+
+
+async def test_without_an_operator_members_share_the_devices_that_there_are(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Devices(stage)
+    made.on("node-0", 1)
+    declare(stage, "train", 2)
+    for name in ("t-0", "t-1"):
+        made.claim(name)
+        made.pod(name, name, group="train")
+    ran = await explain(stage, capsys, "t-0", "--here")
+    assert f"claim default/t-0 (gpu): asks for r: 1 of class {GPU}; has no devices yet" in ran.out
+    assert "  needs 1 more member placed: 1 finds no node (cannot allocate all claims)\n" in ran.out
+    assert "now: 1 of 2 nodes can hold it" in ran.out
+
+
+async def test_without_an_operator_a_placed_pod_shows_its_devices(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Devices(stage)
+    made.on("node-0", 1)
+    made.claim("one")
+    made.pod("gets", "one")
+    async with desk(stage) as asked:
+        await asked.until_ready()
+        await stage.until(lambda: stage.placed("gets"))
+    ran = await explain(stage, capsys, "gets", "--here")
+    assert f"claim default/one (gpu): asks for r: 1 of class {GPU}; has gpu/node-0/d0; pods that use it: 1" in ran.out
+    assert "its annotation has the decision" in ran.out

@@ -22,7 +22,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.cluster.objects import KINDS, ClusterObject
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import NoBinder, build_evaluator
+from placewright.framework.handle import NoBinder, NoGangMembers, NoVolumeWriter, ProfileHandle
+from placewright.framework.ports import GangMembers
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import NoNominations
@@ -107,9 +108,15 @@ def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> World:
     return world
 
 
-def offline_evaluator(profile: ResolvedProfile, registry: Registry, cluster: Cluster) -> Evaluator:
-    """A profile's plugins around a cluster that nobody else changes."""
-    return build_evaluator(profile, registry, cluster, NoBinder(), NoNominations())
+def offline_evaluator(
+    profile: ResolvedProfile,
+    registry: Registry,
+    cluster: Cluster,
+    members: GangMembers = NoGangMembers(),  # noqa: B008 - it has no state
+) -> Evaluator:
+    """A profile's plugins around a cluster that nobody else changes. `members`: of groups, those without a node."""
+    handle = ProfileHandle(cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members)
+    return handle.evaluator(profile, registry)
 
 
 def offline_cycle(cluster: Cluster, seed: int = 0) -> SchedulingCycle:

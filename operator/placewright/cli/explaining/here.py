@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from msgspec.structs import replace
 
 from placewright.api.annotations import read_decision
@@ -19,7 +21,11 @@ from placewright.kube.listing import list_once
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
+from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Explanation, evaluated
+from placewright.scheduler.groupfacts import group_facts
+from placewright.scheduler.insight import cut
+from placewright.simulate.grouptrial import Members, tried_lacks
 from placewright.simulate.world import offline_evaluator
 
 
@@ -32,9 +38,15 @@ async def explained_here(client: ApiClient, subject: Subject, why: str) -> Expla
     about = Explanation(
         pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "", source=client.access.server, notes=(why,)
     )
-    if pod.node_name:
-        return _with_decision(about, pod)
-    return await _evaluated(client, about, pod)
+    if not pod.node_name:
+        seen = await _seen(client)
+        return _evaluated(_with_company(about, pod, seen), pod, seen)
+    if pod.gang is not None or pod.pod.spec.resource_claims:
+        try:
+            about = _with_company(about, pod, await _seen(client))
+        except InputError as problem:  # what is left needs no more than the pod
+            about = replace(about, notes=(*about.notes, str(problem)))
+    return _with_decision(about, pod)
 
 
 async def _pod(client: ApiClient, subject: Subject) -> PodInfo:
@@ -57,8 +69,18 @@ def _with_decision(about: Explanation, pod: PodInfo) -> Explanation:
     return replace(about, profile=decision.profile, generation=decision.generation, decision=decision)
 
 
-async def _evaluated(client: ApiClient, about: Explanation, pod: PodInfo) -> Explanation:
-    cluster, profiles = Cluster(), []
+@dataclass(slots=True)
+class _Seen:
+    """What the API server lists."""
+
+    cluster: Cluster = field(default_factory=Cluster)
+    profiles: list[SchedulingProfile] = field(default_factory=list)
+    waiting: Members = field(default_factory=Members)
+    notes: tuple[str, ...] = ()
+
+
+async def _seen(client: ApiClient) -> _Seen:
+    seen = _Seen()
     found = await readable(client, UNFINISHED)
     at = ""
     for source in found.sources:
@@ -66,24 +88,42 @@ async def _evaluated(client: ApiClient, about: Explanation, pod: PodInfo) -> Exp
         at = at or listed.version
         for item in listed.items:
             if isinstance(item, SchedulingProfile):
-                profiles.append(item)
+                seen.profiles.append(item)
             elif isinstance(item, Node):
-                cluster.set_node(item)
+                seen.cluster.set_node(item)
             elif not isinstance(item, Pod):
-                cluster.objects.put(item)
+                seen.cluster.objects.put(item)
             elif item.spec.node_name:
-                cluster.set_pod(PodInfo(item))
-    profile = _oldest([each for each in profiles if each.spec.scheduler_name == pod.scheduler_name])
-    notes = (*about.notes, *found.notes)
+                seen.cluster.set_pod(PodInfo(item))
+            else:
+                seen.waiting.add(PodInfo(item))
+    seen.notes = tuple(found.notes)
+    return seen
+
+
+def _with_company(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
+    """With the pod's group and its claims."""
+    gangs, claims = seen.cluster.gangs, claim_facts(pod, seen.cluster.objects.devices.claims)
+    group = None if pod.gang is None else group_facts(gangs, pod.gang, seen.waiting.members(pod.gang))
+    return replace(about, group=group, claims=claims, notes=(*about.notes, *seen.notes))
+
+
+def _evaluated(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
+    profile = _oldest([each for each in seen.profiles if each.spec.scheduler_name == pod.scheduler_name])
     if profile is None:
-        return replace(about, notes=(*notes, f"no SchedulingProfile has schedulerName {pod.scheduler_name}: nobody here places the pod"))
+        nobody = f"no SchedulingProfile has schedulerName {pod.scheduler_name}: nobody here places the pod"
+        return replace(about, notes=(*about.notes, nobody))
     registry = in_tree().extended(installed_plugins())
     try:
         resolved = resolve(profile, registry)
     except ProfileError as problem:
         raise ProfileError(problem.problems, f"SchedulingProfile {profile.metadata.name}") from None
-    now = evaluated(offline_evaluator(resolved, registry, cluster), cluster, pod)
-    return replace(about, profile=resolved.name, generation=resolved.generation, now=now, notes=notes)
+    evaluator = offline_evaluator(resolved, registry, seen.cluster, seen.waiting)
+    now = evaluated(evaluator, seen.cluster, pod)
+    group = about.group
+    if group is not None and pod.gang is not None and not (now.gated or now.error):
+        group = replace(group, lacks=cut(tried_lacks(evaluator, seen.cluster, pod.gang, seen.waiting.members(pod.gang))))
+    return replace(about, profile=resolved.name, generation=resolved.generation, now=now, group=group)
 
 
 def _oldest(profiles: list[SchedulingProfile]) -> SchedulingProfile | None:

@@ -1,0 +1,64 @@
+"""What a group of pods would lack on a cluster that nobody else uses: its members are placed one after the other, and stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from placewright.api.podgroups import GroupRef
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluator
+from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
+from placewright.scheduler.gangs.lacking import lacking
+from placewright.simulate.world import offline_cycle
+
+#: Of a group that is larger, so many are tried.
+_MOST_MEMBERS: Final = 512
+
+
+class Members:
+    """Pods without a node, by group. Implements the framework's `GangMembers`."""
+
+    def __init__(self) -> None:
+        self._pods: dict[GroupRef, list[PodInfo]] = {}
+
+    def add(self, pod: PodInfo) -> None:
+        """A pod has no node."""
+        if pod.gang is not None:
+            self._pods.setdefault(pod.gang, []).append(pod)
+
+    def members(self, ref: GroupRef) -> Collection[PodInfo]:
+        """Those of one group."""
+        return self._pods.get(ref, ())
+
+
+def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: Collection[PodInfo]) -> str:
+    """What the group lacks, in words; "" where enough members fit, or that is not decided for all at once, or within one domain.
+
+    What the members take is not given back: the cluster is of no use for anything else afterwards.
+    """
+    gang = cluster.gangs.get(ref)
+    if gang is None or gang.basic or cluster.gangs.placed(ref) or (gang.topology_key and gang.topology_required):
+        return ""
+    cycle, failures = offline_cycle(cluster), list[NoPlacement]()
+    ordered = sorted(members, key=lambda pod: (-pod.priority, pod.created))[:_MOST_MEMBERS]
+    for pod in ordered:
+        try:
+            _take(cycle, evaluator, cluster, pod)
+        except NoPlacement as failure:
+            failures.append(failure)
+    placed = len(ordered) - len(failures)
+    return "" if placed >= gang.min_member else lacking(gang.min_member, placed, gang.min_member - len(ordered), failures)
+
+
+def _take(cycle: SchedulingCycle, evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> None:
+    evaluation = cycle.evaluate(evaluator, pod)
+    if evaluation.count == 0:
+        raise cycle.refusal(evaluator, evaluation)
+    placement = cycle.chosen(evaluator, evaluation)
+    cluster.assume(pod, placement.node)
+    status = evaluator.runtime.run_reserve(placement.state, pod, placement.node)
+    if not status.ok:
+        cluster.forget(pod, placement.node)
+        raise NoPlacement(status.message)
