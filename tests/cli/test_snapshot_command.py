@@ -191,7 +191,7 @@ async def test_a_list_of_many_pages_is_read_whole(stage: Stage, tmp_path: Path) 
     assert names == [f"p{number:04}" for number in range(1203)]
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", gzip.compress(b'{"placewright":"snapshot","version":9}')[:30]])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", gzip.compress(b'{"placewright":"snapshot","version":9}', mtime=0)[:30]])
 def test_a_file_that_is_no_snapshot_is_one_line_and_exit_code_2(content: bytes, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "s.gz"
     path.write_bytes(content)
