@@ -18,6 +18,7 @@ from placewright.cli.terminal import plain
 from placewright.simulate.comparison import Change, Comparison
 from placewright.simulate.figurerows import Row, moment_of, rows_of
 from placewright.simulate.figures import Figures
+from placewright.simulate.groupfigures import company_data
 
 #: What Markdown, or the HTML in it, would make something of within a line; `@` calls people, `#` other requests, addresses become links.
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]<>#|~&@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
@@ -127,6 +128,7 @@ def figures_data(figures: Figures) -> dict[str, Any]:
         "gone": figures.gone,
         "preempted": figures.preempted,
         "reasons": [asdict(reason) for reason in figures.reasons],
+        **company_data(figures.groups, figures.claims),
         "nodes": figures.nodes,
         "emptyNodes": figures.empty_nodes,
         "use": [

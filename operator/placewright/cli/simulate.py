@@ -19,6 +19,7 @@ from placewright.cli.terminal import plain, printable_json
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.simulate.figures import Reason, figures_of
+from placewright.simulate.groupfigures import ClaimFigures, GroupFigures, company_data
 from placewright.simulate.outcome import Fate, Outcome
 from placewright.simulate.simulation import simulate
 
@@ -62,18 +63,36 @@ def show(console: Console, outcomes: list[Outcome]) -> None:
     for column in _NUMBERS:
         table.add_column(column, justify="right", no_wrap=True)
     reasons: list[tuple[str, tuple[Reason, ...]]] = []
+    company: list[tuple[str, GroupFigures | None, ClaimFigures | None]] = []
     for outcome in outcomes:
         figures = figures_of(outcome)
         reasons.append((outcome.profile, figures.reasons))
+        company.append((outcome.profile, figures.groups, figures.claims))
         counts = (figures.pods, figures.placed, figures.pending, figures.gone, figures.preempted)
         table.add_row(plain(outcome.profile), *map(str, counts), _time(outcome.ended), f"{outcome.wall_seconds:.1f} s")
     console.print(table)
+    for profile, groups, claims in company:
+        _show_company(console, profile, groups, claims)
     for profile, found in reasons:
         _show_reasons(console, profile, found)
     for outcome in outcomes:
         if outcome.passed_over:
             count, first = len(outcome.passed_over), outcome.passed_over[0]
             console.print(plain(f"{count} pods wait for other schedulers than {outcome.profile}: {first}, for example"), soft_wrap=True)
+
+
+def _show_company(console: Console, profile: str, groups: GroupFigures | None, claims: ClaimFigures | None) -> None:
+    """Groups and claims, where there are any."""
+    if groups is not None:
+        told = f"groups with {profile}: {groups.placed} of {groups.groups} placed, {groups.pending} pending"
+        console.print(plain(told, "bold"), soft_wrap=True)
+        for what, count in list(groups.reasons.items())[:MOST_REASONS]:
+            console.print(Text(f"{count:6d}  ").append_text(plain(what)), soft_wrap=True)
+    if claims is not None:
+        told = f"claims with {profile}: {claims.allocated} of {claims.claims} have devices at the end"
+        console.print(plain(told, "bold"), soft_wrap=True)
+        for (driver, name), count in claims.devices.items():
+            console.print(Text(f"{count:6d}  ").append_text(plain(f"devices of {driver}, class {name}")), soft_wrap=True)
 
 
 def _show_reasons(console: Console, profile: str, reasons: tuple[Reason, ...]) -> None:
@@ -103,6 +122,7 @@ def as_data(outcome: Outcome) -> dict[str, Any]:
     return {
         "profile": outcome.profile,
         "pods": figures.pods,
+        **company_data(figures.groups, figures.claims),
         "placed": figures.placed,
         "pending": figures.pending,
         "gone": figures.gone,

@@ -118,7 +118,8 @@ def rows_of(comparison: Comparison) -> list[Row]:
     several = comparison.repetitions
     figures = [*comparison.figures, *(each for repetition in several for each in repetition.figures)]
     moved = [None, *(len(change.moves) for change in comparison.changes), *(count for each in several for count in each.moved)]
-    rows = [*_pods(figures, moved), *_nodes(figures), *_zones(figures), *_scores(figures), *_times(figures)]
+    rows = [*_pods(figures, moved), *_groups(figures), *_claims(figures), *_nodes(figures), *_zones(figures)]
+    rows += [*_scores(figures), *_times(figures)]
     rows = [row for row in rows if any(value is not None for value in row.values)]
     return [row.over(len(comparison.figures)) for row in rows] if several else rows
 
@@ -183,6 +184,30 @@ def _reasons(figures: Sequence[Figures]) -> Iterator[Row]:
     if rest := reasons[_MOST_REASONS:]:
         totals = zip(*(counts for _, counts in rest), strict=True)
         yield Row("Pending, and why", f"{len(rest)} other reasons", COUNT, tuple(map(sum, totals)))
+
+
+def _groups(figures: Sequence[Figures]) -> Iterator[Row]:
+    """None where no pod names a group."""
+    label = "Groups of pods"
+    yield _row(label, "to place", COUNT, figures, lambda f: f.groups.groups if f.groups else None)
+    yield _row(label, "placed", COUNT, figures, lambda f: f.groups.placed if f.groups else None)
+    yield _row(label, "pending", COUNT, figures, lambda f: f.groups.pending if f.groups else None)
+    reasons: Counter[str] = Counter()
+    for each in figures:
+        reasons.update(each.groups.reasons if each.groups else {})
+    for what, _ in reasons.most_common(_MOST_REASONS):
+        counts = tuple(each.groups.reasons.get(what, 0) if each.groups else None for each in figures)
+        yield Row("Groups pending, and why", what, COUNT, counts)
+
+
+def _claims(figures: Sequence[Figures]) -> Iterator[Row]:
+    """None where there are no claims."""
+    label = "Claims to devices, at the end"
+    yield _row(label, "claims", COUNT, figures, lambda f: f.claims.claims if f.claims else None)
+    yield _row(label, "with devices", COUNT, figures, lambda f: f.claims.allocated if f.claims else None)
+    for driver, name in dict.fromkeys(each for one in figures if one.claims for each in one.claims.devices):
+        counts = tuple(one.claims.devices.get((driver, name), 0) if one.claims else None for one in figures)
+        yield Row(label, f"devices of {driver}, class {name}", COUNT, counts)
 
 
 def _nodes(figures: Sequence[Figures]) -> Iterator[Row]:

@@ -20,6 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.requests import CPU, MEMORY
 from placewright.cluster.cluster import Cluster
 from placewright.simulate.fragmentation import Fragmentation, Shape, devices_of, fragmentation, shapes_of
+from placewright.simulate.groupfigures import ClaimFigures, GroupFigures, claim_figures, group_figures
 from placewright.simulate.outcome import Fate, Outcome
 
 FloatColumn = NDArray[np.float64]
@@ -115,6 +116,8 @@ class Figures:
         devices: by extended resource that nodes offer, what was placed of it.
         score_shares: each plugin's part of the scores of the nodes that were chosen.
         times: None when nothing was placed.
+        groups: None where no pod names one.
+        claims: None where there are none.
     """
 
     profile: str
@@ -135,6 +138,8 @@ class Figures:
     score_shares: Mapping[str, float]
     times: Times | None
     timeline: Timeline
+    groups: GroupFigures | None = None
+    claims: ClaimFigures | None = None
 
     @property
     def zone_skew(self) -> int | None:
@@ -193,6 +198,8 @@ def figures_of(outcome: Outcome, mix: Iterable[Shape] | None = None, at: float |
         score_shares=_score_shares(placed),
         times=_times(placed),
         timeline=_timeline(fates),
+        groups=group_figures(outcome),
+        claims=claim_figures(outcome),
     )
 
 
