@@ -65,9 +65,10 @@ class GroupAudit:
                 around = {other.uid for other in sent if -_EARLIER < other.at - each.at < GRACE}
                 deleted = {uid for uid, at in ended[group].items() if -_EARLIER < at - each.at < GRACE}
                 if len(around | deleted) < self._needed[group]:
+                    all_times = " ".join(f"{other.at - each.at:+.2f}" for other in sent)
                     faults.append(
                         f"{replica} sent a Binding of {each.pod} at {each.at:.2f} s, and of {len(around)} members of {group} in all;"
-                        f" it needs {self._needed[group]}, and nobody of it had a node"
+                        f" it needs {self._needed[group]}, and nobody of it had a node (all that it sent, in s from then: {all_times})"
                     )
         return faults
 

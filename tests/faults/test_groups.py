@@ -14,8 +14,8 @@ CPU = "6"
 #: Members and what each asks for: fifty groups come to 44 of 60 CPUs, however they fall.
 SHAPES = ((2, "200m"), (3, "100m"), (5, "200m"), (8, "100m"), (12, "100m"))
 GROUPS = 50
-#: Groups that fit nowhere, however much is free: more members than places, or members larger than nodes.
-TOO_LARGE = ((21, "5"), (2, "7"))
+#: Groups that never fit, though most of their members would: more than there is room for, or larger than nodes.
+TOO_LARGE = ((31, "2"), (2, "7"))
 #: Seconds that each request of a replica takes, so that groups are halfway when something happens.
 SLOW = 0.03
 

@@ -122,6 +122,18 @@ def test_who_is_kept_by_another_plugin_is_not_told_of_groups(scene: Scene) -> No
     assert scene.look() == []
 
 
+def test_a_member_that_was_tried_before_others_left_is_told_too(scene: Scene) -> None:
+    scene.gate.reason = ""
+    scene.member("a")
+    tried = scene.queue.pop()
+    assert tried is not None
+    scene.queue.return_unschedulable(tried, {"GangScheduling"})
+    assert scene.look() == [], "there are enough of them"
+    scene.gate.reason = "too few"
+    scene.member("b")
+    assert scene.look() == [("a", "too few"), ("b", "too few")]
+
+
 def test_who_may_be_tried_is_told_nothing_and_anew_when_he_is_kept_again(scene: Scene) -> None:
     scene.member("a")
     scene.look()

@@ -38,7 +38,7 @@ class Voices:
 
 
 class GatedGroups:
-    """Tells the gated members of groups what keeps them."""
+    """Tells members of groups what keeps them: those that are gated, and those that were tried when more of them were there."""
 
     def __init__(
         self, queue: SchedulingQueue, declared: Gangs, policies: Policies, voices: Voices, clock: Callable[[], float] = time.monotonic
@@ -73,20 +73,20 @@ class GatedGroups:
             del self._told[ref]
 
     def _look_at(self, gang: QueuedGang) -> None:
-        gated = [queued for queued in gang.members.values() if queued.gated and queued.gating_plugin == NAME]
-        message = self._reason(gated)
+        kept = [queued for queued in gang.members.values() if _is_kept(queued)]
+        message = self._reason(kept)
         if not message:
             self._told.pop(gang.ref, None)
             return
         before, heard = self._told.get(gang.ref, ("", frozenset()))
-        news = [queued for queued in gated if message != before or queued.uid not in heard]
+        news = [queued for queued in kept if message != before or queued.uid not in heard]
         if news:
-            self._told[gang.ref] = message, frozenset(queued.uid for queued in gated)
+            self._told[gang.ref] = message, frozenset(queued.uid for queued in kept)
             self._tell(gang.ref, news, message)
 
-    def _reason(self, gated: list[QueuedPod]) -> str:
-        policy = self._policies(gated[0].pod.scheduler_name) if gated else None
-        return "" if policy is None else policy.pre_enqueue(gated[0].pod).message
+    def _reason(self, kept: list[QueuedPod]) -> str:
+        policy = self._policies(kept[0].pod.scheduler_name) if kept else None
+        return "" if policy is None else policy.pre_enqueue(kept[0].pod).message
 
     def _tell(self, ref: GroupRef, members: list[QueuedPod], message: str) -> None:
         for queued in members:
@@ -96,3 +96,8 @@ class GatedGroups:
         if declared is not None:
             placed = len(self._declared.placed(ref))
             self._voices.groups.group_waits(declared, placed, max(declared.min_member - placed, 0), message)
+
+
+def _is_kept(queued: QueuedPod) -> bool:
+    """By its group: before it was tried, or since."""
+    return queued.gating_plugin == NAME if queued.gated else NAME in queued.unschedulable_plugins

@@ -42,6 +42,17 @@ async def test_members_that_are_kept_back_by_something_else_are_counted() -> Non
     assert any("needs 2 more members placed: 2 are not there to be tried" in note for _, _, _, _, note in world.ports.events)
 
 
+async def test_a_member_that_was_let_in_before_others_left_says_how_many_there_are() -> None:
+    world = World().nodes(node("a"))
+    world.intake.cluster_object(group("job", 3))
+    world.pods(*members("job", 3, "2"))
+    queued = world.pop()
+    world.intake.unscheduled_pod_gone(member("job", 0).info())
+    assert world.scheduler.schedule(queued) is None
+    notes = [note for _, _, _, _, note in world.ports.events]
+    assert any("spec.minMember is 3, but there are 2 pods of it" in note for note in notes), notes
+
+
 async def test_a_group_over_two_profiles_waits_and_is_told_so() -> None:
     world = World().nodes(node("a"))
     world.use_profile(name="other", schedulerName="other")

@@ -135,8 +135,9 @@ class GangScheduler:
             else:
                 group.attempts.append(around.begin(queued, evaluator))
         profiles = Counter(pod.scheduler_name for pod in around.queue.gangs.members(ref))
-        if len(profiles) > 1:
-            self._fail(group, {}, members_complaint(gang, profiles))
+        complaint = members_complaint(gang, profiles)
+        if complaint:  # others may have left since this one was let in
+            self._fail(group, {}, complaint)
             return None
         return group
 
