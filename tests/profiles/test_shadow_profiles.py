@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from placewright.framework.resolved import ResolvedProfile
-from placewright.profiles.config import placing
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.conversion.writing import to_configuration
 from placewright.profiles.live import Active, LiveProfiles
 from placewright.profiles.problem import ProfileError
@@ -132,6 +135,16 @@ def test_admission_refuses_another_mode_and_takes_a_shadow() -> None:
     assert check_object(manifest(SHADOW), None, CATALOGUE) == []
     (problem,) = check_object(manifest({}), manifest(SHADOW), CATALOGUE)
     assert problem.path == "spec.mode"
+
+
+def test_the_example_is_a_shadow_of_the_profile_that_comes_with_placewright_and_its_pods_are_that_ones() -> None:
+    manifests = Path(__file__).parents[2] / "manifests"
+    (live,) = read_profiles((manifests / "base" / "profile.yaml").read_text(), "profile.yaml")
+    (shadow,) = read_profiles((manifests / "examples" / "shadows" / "packed.yaml").read_text(), "packed.yaml")
+    assert (shadow.spec.mode, shadow.spec.shadows) == ("Shadow", live.metadata.name)
+    assert resolve(shadow, in_tree()).shadow_budget == 0.05
+    pods = yaml.safe_load((manifests / "examples" / "shadows" / "nine-pods.yaml").read_text())["spec"]["template"]["spec"]
+    assert pods["schedulerName"] == live.spec.scheduler_name
 
 
 def test_kube_scheduler_has_no_shadows_so_they_are_left_out_of_its_configuration() -> None:

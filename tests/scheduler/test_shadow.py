@@ -33,8 +33,11 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SUCCESS, Status
 from placewright.scheduler.shadow import tape as tape_module
+from placewright.scheduler.shadow.pace import KEEPSAKES
 from placewright.scheduler.shadow.shadow import Shadow
+from placewright.scheduler.shadow.shadows import TIMED
 
+from .gangs.makers import group, members, tried
 from .makers import CONFLICT, node, pod
 from .shadowing import Beside, Ticking
 
@@ -383,7 +386,7 @@ async def test_between_any_two_of_its_turns_a_shadow_took_no_more_than_its_share
     shadow = world.shadow(budget=budget, plugins={"multiPoint": {"enabled": [{"name": "Slow"}]}})
     shadow.tape = tape_module.Tape(most_decisions=20)
     turns: list[tuple[float, float]] = []
-    for number in range(3000):
+    for number in range(5000):
         world.clock.now += 0.002
         if number < 600:
             await place(world, f"p{number}")
@@ -402,6 +405,31 @@ async def test_between_any_two_of_its_turns_a_shadow_took_no_more_than_its_share
     assert report.pods == 600
     assert 0 < report.decided < 600
     assert report.sampled_percent == round(100 * report.decided / 600, 1)
+
+
+async def test_what_others_do_for_a_shadow_is_its_time_and_more_than_that() -> None:
+    """A clock that ticks at each look: a note that is timed takes a tick, and one in so many is timed."""
+    world = Beside().nodes(*(node(f"n{number}") for number in range(2)))
+    shadow = world.shadow(budget=10)
+    spent, due = shadow.pace.spent, world.clock.now
+    shadow.pace.due = due
+    world.clock.tick = 1e-6
+    for number in range(20 * TIMED):
+        world.cluster.set_node(node(f"n{number % 2}").offers(cpu=str(number)).build())
+    told = 20 * TIMED * 1e-6
+    assert shadow.pace.spent - spent == pytest.approx(KEEPSAKES * told)
+    assert shadow.pace.due - due >= KEEPSAKES * told / 0.10
+
+
+async def test_a_group_that_is_noted_is_the_shadows_time_too() -> None:
+    world = Beside().nodes(node("a"), node("b"))
+    shadow = world.shadow()
+    world.intake.cluster_object(group("job", 3))
+    world.pods(*members("job", 3))
+    spent = shadow.pace.spent
+    world.clock.tick = 1e-6
+    await tried(world)
+    assert shadow.pace.spent - spent >= KEEPSAKES * 0.99e-6
 
 
 async def test_a_shadow_that_falls_too_far_behind_begins_anew_with_the_cluster_as_it_is() -> None:

@@ -69,25 +69,18 @@ def measure_shadow(name: str, nodes: int, slices: int, budget_percent: float) ->
     workload = WORKLOADS[name]
     live = resolve(SchedulingProfile(metadata=ObjectMeta(name=_LIVE), spec=ProfileSpec(preset=workload.preset)), in_tree())
     before, pods = workload.cluster(nodes), workload.pods(slices * SLICE + WARM_UP)
-    shadowed = _Shadowed(before, pods, live)
+    alone, shadowed = _Side(before, pods, live), _Side(before, pods, live)
     shadowed.attach(workload.preset, budget_percent)
-    plain, beside = asyncio.run(in_turns([_Confirmed(before, pods, live), shadowed], slices))
+    plain, beside = asyncio.run(in_turns([alone, shadowed], slices))
     decided = shadowed.shadows.by_name[_SHADOW].figures.decided
     return ShadowCost(name, nodes, slices * SLICE, budget_percent, decided, tuple(plain), tuple(beside))
 
 
-class _Confirmed(Side):
-    """A side whose pods are shown on their nodes by a watch."""
+class _Side(Side):
+    """A side whose pods are shown on their nodes by a watch; it has a place for shadows, as an operator does, and perhaps one there.
 
-    async def decide_one(self, queued: QueuedPod) -> None:
-        await super().decide_one(queued)
-        placement = self.cluster.placement(queued.uid)
-        if placement is not None:
-            self.cluster.set_pod(queued.pod.on(placement.node))
-
-
-class _Shadowed(_Confirmed):
-    """The side with the shadow, which works between two decisions whenever its time has come."""
+    That works between two decisions whenever its time has come.
+    """
 
     def __init__(self, before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> None:
         super().__init__(before, pods, profile)
@@ -124,6 +117,9 @@ class _Shadowed(_Confirmed):
 
     async def decide_one(self, queued: QueuedPod) -> None:
         await super().decide_one(queued)
+        placement = self.cluster.placement(queued.uid)
+        if placement is not None:
+            self.cluster.set_pod(queued.pod.on(placement.node))
         self._decided += 1
-        if self._decided % _LOOK == 0 and (now := self._clock()) >= self._look_at:
+        if len(self.shadows) and self._decided % _LOOK == 0 and (now := self._clock()) >= self._look_at:
             self._look_at = now + self.shadows.work()

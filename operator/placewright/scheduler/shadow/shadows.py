@@ -114,13 +114,15 @@ class Shadows:
         if beside is None or attempt.uid in self._tried or _broke(attempt):
             return
         began = self._clock() if self._timed() else 0.0
-        takers = [shadow.tape for shadow in beside if shadow.tape.takes_decision()]
-        if takers:
-            decided = _decided(attempt)
-            for tape in takers:
-                tape.note_decision(decided)
-            if decided.choice is not None and len(takers) == len(self._shadows):
-                self._standing = attempt.uid  # as all of them know already
+        decided: Decided | None = None
+        takers = 0
+        for shadow in beside:
+            if shadow.tape.takes_decision():
+                takers += 1
+                decided = decided or _decided(attempt)
+                shadow.tape.note_decision(decided)
+        if takers == len(self._shadows) and attempt.placement is not None:
+            self._standing = attempt.uid  # as all of them know already
         if began:
             self._charge_sample(beside, began)
 
