@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from placewright.api.extenders import ExtenderSettings
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, IntColumn, Reads, Rows, ScorePlugin
 from placewright.scheduler.shadow import tape as tape_module
 from placewright.scheduler.shadow.shadow import Shadow
 
+from .extenders import ALL_VERBS, ScriptedExtender
 from .gangs.makers import bound, group, member, members, tried
 from .makers import CONFLICT, World, node, pod
 from .shadowing import Beside, Ticking
@@ -245,6 +247,26 @@ async def test_members_that_there_is_no_time_for_stand_where_they_really_stand()
     world.rest(shadow)
     assert where(shadow, "job", 3) == really(world, "job", 3)
     assert (shadow.report.pods, shadow.report.decided) == (3, 0)
+
+
+async def test_a_group_that_extenders_are_asked_about_is_left_out_and_stands_where_it_really_stands() -> None:
+    extender = ScriptedExtender(ExtenderSettings(url_prefix="http://nowhere.invalid", **{**ALL_VERBS, "preempt_verb": ""}))
+    world = Beside().nodes(node("a"), node("b"))
+    world.use_profile(asking=[extender])
+    shadow = world.shadow(**PACK)
+    world.intake.cluster_object(group("job", 2))
+    world.pods(*members("job", 3))
+
+    def deleted(verb: str) -> None:
+        if extender.asked[-1][:2] == ("filter", "job-2"):
+            world.intake.pod_gone("uid-job-2")
+
+    extender.meanwhile = deleted
+    await tried(world)
+    world.rest(shadow)
+    assert bound(world) == ["job-0", "job-1"]
+    assert where(shadow, "job", 3) == really(world, "job", 3)
+    assert (shadow.report.pods, shadow.report.decided, shadow.report.pending) == (0, 0, 0)
 
 
 class Third(ScorePlugin):
