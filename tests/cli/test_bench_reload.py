@@ -64,7 +64,8 @@ def test_the_weights_of_a_thousand_changes_are_allowed_in_a_profile() -> None:
     weights = distinct_weights(1000)
     assert max(weights.values()) <= MAX_WEIGHT
     profile = SchedulingProfile(spec=ProfileSpec(weights=weights))
-    assert dict(resolve(profile, in_tree()).weights) == weights, "these are all that score by default"
+    scoring = resolve(profile, in_tree()).weights
+    assert scoring == {**weights, "DynamicResources": 2}, "these are all that score pods without claims by default"
 
 
 def test_profiles_are_changed_while_pods_arrive_and_every_decision_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from placewright.api.annotations import Decision
 from placewright.framework.interface import MAX_NODE_SCORE
 from placewright.profiles.bounds import MAX_WEIGHT
 
-#: The default plugins that score.
+#: The default plugins that score pods without claims to devices.
 SCORERS: Final = (
     "TaintToleration",
     "NodeAffinity",
