@@ -8,12 +8,16 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from placewright.api.objects import NodeName
+from placewright.api.podgroups import GROUP_LABEL, Form, GroupRef
 from placewright.scheduler.changes import Kind
 from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Now
+from placewright.scheduler.groupfacts import group_facts
 from placewright.scheduler.nearestmiss import Miss
 from placewright.simulate.world import world_from
 
+from .gangs.makers import group
 from .test_nearest_miss import Object, apply, fitting, node, now, pod
 
 API = {"apiVersion": "resource.k8s.io/v1"}
@@ -121,6 +125,15 @@ def test_where_more_devices_would_not_help_none_are_told() -> None:
         assert [miss.changes[0].kind for miss in found.misses] == [Kind.TOLD]
 
 
+def test_a_device_that_nobody_may_have_is_no_example_of_what_is_lacking() -> None:
+    objects = [device_class(), node("n-0"), node("n-1"), devices("n-0", "a", taint="broken"), devices("n-1", "a")]
+    objects += [claim("t", request(), has=("d0",), on="n-1"), claim("c", request()), wanting("c")]
+    found = now(objects)
+    assert sorted(of_devices(found)) == [("n-0", {GPU: 1})]
+    assert found.misses[0].nodes == 2
+    assert "n-0" in fitting(with_devices(objects, found.misses[0]))
+
+
 def test_a_pod_without_claims_is_told_nothing_of_devices() -> None:
     found = now([device_class(), node("n-0", cpu=50), devices("n-0", "a"), pod("p")])
     assert found.devices is None
@@ -150,6 +163,18 @@ def test_with_the_devices_that_are_told_the_pod_fits_and_with_one_less_it_does_n
         assert miss.node in fitting(with_devices(objects, miss)), miss
         if len(asked) == 1 and asked[0]["exactly"]["selectors"] and not alike:
             assert miss.node not in fitting(with_devices(objects, miss, less=1)), miss
+
+
+# --- groups ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_member_on_its_way_to_a_node_is_placed_and_does_not_wait() -> None:
+    world = world_from([node("n-0"), *(pod(f"m-{i}", labels={GROUP_LABEL: "g"}) for i in range(3))], "test")
+    world.cluster.objects.put(group("g", 4))
+    members = list(world.pending.values())
+    world.cluster.assume(members[0], NodeName("n-0"))
+    found = group_facts(world.cluster.gangs, GroupRef(Form.COSCHEDULING, "default", "g"), members)
+    assert (found.needed, found.placed, found.waiting, found.missing) == (4, 1, 2, 1)
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ async def test_groups_are_counted_as_the_store_shows_them(stage: Stage) -> None:
         assert scrape.value("placewright_pod_groups", state="waiting") == 1
         assert scrape.value("placewright_pod_groups", state="placed") == 1
         first = scrape.value("placewright_pod_groups_oldest_waiting_seconds")
+        join(stage, "undeclared", "u-0")
+        await stage.until(lambda: running.seen().value("placewright_pod_groups", state="waiting") == 2)
         assert 0 < first < running.seen().value("placewright_pod_groups_oldest_waiting_seconds")
 
 

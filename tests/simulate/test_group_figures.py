@@ -78,7 +78,19 @@ def test_groups_are_placed_pending_or_incomplete() -> None:
     (most, count), *_ = found.reasons.items()
     assert most.startswith("needs 2 more members placed: 2 lack cpu")
     assert count == 2
+    pods = {reason.what: reason.pods for reason in figures(groups()).reasons}
+    assert pods[f"its group {most}"] == 6  # members of both, whatever their groups are called
     assert any("spec.minMember is 5, but there is 1 pod of it" in what for what in found.reasons)
+
+
+def test_a_group_of_which_too_few_have_a_node_is_not_placed() -> None:
+    """A profile without GangScheduling places members one by one."""
+    singly = profile(plugins={"multiPoint": {"disabled": [{"name": "GangScheduling"}]}})
+    found = figures_of(simulate(Scenario("a test", objects=[node("n0"), *group("large", 3, "3", 3)]), singly, in_tree()))
+    assert found.placed == 1
+    assert found.groups is not None
+    assert (found.groups.placed, found.groups.pending) == (0, 1)
+    assert list(found.groups.reasons) == ["Insufficient cpu"]
 
 
 def test_devices_are_counted_by_driver_and_class_whichever_way_the_claim_names_it() -> None:

@@ -20,7 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.requests import CPU, MEMORY
 from placewright.cluster.cluster import Cluster
 from placewright.simulate.fragmentation import Fragmentation, Shape, devices_of, fragmentation, shapes_of
-from placewright.simulate.groupfigures import ClaimFigures, GroupFigures, claim_figures, group_figures
+from placewright.simulate.groupfigures import ClaimFigures, GroupFigures, claim_figures, group_figures, group_lacks
 from placewright.simulate.outcome import Fate, Outcome
 
 FloatColumn = NDArray[np.float64]
@@ -198,7 +198,7 @@ def figures_of(outcome: Outcome, mix: Iterable[Shape] | None = None, at: float |
         score_shares=_score_shares(placed),
         times=_times(placed),
         timeline=_timeline(fates),
-        groups=group_figures(outcome),
+        groups=group_figures(outcome, without_counts),
         claims=claim_figures(outcome),
     )
 
@@ -225,6 +225,8 @@ def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
 
 def without_counts(message: str) -> str:
     """What stood in the way, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    if lacks := group_lacks(message):
+        return f"its group {lacks}"
     match = _FIT_ERROR.match(message)
     if match is None:
         return message or NOT_TRIED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -48,8 +48,14 @@ class ClaimFigures:
     devices: Mapping[tuple[str, str], int]
 
 
-def group_figures(outcome: Outcome) -> GroupFigures | None:
-    """None where no pod names a group."""
+def group_lacks(message: str) -> str:
+    """What the group lacks of which a member waits with this message; "" where it says nothing of a group."""
+    found = _GROUP.match(message)
+    return "" if found is None else found["why"]
+
+
+def group_figures(outcome: Outcome, in_short: Callable[[str], str]) -> GroupFigures | None:
+    """None where no pod names a group. `in_short`: what stands in a pod's way, of a message that says nothing of its group."""
     members: dict[GroupRef, list[Fate]] = {}
     for fate in outcome.fates.values():
         if fate.pod.gang is not None:
@@ -58,7 +64,7 @@ def group_figures(outcome: Outcome) -> GroupFigures | None:
         return None
     placed = {ref for ref, fates in members.items() if _is_placed(outcome, ref, fates)}
     waiting = {ref: [fate for fate in fates if fate.pending] for ref, fates in members.items() if ref not in placed}
-    lacks = Counter(_lacks(fates) for fates in waiting.values() if fates)
+    lacks = Counter(_lacks(fates, in_short) for fates in waiting.values() if fates)
     return GroupFigures(len(members), len(placed), lacks.total(), dict(lacks.most_common()))
 
 
@@ -71,9 +77,9 @@ def _is_placed(outcome: Outcome, ref: GroupRef, fates: Iterable[Fate]) -> bool:
     return before + sum(fate.node is not None for fate in fates) >= needed
 
 
-def _lacks(waiting: Iterable[Fate]) -> str:
-    messages = [fate.message for fate in waiting]
-    return next((found["why"] for message in messages if (found := _GROUP.match(message))), messages[0])
+def _lacks(waiting: Sequence[Fate], in_short: Callable[[str], str]) -> str:
+    found = filter(None, (group_lacks(fate.message) for fate in waiting))
+    return next(found, None) or in_short(waiting[0].message)
 
 
 def claim_figures(outcome: Outcome) -> ClaimFigures | None:
