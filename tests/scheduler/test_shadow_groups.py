@@ -250,23 +250,30 @@ async def test_members_that_there_is_no_time_for_stand_where_they_really_stand()
 
 
 async def test_a_group_that_extenders_are_asked_about_is_left_out_and_stands_where_it_really_stands() -> None:
+    """Only the shadow had room for all three before; then extenders come, and one member is deleted while they are asked."""
     extender = ScriptedExtender(ExtenderSettings(url_prefix="http://nowhere.invalid", **{**ALL_VERBS, "preempt_verb": ""}))
     world = Beside().nodes(node("a"), node("b"))
-    world.use_profile(asking=[extender])
     shadow = world.shadow(**PACK)
-    world.intake.cluster_object(group("job", 2))
-    world.pods(*members("job", 3))
+    await place(world, "p1", "p2")
+    world.intake.cluster_object(group("job", 3))
+    world.pods(*members("job", 3, cpu="2"))
+    await tried(world)
+    world.rest(shadow)
+    assert (None in where(shadow, "job", 3), really(world, "job", 3)) == (False, [None] * 3)
+    assert shadow.report.decided == 5
 
     def deleted(verb: str) -> None:
         if extender.asked[-1][:2] == ("filter", "job-2"):
             world.intake.pod_gone("uid-job-2")
 
     extender.meanwhile = deleted
-    await tried(world)
+    world.use_profile(asking=[extender])
+    world.intake.cluster_object(group("job", 2))
+    await later(world)
     world.rest(shadow)
-    assert sorted(bound(world)) == ["job-0", "job-1"]
-    assert where(shadow, "job", 3) == really(world, "job", 3)
-    assert (shadow.report.pods, shadow.report.decided, shadow.report.pending) == (0, 0, 0)
+    assert [name is None for name in really(world, "job", 3)] == [False, False, True]
+    assert [name is None for name in where(shadow, "job", 3)] == [False, False, True]
+    assert (shadow.report.pods, shadow.report.decided, shadow.report.pending) == (5, 5, 0)
 
 
 class Third(ScorePlugin):
