@@ -28,6 +28,8 @@ from placewright.plugins.dynamicresources.shortage import Shortage
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 #: Of all rows together, in one decision.
 MOST_STEPS_IN_ALL: Final = 10 * MOST_STEPS
+#: Beyond these nobody is told how many devices a node lacks: somebody waits for the answer, and decisions wait meanwhile.
+MOST_STEPS_TO_TELL: Final = 2 * MOST_STEPS
 _MOST_CLAIMS: Final = 256
 
 
@@ -127,11 +129,14 @@ class Devices:
     def shortage(self, row: int, claims: Sequence[ResourceClaim]) -> Mapping[str, int] | None:
         """By class, how many more devices the node of this row would need for these claims; None where that is not what is lacking."""
         self._count_steps(claims)
+        outlook, inventory, left = self._inventory.outlook(row), self._inventory, MOST_STEPS_TO_TELL - self._spent
         try:
-            outlook = self._inventory.outlook(row)
-            return Shortage(outlook, self._inventory.usage, self._demands(claims), self._inventory.pools()).by_class()
+            shortage = Shortage(outlook, inventory.usage, self._demands(claims), inventory.pools(), left)
+            found = shortage.by_class()
         except (DemandError, OutOfSteps):
             return None
+        self._spent += shortage.steps
+        return found
 
     def _count(self, demand: Demand, count: int) -> BoolColumn | None:
         counts = self._free_counts(demand)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from placewright.plugins.dynamicresources.allocator import MOST_STEPS, GaveUp, Search
+from placewright.plugins.dynamicresources.allocator import GaveUp, Search
 from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand
 from placewright.plugins.dynamicresources.outlook import Outlook
 from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Pool
@@ -23,10 +23,16 @@ _MOST_SEARCHES: Final = 40
 
 
 class Shortage:
-    """What one node lacks for some claims."""
+    """What one node lacks for some claims.
 
-    def __init__(self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], pools: Iterable[Pool]) -> None:
-        """`pools`: all that there are, for devices that the node has none of."""
+    Attributes:
+        steps: that were taken.
+    """
+
+    def __init__(self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], pools: Iterable[Pool], steps: int) -> None:
+        """`pools`: all that there are, for devices that the node has none of. `steps`: that all searches together may take."""
+        self.steps = 0
+        self._limit = steps
         self._outlook = outlook
         self._usage = usage
         self._claims = claims
@@ -54,7 +60,7 @@ class Shortage:
         for (name, _), count in more.items():
             if count:
                 found[name] = found.get(name, 0) + count
-        return found if found and self._searches <= _MOST_SEARCHES else None
+        return found if found and not self._gave_up() else None
 
     def _model(self, demand: Demand) -> _Model | None:
         """A device like which others may be."""
@@ -65,14 +71,20 @@ class Shortage:
 
     def _serve(self, models: Mapping[_Like, _Model], more: Mapping[_Like, int]) -> bool:
         self._searches += 1
-        if self._searches > _MOST_SEARCHES:
+        if self._gave_up():
             return False
         added = [_another(*models[like], f"{place}-{number}") for place, like in enumerate(more) for number in range(more[like])]
         outlook = Outlook((*self._outlook.offers, *added), self._outlook.unusable)
+        search = Search(outlook, self._usage, self._claims, _nobody_s_share, self._limit - self.steps)
         try:
-            return Search(outlook, self._usage, self._claims, _nobody_s_share, MOST_STEPS).run()
+            return search.run()
         except GaveUp:
             return False
+        finally:
+            self.steps += search.steps
+
+    def _gave_up(self) -> bool:
+        return self._searches > _MOST_SEARCHES or self.steps >= self._limit
 
 
 def _likeness(demand: Demand) -> _Like:
