@@ -5,14 +5,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GROUP_LABEL, Form, GroupRef
-from placewright.plugins.dynamicresources.allocator import Search
-from placewright.plugins.dynamicresources.devices import MOST_STEPS_IN_ALL, MOST_STEPS_TO_TELL
 from placewright.scheduler.changes import Kind
 from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Now
@@ -135,24 +132,6 @@ def test_a_device_that_nobody_may_have_is_no_example_of_what_is_lacking() -> Non
     assert sorted(of_devices(found)) == [("n-0", {GPU: 1})]
     assert found.misses[0].nodes == 2
     assert "n-0" in fitting(with_devices(objects, found.misses[0]))
-
-
-def test_claims_that_can_be_combined_in_too_many_ways_are_given_up_on_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[int] = []
-    run = Search.run
-
-    def counted(self: Search) -> bool:
-        try:
-            return run(self)
-        finally:
-            steps.append(self.steps)
-
-    monkeypatch.setattr(Search, "run", counted)
-    kinds = [f"k{i // 2}" for i in range(24)]
-    objects = [device_class(), *(each for i in range(30) for each in (node(f"n-{i}"), devices(f"n-{i}", *kinds)))]
-    found = now([*objects, claim("c", *(request(1, name=f"r{i}") for i in range(16)), alike=True), wanting("c")])
-    assert found.feasible == 0
-    assert sum(steps) < 12 * MOST_STEPS_TO_TELL + MOST_STEPS_IN_ALL
 
 
 def test_a_pod_without_claims_is_told_nothing_of_devices() -> None:

@@ -24,8 +24,14 @@ from device_worlds import (
 )
 
 from placewright.api.devices import ResourceClaimStatus
-from placewright.plugins.dynamicresources.allocator import MOST_STEPS
-from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, MOST_STEPS_IN_ALL, Allocated, Refusal
+from placewright.plugins.dynamicresources.allocator import MOST_STEPS, Search
+from placewright.plugins.dynamicresources.devices import (
+    CANNOT_ALLOCATE,
+    MOST_STEPS_IN_ALL,
+    MOST_STEPS_TO_TELL,
+    Allocated,
+    Refusal,
+)
 from placewright.plugins.dynamicresources.freecounts import count_free
 
 Body = dict[str, Any]
@@ -49,6 +55,25 @@ def test_a_search_gives_up_after_so_many_steps_and_says_so() -> None:
     devices = devices_of(cluster_of(puzzle()))
     answer = devices.allocate(0, [read_claim(HARDEST)])
     assert answer == Refusal(f"gave up after {MOST_STEPS} steps: the claims can be combined with devices in too many ways")
+
+
+def test_how_many_devices_a_node_lacks_is_not_told_where_the_search_for_that_takes_too_many_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[int] = []
+    run = Search.run
+
+    def counted(self: Search) -> bool:
+        try:
+            return run(self)
+        finally:
+            steps.append(self.steps)
+
+    monkeypatch.setattr(Search, "run", counted)
+    devices = devices_of(cluster_of(puzzle(3)))
+    hardest = [read_claim(HARDEST)]
+    assert [devices.shortage(row, hardest) for row in range(3)] == [None] * 3
+    assert sum(steps) == MOST_STEPS_TO_TELL
 
 
 SEVEN = [device(f"d{i}", attributes={"v": i % 6, "fast": i == 0}) for i in range(7)]
