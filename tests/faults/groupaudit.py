@@ -3,7 +3,8 @@
 The rules, beside those of `audit`:
 
 - **Together.** A Binding of a group of which nobody has a node is one of enough: within `GRACE` seconds its sender has sent Bindings of as
-  many members as the group needs, unless it was killed or stood still meanwhile, or lost the lead, or members were deleted.
+  many members as the group needs, unless it was killed or stood still meanwhile, or lost the lead, or members were deleted;
+  the time that the API server was away is allowed for twice.
 - **All or none.** At the end a group all of whose members are there has as many on nodes as it needs, or none. One that has fewer was left
   so by a Binding that failed or a sender that was stopped; then the members that wait must be accounted for as pods are.
 - **Accounted for.** Where nobody of a group has a node, each member says why: that too few are there, with both numbers, or that the group
@@ -50,8 +51,9 @@ class GroupAudit:
 
     # --- together ---
 
-    def not_together(self, changes: Iterable[Change], stopped: Collection[tuple[str, float]]) -> list[str]:
-        """`stopped`: replica and time, of each that was killed, stood still, or lost the lead."""
+    def not_together(self, changes: Iterable[Change], stopped: Collection[tuple[str, float]], away: float = 0.0) -> list[str]:
+        """`stopped`: replica and time, of each that was killed, stood still, or lost the lead. `away`: seconds without an API server."""
+        patience = GRACE + 2 * away
         began, ended = self._standing(changes)
         by_sender: dict[tuple[str, str], list[BindingRequest]] = defaultdict(list)
         for each in self._requests:
@@ -60,10 +62,10 @@ class GroupAudit:
         faults: list[str] = []
         for (replica, group), sent in by_sender.items():
             for each in sent:
-                if _stands(began[group], each.at) or any(who == replica and -GRACE < at - each.at < GRACE for who, at in stopped):
+                if _stands(began[group], each.at) or any(who == replica and -GRACE < at - each.at < patience for who, at in stopped):
                     continue
-                around = {other.uid for other in sent if -_EARLIER < other.at - each.at < GRACE}
-                deleted = {uid for uid, at in ended[group].items() if -_EARLIER < at - each.at < GRACE}
+                around = {other.uid for other in sent if -_EARLIER < other.at - each.at < patience}
+                deleted = {uid for uid, at in ended[group].items() if -_EARLIER < at - each.at < patience}
                 if len(around | deleted) < self._needed[group]:
                     all_times = " ".join(f"{other.at - each.at:+.2f}" for other in sent)
                     faults.append(

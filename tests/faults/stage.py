@@ -86,6 +86,7 @@ class Stage:
         self._credentials = make_credentials()
         self._names = itertools.count()
         self._counts: dict[str, int] = {}
+        self._away = 0.0
         self._watching: list[asyncio.Task[None]] = []
 
     # --- what is put on stage ---
@@ -212,6 +213,7 @@ class Stage:
 
     async def restart_api_server(self, seconds: float) -> None:
         """All its connections break, and it listens again after so long; what it stores is kept, as etcd keeps it."""
+        self._away += seconds
         await self.api.request_without_answer("/sandbox/refuse-connections", {"seconds": seconds})
 
     # --- replicas ---
@@ -356,7 +358,7 @@ class Stage:
         special = unaccounted(self.history, self.devices, self.claiming, counts) | groups.unaccounted(counts)
         found = audit(self.history, self.requests(), self.created, self.foreign, special)
         if self.groups:
-            found.split = [*groups.not_together(changes, self._stopped()), *groups.split()]
+            found.split = [*groups.not_together(changes, self._stopped(), self._away), *groups.split()]
             found.groups, found.halfway = len(self.groups), len(groups.halfway)
         if self.claiming:
             both = sorted([*changes, *self.devices.changes], key=lambda change: change.version)
