@@ -250,7 +250,8 @@ class World:
         enabled = {"plugins": {"multiPoint": {"enabled": self._extra}}} if self._extra else {}
         body = {"metadata": {"name": name, "generation": generation}, "spec": {**enabled, **spec}}
         profile = resolve(convert(body, SchedulingProfile), self._registry)
-        handle = ProfileHandle(self.cluster, self.ports, self.queue.nominator, self.scheduler.waiting, NoVolumeWriter(), members=self.queue.gangs)
+        nominator, waiting = self.queue.nominator, self.scheduler.waiting
+        handle = ProfileHandle(self.cluster, self.ports, nominator, waiting, NoVolumeWriter(), members=self.queue.gangs)
         self.profiles[profile.scheduler_name] = handle.evaluator(profile, self._registry, asking)
         self.queue.reprioritise(profile.scheduler_name, None)
 
