@@ -143,8 +143,8 @@ def test_the_example_is_a_shadow_of_the_profile_that_comes_with_placewright_and_
     (shadow,) = read_profiles((manifests / "examples" / "shadows" / "packed.yaml").read_text(), "packed.yaml")
     assert (shadow.spec.mode, shadow.spec.shadows) == ("Shadow", live.metadata.name)
     assert resolve(shadow, in_tree()).shadow_budget == 0.05
-    pods = yaml.safe_load((manifests / "examples" / "shadows" / "nine-pods.yaml").read_text())["spec"]["template"]["spec"]
-    assert pods["schedulerName"] == live.spec.scheduler_name
+    pods = yaml.safe_load((manifests / "examples" / "shadows" / "nine-pods.yaml").read_text())["items"]
+    assert [pod["spec"]["schedulerName"] for pod in pods] == [live.spec.scheduler_name] * 9
 
 
 def test_kube_scheduler_has_no_shadows_so_they_are_left_out_of_its_configuration() -> None:
