@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 Beside = Callable[[Engine], AbstractAsyncContextManager[object]]
 
 #: Objects that survive the first lists live for long; the collector need not look at them at every young generation.
-_GC_THRESHOLDS: Final = (50_000, 20, 50)
+GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
 def nothing_beside(_engine: Engine) -> AbstractAsyncContextManager[object]:
@@ -43,7 +43,7 @@ def run(
     `beside` is opened before the API server is asked for anything; what it raises ends the run.
     """
     access = load_config(kubeconfig, context)
-    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.set_threshold(*GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         try:
             runner.run(_run_until_signal(access, options, beside))

@@ -22,7 +22,7 @@ from placewright.scheduler.selection import Choice
 #: Best nodes that are told, the chosen one among them.
 TOP: Final = 3
 #: Of the time since they were last told, so much may be spent.
-SHARE: Final = 0.02
+SHARE: Final = 0.01
 #: Seconds; what seems to take longer was a process that stood still, which is no reason to tell nothing for long.
 _LONGEST_PAUSE: Final = 0.05
 #: Kinds of refusal told of one attempt, nodes named with each, and characters of a reason: what is kept has to have a size.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -243,8 +245,22 @@ def _reload_row(m: Reloads) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _collecting_as_the_operator() -> Iterator[None]:
+    """Garbage is collected as seldom as in the operator: what a part of it costs depends on that, if it keeps things."""
+    from placewright.handlers.operator import GC_THRESHOLDS  # noqa: PLC0415 - it brings Kopf along
+
+    before = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def _records(args: argparse.Namespace) -> int:
-    measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
+    with _collecting_as_the_operator():
+        measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
     if args.output == "json":
         _print_json([asdict(m) | {"ratio": m.ratio, "quartiles": m.quartiles} for m in measured])
     else:
@@ -268,7 +284,8 @@ def _record_row(m: RecordCost) -> dict[str, Any]:
 
 
 def _shadow(args: argparse.Namespace) -> int:
-    measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
+    with _collecting_as_the_operator():
+        measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
     if args.output == "json":
         _print_json([asdict(m) | {"per_second": m.per_second, "ratio": m.ratio} for m in measured])
     else:
