@@ -156,17 +156,15 @@ def test_the_best_few_are_taken_within_a_share_of_the_time() -> None:
     clock = Stepping()
     insight = Insight(clock, on=True)
     totals = np.arange(5)
-    taken, spent = 0, 0.0
+    spent = 0.0
     for _ in range(10_000):
         clock.now += 100e-6
         rows = insight.rows(totals, choose(totals, random.Random(1)))
         if len(rows) > 1:
-            taken += 1
             clock.now += 10e-6
             spent += 10e-6
         insight.taken()
-    assert taken > 1000
-    assert spent <= SHARE * clock.now
+    assert 0.9 * SHARE * clock.now < spent <= SHARE * clock.now
 
 
 class Stepping:
