@@ -350,6 +350,13 @@ class Stage:
 
     # --- the end ---
 
+    async def faults(self) -> list[str]:
+        """What the audit finds, once all pods are settled."""
+        await self.until_settled()
+        await self.until_told()
+        await self.until_used()
+        return self.audit().faults
+
     def audit(self) -> Findings:
         """Everything that was seen, judged."""
         self._fail_if_blind()

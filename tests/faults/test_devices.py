@@ -57,14 +57,21 @@ async def test_devices_with_claims_and_pods_deleted_meanwhile(stage: Stage) -> N
     slow_down(stage, SLOW)
     began = now()
     creating = asyncio.create_task(claiming_pods(stage))
-    deleted = 0
-    while deleted < PODS // 2:
-        deleted += await delete_something(stage)
-        await stage.until(lambda deleted=deleted: creating.done() or len(stage.created) > deleted, "more pods come")  # type: ignore[misc]
+    await stage.until(lambda: held_claims(stage), "claims have devices")
+    deleted: list[str] = []
+    in_use: set[str] = set()
+    while len(deleted) < PODS // 2:
+        held = held_claims(stage)
+        gone = await delete_something(stage)
+        deleted.extend(gone)
+        in_use |= held & set(gone)
+        await stage.until(lambda: creating.done() or len(stage.created) > len(deleted), "more pods come")
         await asyncio.sleep(0)  # the pods go on coming beside this
     await creating
     await stage.until_recovered(began)
+    assert in_use, "claims that had devices were deleted, too"
     await until_all_is_free_again(stage)
+    assert await stage.faults() == []
 
 
 async def test_devices_with_slices_changed_drivers_gone_and_nodes_deleted_meanwhile(stage: Stage) -> None:
@@ -72,13 +79,18 @@ async def test_devices_with_slices_changed_drivers_gone_and_nodes_deleted_meanwh
     slow_down(stage, SLOW)
     began = now()
     creating = asyncio.create_task(claiming_pods(stage))
+    fewest = published(stage)
     for number in range(12):
         await stage.until(lambda number=number: creating.done() or stage.history.bound > 3 * number, "pods are bound")  # type: ignore[misc]
         await change_devices(stage, stage.random.choice(names))
+        fewest = min(fewest, published(stage))
     await creating
+    fewest = min(fewest, published(stage))
     await restore(stage, names)
     await stage.until_recovered(began)
+    assert fewest < published(stage), "devices were gone for a while"
     await until_all_is_free_again(stage)
+    assert await stage.faults() == []
 
 
 async def set_up(stage: Stage) -> list[str]:
@@ -108,23 +120,31 @@ def published(stage: Stage) -> int:
     return sum(map(len, stage.devices.published().values()))
 
 
+def held_claims(stage: Stage) -> set[str]:
+    """Keys of the claims that have devices."""
+    return {each.key for each in stage.devices.claims.values() if each.allocated}
+
+
 def allocated_and_unbound(stage: Stage) -> list[str]:
     """Claims that have devices, and whose pods have no node yet."""
     pods = stage.history.pods
     return [each.key for each in stage.devices.claims.values() if each.allocated and each.owner in pods and not pods[each.owner].node]
 
 
-async def delete_something(stage: Stage) -> bool:
-    """A claim, used or not, or a pod; whether there was one."""
-    claims = list(stage.devices.claims.values())
+async def delete_something(stage: Stage) -> list[str]:
+    """A claim, used or not, or a pod: the claim's key or the pod's uid; empty where there was none."""
+    claims = [each.key for each in stage.devices.claims.values()]
     if claims and stage.random.random() < 0.6:
-        await stage.api.delete(f"{OWN_CLAIMS}/{stage.random.choice(claims).key.partition('/')[2]}")
-    else:
-        pods = [uid for uid in stage.claiming if uid in stage.history.pods]
-        if not pods:
-            return False
-        await stage.delete_pod(stage.random.choice(pods))
-    return True
+        held = sorted(held_claims(stage))
+        key = stage.random.choice(held if held and stage.random.random() < 0.5 else claims)
+        await stage.api.delete(f"{OWN_CLAIMS}/{key.partition('/')[2]}")
+        return [key]
+    pods = [uid for uid in stage.claiming if uid in stage.history.pods]
+    if not pods:
+        return []
+    uid = stage.random.choice(pods)
+    await stage.delete_pod(uid)
+    return [uid]
 
 
 async def change_devices(stage: Stage, node: str) -> None:
@@ -183,10 +203,7 @@ async def until_all_is_free_again(stage: Stage) -> None:
     """All is settled, then all pods go; then pods that take every single device are placed, and go."""
     for proxy in stage.proxies:
         await proxy.calm()
-    await stage.until_settled()
-    await stage.until_told()
-    await stage.until_used()
-    assert stage.audit().faults == []
+    assert await stage.faults() == []
     await until_empty(stage)
     uids = [await stage.pod(templates=("two",)) for _ in range(published(stage) // 2)]
     await stage.until(lambda: all(map(stage.node_of, uids)), "every device is used again")

@@ -31,6 +31,7 @@ async def test_groups_with_the_leader_killed_in_mid_group(stage: Stage) -> None:
         killed = now()
         await stage.until_recovered(killed, heir)
     await until_placed(stage)
+    assert await stage.faults() == []
 
 
 async def test_groups_with_the_leader_frozen_past_its_lifetime_and_thawed(stage: Stage) -> None:
@@ -91,6 +92,7 @@ async def test_groups_with_nodes_deleted_cordoned_and_shrunk_meanwhile(stage: St
         await restore(stage, name)
     await stage.group("later", 2)
     await stage.until_recovered(began)
+    assert await stage.faults() == []
 
 
 async def test_groups_with_members_deleted_and_replaced_by_namesakes_meanwhile(stage: Stage) -> None:
@@ -108,6 +110,7 @@ async def test_groups_with_members_deleted_and_replaced_by_namesakes_meanwhile(s
             await asyncio.sleep(0)  # the groups go on coming beside this
     await stage.until_recovered(began)
     slow_down(stage, 0.0)
+    assert await stage.faults() == []
 
 
 async def delete_or_replace(stage: Stage, uid: str) -> None:
