@@ -60,6 +60,10 @@ class PodMaker:
         self._meta["labels"] = labels
         return self
 
+    def annotated(self, **annotations: str) -> Self:
+        self._meta["annotations"] = annotations
+        return self
+
     def deleting(self) -> Self:
         self._meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         return self

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+from placewright.api.annotations import DEVICES, write_devices
 from placewright.api.objects import NodeName
+from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.pods import PodInfo
 from placewright.api.profile import Allocation, EmptyNodes
 from placewright.cluster.cluster import Cluster
@@ -38,7 +41,7 @@ from placewright.scheduler.shadow.shadow import Shadow
 from placewright.scheduler.shadow.shadows import TIMED
 
 from .gangs.makers import group, members, tried
-from .makers import CONFLICT, node, pod
+from .makers import CONFLICT, PodMaker, node, pod
 from .shadowing import Beside, Ticking
 
 #: Packs by CPU: the node with the most of it requested, of those that fit.
@@ -120,6 +123,85 @@ async def test_a_pod_whose_binding_failed_is_decided_again() -> None:
     await world.attempt()
     world.rest(shadow)
     assert (stands(shadow, "p"), shadow.report.decided) == ("a", 2)
+
+
+def relabelled(maker: PodMaker) -> PodMaker:
+    return maker.labels(**{"topology.kubernetes.io/zone": "z1"})
+
+
+def deleted_with_grace(maker: PodMaker) -> PodMaker:
+    return maker.deleting()
+
+
+def resized(maker: PodMaker) -> PodMaker:
+    return maker.requests(cpu="500m")
+
+
+def given_a_device(maker: PodMaker) -> PodMaker:
+    return maker.annotated(**{DEVICES: write_devices("example.com/gpu", (1,))})
+
+
+def in_a_group(maker: PodMaker) -> PodMaker:
+    return maker.labels(**{GROUP_LABEL: "train"})
+
+
+CHANGES = [relabelled, deleted_with_grace, resized, given_a_device, in_a_group]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("with_the_binding", [True, False])
+async def test_a_pod_that_changes_on_its_node_stays_where_the_shadow_put_it(
+    change: Callable[[PodMaker], PodMaker], with_the_binding: bool
+) -> None:
+    """The API server of Kubernetes 1.35 adds the node's zone to a pod's labels as it binds the pod; people and tools relabel at any time."""
+    world = Beside().nodes(node("a"), node("b"))
+    shadow = world.shadow(**PACK)
+    await place(world, "p1")
+    maker = pod("p2").requests(cpu="1")
+    world.pods(maker)
+    await world.attempt()
+    where = world.node_of("p2")
+    assert where is not None
+    if not with_the_binding:
+        world.pods(maker.on(where))
+        world.rest(shadow)
+    world.pods(change(maker.on(where)))
+    world.rest(shadow)
+    first = stands(shadow, "p1")
+    assert (stands(shadow, "p2"), where == first) == (first, False)
+    there = {info.uid: info for info in shadow._world.cluster.pods_on(NodeName(first or ""))}
+    assert there["uid-p2"].labels == maker.info().labels
+    assert sum(shares(shadow._world.cluster)) == (0.375 if change is resized else 0.5), "as it counts now"
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_through_any_history_of_changes_pods_stay_where_the_shadow_put_them(seed: int) -> None:
+    rng = random.Random(seed)
+    world = Beside().nodes(*(node(f"n{number}").offers(cpu="9") for number in range(4)))
+    shadow = world.shadow(**PACK)
+    makers: dict[str, PodMaker] = {}
+    first: dict[str, str | None] = {}
+    for number in range(60):
+        act = rng.choice(["come", "change", "change", "go"])
+        if act == "come" or not makers:
+            name = f"p{number}"
+            makers[name] = maker = pod(name).requests(cpu="500m")
+            world.pods(maker)
+            await world.attempt()
+            maker.on(world.node_of(name) or "")
+            if rng.random() < 0.5:
+                rng.choice(CHANGES)(maker)
+            world.pods(maker)
+            world.rest(shadow)
+            first[name] = stands(shadow, name)
+        elif act == "change":
+            world.pods(rng.choice(CHANGES)(rng.choice(list(makers.values()))))
+        else:
+            name = rng.choice(list(makers))
+            world.intake.assigned_pod_gone(makers.pop(name).info().uid)
+        world.rest(shadow)
+        assert {name: stands(shadow, name) for name in makers} == {name: first[name] for name in makers}
+    assert shadow.report.other > 0, "or the two worlds were one all the time"
 
 
 async def test_a_pod_that_only_the_shadow_places_leaves_its_world_when_it_is_deleted() -> None:

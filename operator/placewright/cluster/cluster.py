@@ -305,10 +305,16 @@ class Cluster:
             self.pod_journal.append(row)
 
     def set_pod(self, pod: PodInfo) -> Placement | None:
-        """The API server says that this pod is on `pod.node_name`: add, update or confirm. Returns what was known before."""
+        """The API server says that this pod is on `pod.node_name`: add, update or confirm. Returns what was known before.
+
+        A pod that changes on its node never leaves it in between: since Kubernetes 1.35 nearly every Binding changes the pod's labels
+        (the API server adds the node's zone and region).
+        """
         known = self._placements.get(pod.uid)
-        if known is not None and known.node == pod.node_name and _counts_alike(known.pod, pod):
+        if known is not None and known.node == pod.node_name:
             self._replace(known, pod)
+            if not _counts_alike(known.pod, pod):
+                self._recount(known, pod)
             return known
         if known is not None:
             self._leave(known)
@@ -375,7 +381,16 @@ class Cluster:
             self._count(pod, row, -1)
             self.pod_journal.append(row)
 
+    def _recount(self, known: Placement, pod: PodInfo) -> None:
+        """Count a pod as it is now instead of as it was, on the row where it stands."""
+        row = self._row_of.get(known.node)
+        if row is not None:
+            self._count(known.pod, row, -1)
+            self._count(pod, row, 1)
+            self.pod_journal.append(row)
+
     def _replace(self, known: Placement, pod: PodInfo) -> None:
+        """Keep a pod as it is now; what columns count of it is not touched."""
         self._placements[pod.uid] = Placement(pod, known.node, assumed=False)
         self.gangs.replace(known.pod, pod)
         self._drop_priority(known.pod.priority)

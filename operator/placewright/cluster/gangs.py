@@ -119,7 +119,11 @@ class Gangs:
         self._moves += 1
 
     def replace(self, old: PodInfo, new: PodInfo) -> None:
-        """A pod on a node changed, but not its group."""
+        """A pod on a node changed, perhaps its group with it."""
+        if old.gang != new.gang:
+            self.leave(old)
+            self.enter(new)
+            return
         self._count_running(old, -1)
         self._count_running(new, 1)
 

@@ -22,10 +22,10 @@ class ClusterListener(Protocol):
         """A node is gone."""
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
-        """A pod stands on a node, and stood nowhere before."""
+        """A pod stands on a node: it came there, or it stood there already and counts otherwise now (labels, requests, deletion)."""
 
     def pod_left(self, uid: str) -> None:
-        """A pod stands nowhere any more; it may be told right afterwards that it stands again, elsewhere or as something else."""
+        """A pod left its node. Where it is found on another node, `pod_stands` follows at once."""
 
 
 class ObservedCluster(Cluster):
@@ -57,6 +57,11 @@ class ObservedCluster(Cluster):
         super()._enter(placement)
         if self.listener is not None:
             self.listener.pod_stands(placement.pod, placement.node)
+
+    def _recount(self, known: Placement, pod: PodInfo) -> None:
+        super()._recount(known, pod)
+        if self.listener is not None:
+            self.listener.pod_stands(pod, known.node)
 
     def _leave(self, placement: Placement) -> None:
         super()._leave(placement)
