@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -81,9 +82,9 @@ def _lay_out(
     complete = cluster.present.copy()
     for place in places:
         complete &= place.codes != MISSING
-    base = complete if require_all else cluster.present
+    inclusion = _Inclusion(pod, cluster, complete if require_all else cluster.present)
     fields = [
-        _field(cluster, c.key, place, base & _included(c, pod, cluster), require_all)
+        _field(cluster, c.key, place, inclusion.of(c), require_all)
         for c, place in zip(constraints, places, strict=True)
     ]
     return Layout(tuple(fields), complete)
@@ -97,16 +98,37 @@ def _field(cluster: Cluster, key: str, place: Domains, counts: BoolColumn, requi
     return Field(codes, np.where(counts, merged, count), count, np.unique(merged[counts]), same_as_missing)
 
 
-def _included(constraint: Constraint, pod: PodInfo, cluster: Cluster) -> BoolColumn:
-    """Rows that the constraint's inclusion policies let count; shape (size,)."""
-    rows = np.arange(cluster.size)
-    included = np.ones(cluster.size, np.bool_)
-    if constraint.honor_affinity:
-        included &= _demand(pod).column(cluster, rows)
-    if constraint.honor_taints:
-        tolerations: Sequence[Toleration] = pod.pod.spec.tolerations or ()
-        included &= cluster.taints.where(rows, lambda taints: first_untolerated(taints, tolerations) is None)
-    return included
+class _Inclusion:
+    """The rows that a constraint's inclusion policies let count.
+
+    The rows depend on the pod and the two policies alone, so a pod's node affinity is evaluated once, however many constraints it has.
+    """
+
+    def __init__(self, pod: PodInfo, cluster: Cluster, base: BoolColumn) -> None:
+        """`base`: rows that count if no policy excludes them, shape (size,)."""
+        self._pod = pod
+        self._cluster = cluster
+        self._base = base
+
+    def of(self, constraint: Constraint) -> BoolColumn:
+        """Rows that count for one constraint; shape (size,), not to be written."""
+        if constraint.honor_affinity:
+            return self._in_affinity_without_taints if constraint.honor_taints else self._in_affinity
+        return self._base & self._without_taints if constraint.honor_taints else self._base
+
+    @cached_property
+    def _in_affinity(self) -> BoolColumn:
+        return self._base & _demand(self._pod).column(self._cluster, np.arange(self._cluster.size))
+
+    @cached_property
+    def _without_taints(self) -> BoolColumn:
+        tolerations: Sequence[Toleration] = self._pod.pod.spec.tolerations or ()
+        rows = np.arange(self._cluster.size)
+        return self._cluster.taints.where(rows, lambda taints: first_untolerated(taints, tolerations) is None)
+
+    @cached_property
+    def _in_affinity_without_taints(self) -> BoolColumn:
+        return self._in_affinity & self._without_taints
 
 
 def _demand(pod: PodInfo) -> Demand:
