@@ -153,7 +153,7 @@ CHANGES = [relabelled, deleted_with_grace, resized, given_a_device, in_a_group]
 async def test_a_pod_that_changes_on_its_node_stays_where_the_shadow_put_it(
     change: Callable[[PodMaker], PodMaker], with_the_binding: bool
 ) -> None:
-    """The API server of Kubernetes 1.35 adds the node's zone to a pod's labels as it binds the pod; people and tools relabel at any time."""
+    """Kubernetes 1.35 adds the zone of the node to the labels of a pod as it binds the pod; people and tools relabel at any time."""
     world = Beside().nodes(node("a"), node("b"))
     shadow = world.shadow(**PACK)
     await place(world, "p1")

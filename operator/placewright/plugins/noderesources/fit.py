@@ -48,6 +48,8 @@ NAME: Final = "NodeResourcesFit"
 TOO_MANY_PODS: Final = "Too many pods"
 _DEVICES: Final = "DynamicResources"
 _BEFORE_AND_AFTER: Final = 2
+#: Bits of an int64 that hold flags; the others number up to 2^31 combinations of earlier flags.
+_FLAGS_AT_ONCE: Final = 31
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
@@ -78,6 +80,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         fits = cluster.pod_count[rows] < cluster.pod_limit[rows]
         served = self._served_by_devices(pod)
         for name, amount in self._demanded(pod):
+            if name not in cluster.resources:
+                if name not in served:
+                    return np.zeros(len(rows), np.bool_)  # a pod may name thousands that no node offers
+                continue
             column = cluster.resources.column(name)
             enough = column.requested[rows] <= column.allocatable[rows] - amount
             fits &= enough | (column.allocatable[rows] == 0) if name in served else enough
@@ -86,17 +92,25 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """Every resource that is short, in upstream's order; unresolvable where the request alone exceeds the node."""
         reasons = [TOO_MANY_PODS]
+        everywhere = np.ones(len(rows), np.bool_)
         short = [cluster.pod_count[rows] >= cluster.pod_limit[rows]]
         hopeless = np.zeros(len(rows), np.bool_)
         served = self._served_by_devices(pod)
         for name, amount in self._demanded(pod):
+            offered = name in cluster.resources
+            if name in served and not offered:
+                continue
+            reasons.append(f"Insufficient {name}")
+            if not offered:
+                short.append(everywhere)
+                hopeless = everywhere
+                continue
             column = cluster.resources.column(name)
             allocatable = column.allocatable[rows]
-            counts = allocatable > 0 if name in served else np.ones(len(rows), np.bool_)
-            reasons.append(f"Insufficient {name}")
+            counts = allocatable > 0 if name in served else everywhere
             short.append((column.requested[rows] > allocatable - amount) & counts)
-            hopeless |= (amount > allocatable) & counts
-        return _grouped(rows, reasons, [*short, hopeless])
+            hopeless = hopeless | (amount > allocatable) & counts
+        return _grouped(rows, reasons, [*short, hopeless], everywhere)
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Nothing to find out beforehand."""
@@ -195,17 +209,32 @@ def _load(spec: ResourceSpec, bid: Mapping[str, int], cluster: Cluster, rows: Ro
     return Load(requested, capacity, capacity > 0, spec.weight or 1)
 
 
-def _grouped(rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn]) -> list[Rejection]:
-    """Rows by their combination of failures; the last flag says that no preemption can help."""
+def _grouped(
+    rows: Rows, reasons: Sequence[str], flags: Sequence[BoolColumn], everywhere: BoolColumn | None = None
+) -> list[Rejection]:
+    """Rows by their combination of failures; the last flag says that no preemption can help.
+
+    `everywhere`: a column that is True in all rows; flags that are this very object tell no rows apart, and cost nothing.
+    """
     if len(rows) == 1:  # preemption asks row by row, and `unique` is slow
         return [Rejection(_status(reasons, [bool(flag[0]) for flag in flags]), rows)]
-    codes = np.zeros(len(rows), np.int64)
-    for bit, flag in enumerate(flags):
-        codes |= flag.astype(np.int64) << bit
+    alike = _alike([flag for flag in flags if flag is not everywhere], len(rows))
+    kinds, firsts = np.unique(alike, return_index=True)
     return [
-        Rejection(_status(reasons, [bool(code >> bit & 1) for bit in range(len(flags))]), rows[codes == code])
-        for code in np.unique(codes).tolist()
+        Rejection(_status(reasons, [bool(flag[first]) for flag in flags]), rows[alike == kind])
+        for kind, first in zip(kinds.tolist(), firsts.tolist(), strict=True)
     ]
+
+
+def _alike(flags: Sequence[BoolColumn], rows: int) -> IntColumn:
+    """A number for each row; rows have the same number if all flags of theirs are the same. Shape (rows,)."""
+    numbers = np.zeros(rows, np.int64)
+    for begin in range(0, len(flags), _FLAGS_AT_ONCE):
+        for bit, flag in enumerate(flags[begin : begin + _FLAGS_AT_ONCE]):
+            numbers |= flag.astype(np.int64) << bit
+        if begin + _FLAGS_AT_ONCE < len(flags):  # number the combinations anew, from 0, and leave the low bits to the next flags
+            numbers = np.unique(numbers, return_inverse=True)[1].astype(np.int64) << _FLAGS_AT_ONCE
+    return numbers
 
 
 def _status(reasons: Sequence[str], flags: Sequence[bool]) -> Status:
