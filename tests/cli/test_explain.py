@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 
 from handlers.stage import Stage, new_stage
+from placewright.api.objects import PodKey
 from placewright.cli.explain_table import show_explanation
 from placewright.cli.explaining.place import current_namespace
 from placewright.cli.main import main
@@ -62,7 +63,7 @@ async def test_a_pending_pod_is_explained_by_the_operator(capsys: pytest.Capture
         assert (ran.code, ran.err) == (0, "")
         assert "in the queue: unschedulable for" in ran.out
         assert "now: 0 of 2 nodes can hold it" in ran.out
-        assert "node-0 needs 300m more cpu, or on any of 1 other" in ran.out
+        assert "node-0 needs 300m more cpu (no node is that large; the largest has 4000m), or on any of 1 other" in ran.out
         assert "attempt 1 said: 0/2 nodes are available: 2 Insufficient cpu." in ran.out
         found = json.loads((await explain(stage, capsys, "default/large", "-o", "json", *at(asked))).out)
         assert (found["name"], found["now"]["refusals"][0]["nodes"]) == ("large", 2)
@@ -107,7 +108,46 @@ async def test_a_pod_of_nobody_s_schedulername_says_so(capsys: pytest.CaptureFix
     async with new_stage() as stage:
         ran = await explain(stage.profile().nodes(1).pod("other", scheduler="somebody"), capsys, "other", "--here")
         assert ran.code == 0
-        assert "no SchedulingProfile has schedulerName somebody: nobody here places the pod" in ran.err
+        assert "no SchedulingProfile has schedulerName 'somebody': Placewright does not place the pod" in ran.err
+        assert ran.out.splitlines()[1:] == ["on no node"], "it is there, and waits"
+
+
+async def test_a_misspelt_schedulername_is_told_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    async with operating() as (stage, asked):
+        stage.pod("lost", scheduler="placewrigth")
+        await stage.until(lambda: asked.engine.queue.uid_of(PodKey("default/lost")))
+        ran = await explain(stage, capsys, "lost", *at(asked))
+        assert "no profile takes pods of schedulerName 'placewrigth' (did you mean 'placewright'?)" in ran.out
+        ran = await explain(stage, capsys, "lost", "--here")
+        assert "no SchedulingProfile has schedulerName 'placewrigth' (did you mean 'placewright'?)" in ran.err
+
+
+async def test_an_operator_on_this_machine_is_shown_the_kubeconfigs_token_and_one_elsewhere_is_not(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    async with operating() as (stage, asked):
+        stage.pod("large", cpu="64")
+        await stage.until(lambda: stage.condition("large"))
+        for host in ("127.0.0.1", "localhost"):
+            ran = await explain(stage, capsys, "large", "--server", f"https://{host}:{asked.served.port}")
+            assert (ran.code, ran.err) == (0, "")
+            assert "now: 0 of 2 nodes can hold it" in ran.out
+        ran = await explain(stage, capsys, "large", "--server", "https://placewright.example.com")
+        assert (ran.code, ran.out) == (2, "")
+        assert "is not on this machine, so the kubeconfig's token is not sent there; give --token" in ran.err
+
+
+def test_a_kubeconfig_without_a_token_is_said_before_the_operator_is_asked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    besides = {"clusters": [{"name": "c", "cluster": {"server": "https://c"}}], "users": [{"name": "u", "user": {}}]}
+    path = tmp_path / "config"
+    contexts = [{"name": "a", "context": {"cluster": "c", "user": "u"}}]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": contexts, **besides}))
+    code = main(["explain", "web", "-n", "default", "--kubeconfig", str(path), "--server", "https://127.0.0.1:1"])
+    printed = capsys.readouterr()
+    assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
+    assert "the kubeconfig has no token" in printed.err
 
 
 async def test_a_pod_that_does_not_exist_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +197,7 @@ async def test_kubectl_forwards_a_port_to_the_pod_that_holds_the_lease(
         (("",), "POD: found"),
         (("a/b", "-n", "c"), "--namespace: found"),
         (("web", "--server", "http://127.0.0.1:1"), "allowed an https URL"),
-        (("web", "--server", "https://127.0.0.1:1"), "does not answer"),
+        (("web", "--server", "https://127.0.0.1:1", "--token", "t"), "does not answer"),
         (("web", "-o", "yaml"), "invalid choice"),
     ],
 )

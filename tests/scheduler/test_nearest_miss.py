@@ -105,11 +105,19 @@ def apply(objects: list[Object], name: str, change: Change) -> list[Object]:  # 
     return objects
 
 
+def _is_number_or_absent(value: str | None) -> bool:
+    return not value or value.isdigit()
+
+
 def hold_to_it(objects: list[Object]) -> tuple[Miss, ...]:
     found = now(objects)
     assert sum(each.nodes for each in found.refusals) + found.feasible == found.nodes
     assert fitting(objects) == set() if found.misses else True
+    there = {pair for each in objects if each["kind"] == "Node" for pair in each["metadata"]["labels"].items()}
     for miss in found.misses:
+        for change in miss.changes:
+            if change.kind is Kind.LABELS and len(change.labels) == 1 and not any(map(_is_number_or_absent, change.labels.values())):
+                assert ("no node has" in change.text) == there.isdisjoint(change.labels.items())
         if miss.told_only:
             continue
         opened = fitting(with_changes(objects, miss))
@@ -151,6 +159,60 @@ def test_missing_labels_are_told() -> None:
         "n-0": {"pool": "a", "disk": "ssd", "age": "2"},
         "n-1": {"pool": "a", "disk": "ssd"},
     }
+
+
+ZONES = [node(f"n-{i}", zone=f"zone-{i % 3}", disk="ssd") for i in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        ({ZONE: "zone-9"}, f"label {ZONE}=zone-9 (no node has that label; there is {ZONE}=zone-2)"),
+        ({ZONE: "mars"}, f"label {ZONE}=mars (no node has that label; there is {ZONE}=zone-0, zone-1, zone-2)"),
+        ({"kubernetes.io/hostname": "n5"}, "label kubernetes.io/hostname=n5 (no node has that label; there is kubernetes.io/hostname=n-5)"),
+        ({"kubernetes.io/hostname": "x"}, "kubernetes.io/hostname=n-0, n-1, n-2 and 6 more)"),
+        ({"disk": "sdd"}, "label disk=sdd (no node has that label; there is disk=ssd)"),
+        ({"dsk": "ssd"}, "label dsk=ssd (no node has a label dsk; there is disk)"),
+        ({"quite": "another"}, "label quite=another (no node has a label quite)"),
+    ],
+)
+def test_a_label_that_no_node_has_is_told_with_the_one_that_was_likely_meant(selector: dict[str, str], told: str) -> None:
+    (miss,) = hold_to_it([*ZONES, pod("p", nodeSelector=selector)])
+    assert miss.changes[0].text.endswith(told) and miss.nodes == 9
+
+
+def test_zone_and_host_labels_are_told_where_other_things_keep_the_pod_off_the_nodes_that_have_them() -> None:
+    full = [node(f"n-{i}", cpu=100 if i == 1 else 4000, zone=f"zone-{i}") for i in range(3)]
+    misses = hold_to_it([*full, pod("p", cpu=500, nodeSelector={ZONE: "zone-1"})])
+    assert misses[0].changes[0].text == "400m more cpu", "n-0 is large enough"
+    assert {change.text for miss in misses for change in miss.changes if change.plugin == "NodeAffinity"} == {f"needs label {ZONE}=zone-1"}
+
+
+def test_of_several_values_that_would_do_one_that_a_node_has_is_told() -> None:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["hdd", "nvme", "ssd"]}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    objects = [node("n-0"), node("n-1", cpu=50, disk="ssd"), pod("p", affinity=affinity)]
+    assert "label disk=ssd" in {change.text for miss in hold_to_it(objects) for change in miss.changes}
+
+
+@pytest.mark.parametrize(
+    ("requests", "told"),
+    [
+        ({"cpu": "17"}, "1000m more cpu (no node is that large; the largest has 16000m)"),
+        ({"memory": "9Gi"}, "1024Mi more memory (no node is that large; the largest has 8192Mi)"),
+        ({"nvidia.com/gpu": "2"}, "2 more nvidia.com/gpu (no node has any nvidia.com/gpu)"),
+    ],
+)
+def test_a_pod_that_is_larger_than_every_node_is_told_so(requests: dict[str, str], told: str) -> None:
+    large = pod("p")
+    large["spec"]["containers"][0]["resources"]["requests"] = requests
+    found = now([node("n-0", cpu=16000), node("n-1", cpu=8000), pod("busy", "n-0", cpu=0), large])
+    assert found.misses[0].changes[0].text == told
+
+
+def test_a_pod_that_some_node_could_hold_if_it_were_empty_is_not_told_that_it_is_too_large() -> None:
+    misses = hold_to_it([node("n-0", cpu=1000), node("n-1", cpu=2000), pod("a", "n-1", cpu=300), pod("p", cpu=2000)])
+    assert not any("large" in change.text for miss in misses for change in miss.changes)
 
 
 def test_the_pod_that_holds_a_host_port_is_named() -> None:

@@ -15,7 +15,14 @@ import msgspec
 from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.cli.explain_table import show_explanation
 from placewright.cli.explaining.here import explained_here
-from placewright.cli.explaining.operator import CannotAsk, Forwarded, ask_at, ask_forwarded
+from placewright.cli.explaining.operator import (
+    CannotAsk,
+    Forwarded,
+    ask_at,
+    ask_forwarded,
+    bearer_token,
+    on_this_machine,
+)
 from placewright.cli.explaining.place import Subject, current_namespace
 from placewright.cli.livecluster import add_cluster_options
 from placewright.cli.options import Subparsers
@@ -39,7 +46,9 @@ def register(subparsers: Subparsers) -> None:
     add_cluster_options(parser)
     group = parser.add_argument_group("operator")
     group.add_argument("--server", metavar="URL", help="its HTTPS port, forwarded to this machine (default: kubectl forwards it)")
-    group.add_argument("--token", metavar="TOKEN", help="what it is shown (default: the kubeconfig's)")
+    group.add_argument(
+        "--token", metavar="TOKEN", help="what it is shown (default: the kubeconfig's, if --server is on this machine)"
+    )
     group.add_argument(
         "--operator-namespace", default=DEFAULT_NAMESPACE, metavar="NAME", help="where the operator runs (default: %(default)s)"
     )
@@ -91,9 +100,19 @@ async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
 
 async def _explained_at(args: argparse.Namespace, pod: Subject) -> Explanation:
     try:
-        found = await ask_at(args.server, pod, args.token or "")
+        found = await ask_at(args.server, pod, args.token or _own_token(args))
     except CannotAsk as problem:
         raise InputError(f"--server: {problem}") from None
     if found is None:
         raise InputError(f"{args.server} knows nothing of pod {pod.key}")
     return found
+
+
+def _own_token(args: argparse.Namespace) -> str:
+    """The kubeconfig's token. It is shown on this machine alone: it is worth as much as its owner's rights in the cluster."""
+    if not on_this_machine(args.server):
+        raise CannotAsk(f"{args.server} is not on this machine, so the kubeconfig's token is not sent there; give --token")
+    token = bearer_token(load_config(args.kubeconfig, args.context))
+    if not token:
+        raise CannotAsk("the kubeconfig has no token to show it, such as kubectl create token makes; --token names one")
+    return token

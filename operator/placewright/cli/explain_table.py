@@ -39,9 +39,9 @@ def _standing(found: Explanation) -> Iterable[str]:
     if found.node:
         yield f"on node {found.node}" + (", as far as the scheduler goes: it is being bound" if found.assumed else "")
     elif found.queue is None:
-        yield "gone, or on no node" if found.now is None else "on no node"
+        yield "gone, or on no node" if found.tried else "on no node"
     if found.queue is not None:
-        yield _queued(found.queue)
+        yield _queued(found.queue, found.scheduler_name)
 
 
 def _group(found: Explanation) -> Iterable[str]:
@@ -80,7 +80,7 @@ def _claim(fact: ClaimFact) -> str:
     return f"{name}: {asked}; has {has}" + ("; this is being written" if fact.writing else f"; pods that use it: {fact.users}")
 
 
-def _queued(queue: Queued) -> str:
+def _queued(queue: Queued, scheduler_name: str) -> str:
     said = [f"{queue.place} for {_span(queue.waiting_seconds)}"]
     if queue.attempts:
         said.append(f"{queue.attempts} attempt{'s' if queue.attempts > 1 else ''}")
@@ -93,7 +93,8 @@ def _queued(queue: Queued) -> str:
     if queue.nominated_node:
         said.append(f"room is being made on {queue.nominated_node}")
     if queue.profile == "missing":
-        said.append("no profile takes pods of its schedulerName")
+        meant = f" (did you mean {queue.meant!r}?)" if queue.meant else ""
+        said.append(f"no profile takes pods of schedulerName {scheduler_name!r}{meant}")
     if queue.profile == "paused":
         said.append("its profile is paused")
     return "in the queue: " + "; ".join(said)

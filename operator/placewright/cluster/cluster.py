@@ -7,7 +7,7 @@ and counted when the node comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final, NamedTuple
@@ -170,6 +170,11 @@ class Cluster:
     def label(self, key: str) -> LabelColumn:
         """The column of a label: each node's value, None where it has no such label."""
         return self._labels.column(key)
+
+    @property
+    def label_keys(self) -> KeysView[str]:
+        """The keys of labels that some node has."""
+        return self._labels.keys
 
     def pods_on(self, node: NodeName) -> Iterable[PodInfo]:
         """Pods on a node, assumed ones included; also for nodes that are not there (yet, or any more)."""

@@ -6,7 +6,7 @@ Pods name keys as they please, in spread constraints and affinity; a key that no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
 
 from placewright.cluster.encoding import EncodedColumn
 
@@ -39,6 +39,11 @@ class LabelColumns:
                 self._columns.pop(key, None)
         for key, column in self._columns.items():
             column.set(row, labels.get(key))
+
+    @property
+    def keys(self) -> KeysView[str]:
+        """The keys that some node has."""
+        return self._nodes_with.keys()
 
     def column(self, key: str) -> LabelColumn:
         """Each row's value, None where there is no such label. To be read at once: tomorrow it may be another object."""

@@ -44,8 +44,14 @@ class ProfileError(InputError):
         super().__init__("\n".join(printable(f"{prefix}{problem}") for problem in self.problems))
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean X?)`, or "" when nothing known comes close. Case does not count, and a few letters do not either."""
+def closest_name(name: str, known: Iterable[str]) -> str:
+    """The known name that was likely meant, or "" when none comes close. Case does not count, and a few letters do not either."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
-    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
+    return by_lower[close[0]] if close else ""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean 'X'?)`, or "" when nothing known comes close."""
+    close = closest_name(name, known)
+    return f" (did you mean {close!r}?)" if close else ""

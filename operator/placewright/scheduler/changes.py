@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -15,7 +16,7 @@ import numpy as np
 
 from placewright.api.objects import Node, NodeName, Taint
 from placewright.api.pods import NO_LABELS, PodInfo
-from placewright.api.requests import CPU, MEMORY, PODS
+from placewright.api.requests import PODS
 from placewright.api.selectors import Expression, NodeTerm, compile_node_selector, selector_from_pairs
 from placewright.api.tolerations import HARD_EFFECTS, tolerated
 from placewright.cluster.cluster import Cluster
@@ -32,11 +33,10 @@ from placewright.plugins.noderesources.fit import TOO_MANY_PODS, NodeResourcesFi
 from placewright.plugins.nodeunschedulable import UNSCHEDULABLE_TAINT
 from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
 from placewright.plugins.topology import counts_by_row
+from placewright.scheduler.clusterlimits import amount, label_nowhere, too_large
 from placewright.scheduler.insight import cut
 
 _SHORT: Final = "Insufficient "
-_MEBI: Final = 2**20
-_IN_BYTES: Final = (MEMORY, "ephemeral-storage")
 #: Pods that are named when all of them would have to go; with more, only how many.
 MOST_PODS: Final = 5
 
@@ -115,6 +115,7 @@ class Teller:
         self._pod = evaluation.pod
         self._cluster = cluster
         self._profile = profile
+        self._said_of_labels: dict[tuple[str, frozenset[str]], str] = {}
         self._by_plugin: Mapping[str, Callable[[FilterPlugin, int], list[Change]]] = {
             NodeResourcesFit.name: self._resources,
             tainttoleration.NAME: self._taints,
@@ -146,9 +147,13 @@ class Teller:
             text = f"{fewer} pod{'s' if fewer > 1 else ''} less: it holds {held} and may hold {limit}"
             changes.append(Change(plugin.name, Kind.FEWER_PODS, text, {PODS: fewer}))
         if lacks:
-            text = " and ".join(f"{amount(name, missing)} more {name}" for name, missing in lacks.items())
+            text = " and ".join(self._more(name, missing) for name, missing in lacks.items())
             changes.append(Change(plugin.name, Kind.MORE_RESOURCES, text, lacks))
         return changes
+
+    def _more(self, resource: str, missing: int) -> str:
+        nowhere = too_large(self._cluster, resource, self._pod.requests[resource])
+        return f"{amount(resource, missing)} more {resource}" + (f" ({nowhere})" if nowhere else "")
 
     def _taints(self, plugin: FilterPlugin, row: int) -> list[Change]:
         taints = untolerated(self._cluster.taints.get(row), self._pod, cordoned=bool(self._cluster.unschedulable[row]))
@@ -162,11 +167,29 @@ class Teller:
         return [Change(plugin.name, Kind.UNCORDON, "an end of its cordon (kubectl uncordon)")]
 
     def _labels(self, plugin: FilterPlugin, row: int) -> list[Change]:
-        node = self._cluster.node(row)
-        wanted = labels_wanted(self._pod, self._profile, node)
-        if wanted is None or wanted.keys() & self._topology_keys():
+        wanted = labels_wanted(self._pod, self._profile, self._cluster.node(row), self._cluster)
+        if wanted is None:
             return []
-        return [Change(plugin.name, Kind.LABELS, " and ".join(map(_label, wanted, wanted.values())), labels=wanted)]
+        text = " and ".join(map(self._label, wanted.values()))
+        if wanted.keys() & self._topology_keys():
+            # Another value would move the node's pods to another domain, so this is not tried out; but it is what the pod asks for.
+            return [Change(plugin.name, Kind.TOLD, f"needs {text}")]
+        return [Change(plugin.name, Kind.LABELS, text, labels={key: each.value for key, each in wanted.items()})]
+
+    def _label(self, wanted: WantedLabel) -> str:
+        key, value = wanted.expression.key, wanted.value
+        if value is None:
+            return f"no label {key}"
+        text = f"label {key}={value}" if value else f"label {key}"
+        nowhere = self._nowhere(key, wanted.values) if wanted.values is not None else ""
+        return f"{text} ({nowhere})" if nowhere else text
+
+    def _nowhere(self, key: str, values: frozenset[str]) -> str:
+        """The same for every node, so it is found out once."""
+        said = self._said_of_labels.get((key, values))
+        if said is None:
+            said = self._said_of_labels[key, values] = label_nowhere(self._cluster, key, values)
+        return said
 
     def _topology_keys(self) -> frozenset[str]:
         """Labels that mean more than a node's own: another value moves pods to another domain."""
@@ -294,8 +317,25 @@ def untolerated(taints: Iterable[Taint], pod: PodInfo, *, cordoned: bool) -> lis
     return [taint for taint in found if not (cordoned and taint.key == UNSCHEDULABLE_TAINT.key)]
 
 
-def labels_wanted(pod: PodInfo, profile: ResolvedProfile, node: Node) -> dict[str, str | None] | None:
-    """Labels with which the node meets what pod and profile demand of it, None for those that must go; None where no label helps."""
+@dataclass(frozen=True, slots=True)
+class WantedLabel:
+    """A label that a node would need.
+
+    Attributes:
+        value: one that would do; None: the node must not have the label.
+    """
+
+    expression: Expression
+    value: str | None
+
+    @property
+    def values(self) -> frozenset[str] | None:
+        """All values that would do, empty for any; None where they are not a list (Gt, Lt, and labels that must go)."""
+        return self.expression.values if self.expression.operator in ("In", "Exists") else None
+
+
+def labels_wanted(pod: PodInfo, profile: ResolvedProfile, node: Node, cluster: Cluster) -> dict[str, WantedLabel] | None:
+    """By key, labels with which the node meets what pod and profile demand of it; None where no label helps."""
     spec = pod.pod.spec
     own = spec.affinity.node_affinity if spec.affinity else None
     added = getattr(profile.args.get(nodeaffinity.NAME), "added_affinity", None)
@@ -310,8 +350,8 @@ def labels_wanted(pod: PodInfo, profile: ResolvedProfile, node: Node) -> dict[st
                 return None
             demanded.append(nearest.labels)
     expressions = [expression for each in demanded for expression in each]
-    wanted = {each.key: _value(each) for each in expressions if not each.matches(labels.get(each.key))}
-    after = {key: value for key, value in (labels | wanted).items() if value is not None}
+    wanted = {each.key: WantedLabel(each, _value(each, cluster)) for each in expressions if not each.matches(labels.get(each.key))}
+    after = {**labels, **{key: each.value for key, each in wanted.items()}}
     return wanted if wanted and all(each.matches(after.get(each.key)) for each in expressions) else None
 
 
@@ -321,29 +361,17 @@ def _nearest_term(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: st
     return min(possible, key=lambda term: sum(not each.matches(labels.get(each.key)) for each in term.labels), default=None)
 
 
-def _value(expression: Expression) -> str | None:
-    """A label value that the expression is content with; None: no such label."""
+def _value(expression: Expression, cluster: Cluster) -> str | None:
+    """A label value that the expression is content with, of several one that a node has; None: no such label."""
     match expression.operator:
         case "In":
-            return min(expression.values)
+            column = cluster.label(expression.key)
+            return min(expression.values, key=lambda value: (column.code(value) is None, value))
         case "Gt":
             return str(expression.bound + 1)
         case "Lt":
             return str(expression.bound - 1)
     return "" if expression.operator == "Exists" else None
-
-
-def _label(key: str, value: str | None) -> str:
-    if value is None:
-        return f"no label {key}"
-    return f"label {key}={value}" if value else f"label {key}"
-
-
-def amount(resource: str, units: int) -> str:
-    """As people write it: milli-CPU, whole Mi, counts."""
-    if resource == CPU:
-        return f"{units}m"
-    return f"{-(-units // _MEBI)}Mi" if resource in _IN_BYTES or resource.startswith("hugepages-") else str(units)
 
 
 def _pods(found: list[_Standing]) -> str:

@@ -87,6 +87,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         waiting_seconds: since it entered the queue or came back after its last attempt.
         backoff_seconds: until it may be tried again.
         profile: whether a profile claims it, and takes pods: `active`, `paused` or `missing`.
+        meant: where no profile does, the name that the pod's schedulerName is likely to be a misspelling of.
     """
 
     place: str
@@ -98,6 +99,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     gated_by: str = ""
     nominated_node: str = ""
     profile: str = "active"
+    meant: str = ""
 
 
 class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -15,6 +15,7 @@ from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import Evaluator
 from placewright.handlers.engine import Engine
+from placewright.profiles.problem import closest_name
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Explanation, Queued, Tried, evaluated, tried
@@ -135,6 +136,7 @@ def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluato
         gated_by=queued.gating_plugin if queued.gated else "",
         nominated_node=engine.queue.nominator.node_of(pod.uid) or "",
         profile=_profile_state(evaluator),
+        meant="" if evaluator is not None else closest_name(pod.scheduler_name, engine.live.active),
     )
 
 

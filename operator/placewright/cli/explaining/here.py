@@ -19,7 +19,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.listing import list_once
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.problem import ProfileError
+from placewright.profiles.problem import ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Explanation, evaluated
@@ -111,7 +111,8 @@ def _with_company(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
 def _evaluated(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
     profile = _oldest([each for each in seen.profiles if each.spec.scheduler_name == pod.scheduler_name])
     if profile is None:
-        nobody = f"no SchedulingProfile has schedulerName {pod.scheduler_name}: nobody here places the pod"
+        meant = did_you_mean(pod.scheduler_name, (each.spec.scheduler_name for each in seen.profiles))
+        nobody = f"no SchedulingProfile has schedulerName {pod.scheduler_name!r}{meant}: Placewright does not place the pod"
         return replace(about, notes=(*about.notes, nobody))
     registry = in_tree().extended(installed_plugins())
     try:

@@ -21,6 +21,7 @@ from placewright.api.decode import DECODE_ERRORS
 from placewright.cli.explaining.place import Subject
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.login import ClusterAccess
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.scheduler.explanation import Explanation
 
@@ -58,7 +59,7 @@ async def ask_forwarded(cluster: Forwarded, pod: Subject, token: str | None) -> 
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         raise CannotAsk("there is no kubectl to forward its port; --server names a port that is forwarded already")
-    shown = token or cluster.client.access.authorization.removeprefix("Bearer ")
+    shown = token or bearer_token(cluster.client.access)
     if not shown:
         raise CannotAsk("the kubeconfig has no token to show it, such as kubectl create token makes; --token names one")
     replica = await _active_replica(cluster)
@@ -103,12 +104,28 @@ def _url(server: str) -> URL:
     return url
 
 
+def on_this_machine(server: str) -> bool:
+    """Whether a URL names this machine. Raises `CannotAsk` for what is no https URL."""
+    return _is_loopback(_url(server))
+
+
+def bearer_token(access: ClusterAccess) -> str:
+    """The token with which a kubeconfig's user asks the API server; "" for users who have a certificate or a password."""
+    return access.authorization.removeprefix("Bearer ") if access.authorization.startswith("Bearer ") else ""
+
+
+def _is_loopback(url: URL) -> bool:
+    host = url.host or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _tls(url: URL) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    host = url.host or ""
-    with contextlib.suppress(ValueError):
-        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if _is_loopback(url):
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
