@@ -1,21 +1,13 @@
-"""Runs one plugin on a cluster, as the framework would: for the tests of the two plugins that look at other pods.
-
-Also reads the golden vectors: kube-scheduler's own verdicts, node by node.
-"""
+"""Runs one plugin on a cluster, as the framework would: for the tests of the two plugins that look at other pods."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-import pytest
 
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
@@ -27,12 +19,6 @@ from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.podtopologyspread import PodTopologySpread
 
 Pairwise = PodTopologySpread | InterPodAffinity
-VECTORS = Path(os.environ.get("PLACEWRIGHT_VECTORS", Path(__file__).parents[3] / "shared" / "vectors"))
-#: The default profile's filters that are asked before the two; where one of these rejects, nobody asks them.
-EARLIER = {
-    "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
-    "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",
-}  # fmt: skip
 
 
 @dataclass
@@ -64,15 +50,6 @@ def load(objects: list[dict[str, Any]]) -> Cluster:
     return cluster
 
 
-def pod_in(objects: list[dict[str, Any]], namespace: str, name: str) -> PodInfo:
-    """A pod among these objects."""
-    for body in objects:
-        meta = body.get("metadata", {})
-        if body["kind"] == "Pod" and meta.get("namespace") == namespace and meta["name"] == name:
-            return PodInfo(msgspec.convert(body, Pod))
-    raise KeyError(f"{namespace}/{name}")
-
-
 def verdicts(plugin: Pairwise, cluster: Cluster, pod: PodInfo) -> dict[str, Status]:
     """Why the plugin rejects a node, by name; nodes that it allows are absent. Holds Filter and explain together."""
     state, rows = CycleState(), cluster.rows()
@@ -102,80 +79,3 @@ def scores(plugin: Pairwise, cluster: Cluster, pod: PodInfo, feasible: list[str]
     raw = plugin.score(state, pod, cluster, rows)
     normal = plugin.normalise(state, raw, plugin.summarise(state, raw))
     return {str(cluster.names[row]): int(score) for row, score in zip(rows, normal, strict=True)}
-
-
-def cases() -> Iterator[dict[str, Any]]:
-    """The golden cases; skips the test where they are absent."""
-    files = sorted(VECTORS.glob("*.jsonl.gz"))
-    if not files:
-        pytest.skip(f"no golden vectors in {VECTORS} (set PLACEWRIGHT_VECTORS)")
-    for file in files:
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
-            yield from map(json.loads, lines)
-
-
-@dataclass
-class Setting:
-    """What a case's profile says of one plugin."""
-
-    args: dict[str, Any]
-    filters: bool
-    weight: int
-
-
-def setting(case: Mapping[str, Any], name: str) -> Setting:
-    """Arguments, whether it filters, and what its score weighs (0: it does not score)."""
-    profile = (case.get("config") or {"profiles": [{}]})["profiles"][0]
-    args = next((dict(c["args"]) for c in profile.get("pluginConfig", []) if c["name"] == name), {})
-    for key in ("apiVersion", "kind"):
-        args.pop(key, None)
-    plugins = profile.get("plugins", {})
-
-    def weight_at(point: str, default: int) -> int:
-        said = plugins.get(point, {})
-        for entry in said.get("enabled") or []:
-            if entry["name"] == name:
-                return int(entry.get("weight") or 1)
-        off = any(entry["name"] in (name, "*") for entry in said.get("disabled") or [])
-        return 0 if off else default
-
-    everywhere = weight_at("multiPoint", 2)
-    return Setting(args, weight_at("filter", everywhere) > 0, weight_at("score", everywhere))
-
-
-def disagreements(kind: type[Pairwise]) -> Iterator[str]:
-    """Where the plugin and kube-scheduler differ, over all golden cases."""
-    for case in cases():
-        if case["expect"].get("error") or case["expect"].get("preFilterMessage"):
-            continue
-        said = setting(case, kind.name)
-        cluster = load(case["objects"])
-        pod = pod_in(case["objects"], case["namespace"], case["pod"])
-        plugin = build(kind, cluster, said.args)
-        yield from _filter_disagreements(case, plugin, verdicts(plugin, cluster, pod) if said.filters else {})
-        if said.weight:
-            yield from _score_disagreements(case, plugin, cluster, pod, said.weight)
-
-
-def _filter_disagreements(case: Mapping[str, Any], plugin: Pairwise, mine: Mapping[str, Status]) -> Iterator[str]:
-    earlier = EARLIER if plugin.name == "PodTopologySpread" else EARLIER | {"PodTopologySpread"}
-    for node, wanted in case["expect"]["nodes"].items():
-        asked = wanted["code"] == "Success" or wanted.get("plugin", "") not in {*earlier, ""}
-        if not asked:
-            continue
-        expected = (wanted["code"], wanted["reasons"]) if wanted.get("plugin") == plugin.name else None
-        found = (mine[node].code.value, list(mine[node].reasons)) if node in mine else None
-        if found != expected:
-            yield f"{case['id']} {node}: found {found}, expected {expected}"
-
-
-def _score_disagreements(
-    case: Mapping[str, Any], plugin: Pairwise, cluster: Cluster, pod: PodInfo, weight: int
-) -> Iterator[str]:
-    nodes = {name: wanted for name, wanted in case["expect"]["nodes"].items() if wanted["code"] == "Success"}
-    mine = scores(plugin, cluster, pod, list(nodes))
-    for node, wanted in nodes.items():
-        expected = wanted.get("scores", {}).get(plugin.name, 0)
-        found = mine.get(node, 0) * weight
-        if found != expected:
-            yield f"{case['id']} {node}: score {found}, expected {expected}"

@@ -1,17 +1,14 @@
-"""Random worlds of pods with volumes, kept as plain dictionaries and as the cluster's columns, where anything may change at any time.
-
-Also reads the golden cases for one volume plugin at a time, and so far as it was asked there.
-"""
+"""Random worlds of pods with volumes, kept as plain dictionaries and as the cluster's columns, where anything may change at any time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import numpy as np
-from pairwise import build, cases, load, pod_in, setting
+from pairwise import build
 from pairwise_worlds import Body, Dice, World, info
 
 from placewright.api.pods import PodInfo
@@ -19,7 +16,6 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import KINDS
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
-from placewright.profiles.defaults import DEFAULT_PLUGINS
 
 NODES = ("n0", "n1", "n2")
 UIDS = "12345"
@@ -260,39 +256,3 @@ def _broken_promises(plugin: Any, cluster: Cluster, pod: PodInfo, columns: dict[
         before = columns.setdefault(plugin.fingerprint(state, cluster), column)
         if before != column:
             yield f"one fingerprint for {before} and for {column}"
-
-
-# --- golden cases --------------------------------------------------------------------------------------------------------------
-
-
-def disagreements(kind: type[Any]) -> Iterator[str]:
-    """Where the plugin and kube-scheduler differ, over all golden cases, as far as it was asked there."""
-    order = list(DEFAULT_PLUGINS)
-    earlier = {*order[: order.index(kind.name)]}
-    for case in cases():
-        if case["expect"].get("error") or not setting(case, kind.name).filters:
-            continue
-        cluster = load(case["objects"])
-        pod = pod_in(case["objects"], case["namespace"], case["pod"])
-        status, by_node = said(build(kind, cluster), cluster, pod)
-        nodes = case["expect"]["nodes"]
-        refusing = {n.get("plugin") for n in nodes.values()} if case["expect"].get("preFilterMessage") else set()
-        if refusing and refusing <= earlier:
-            continue
-        if refusing:  # PreFilters of later plugins come after this one's, and no Filter ran
-            by_node = dict.fromkeys(nodes, status) if status.rejected else {}
-        elif status.rejected:
-            yield f"{case['id']}: refused: {status.message}"
-            continue
-        for name, wanted in nodes.items():
-            if wanted.get("plugin") not in earlier:
-                yield from _difference(case["id"], name, wanted, by_node.get(name), kind.name)
-
-
-def _difference(
-    case: str, node: str, wanted: Mapping[str, Any], found: Status | None, plugin: str
-) -> Iterator[str]:
-    expected = (wanted["code"], wanted["reasons"]) if wanted.get("plugin") == plugin else None
-    got = None if found is None else (found.code.value, list(found.reasons))
-    if got != expected:
-        yield f"{case} {node}: found {got}, expected {expected}"

@@ -1,4 +1,4 @@
-"""InterPodAffinity against kube-scheduler's own verdicts, against a plain scalar reading of the rules, and case by case."""
+"""InterPodAffinity against a plain scalar reading of the rules and case by case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairwise import Pairwise, build, disagreements, load, scores, verdicts
+from pairwise import Pairwise, build, load, scores, verdicts
 from pairwise_worlds import KEYS, NAMESPACES, NODES, Body, Dice, World, happen, info, matches, populate
 
 from placewright.api.objects import Node
@@ -26,10 +26,6 @@ UNWANTED = "node(s) didn't match pod anti-affinity rules"
 BANNED = "node(s) didn't satisfy existing pods anti-affinity rules"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-
-
-def test_it_agrees_with_kube_scheduler_on_every_golden_case() -> None:
-    assert list(disagreements(InterPodAffinity)) == []
 
 
 # --- the scalar reading -------------------------------------------------------------------------------------------------------

@@ -19,11 +19,10 @@ from plugins.volume_worlds import COMPLETED
 from plugins.volume_worlds import world as volume_world
 from simulate.anyworld import SECRET, World, verdicts
 from simulate.masking import Body, RememberingMask, as_saved, in_no_order
-from vectors.golden import FOLDER, golden_cases
+from vectors.golden import golden_cases
 
 REGISTRY = in_tree()
 SEEDS = st.integers(0, 2**32)
-cases = pytest.mark.parametrize("case", golden_cases() or [pytest.param({}, marks=pytest.mark.skip(reason=f"no cases in {FOLDER}"))])
 
 
 def saved(objects: list[Body]) -> list[Body]:
@@ -104,15 +103,14 @@ def test_a_volume_in_two_zones_is_in_both_under_made_up_names() -> None:
     assert mask.put_back(verdicts(made, REGISTRY))["home/web"]["best"] == ["in-a", "in-b"]
 
 
-@cases
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case["id"])
 def test_a_golden_case_is_answered_the_same_from_a_snapshot_of_it(case: Body) -> None:
     assert answer(case | {"objects": saved(case["objects"])}, REGISTRY) == answer(case, REGISTRY)
 
 
-@cases
+# A case's profile has the real names of labels.
+@pytest.mark.parametrize("case", [case for case in golden_cases() if not case.get("config")], ids=lambda case: case["id"])
 def test_a_golden_case_is_answered_the_same_under_made_up_names(case: Body) -> None:
-    if case.get("config"):
-        pytest.skip("the file with its profile has the real names of labels")
     objects = saved(case["objects"])
     made, mask = masked(objects)
     found = answer(case | {"objects": made, "namespace": mask.name(case["namespace"]), "pod": mask.name(case["pod"])}, REGISTRY)

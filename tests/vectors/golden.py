@@ -1,4 +1,4 @@
-"""The golden cases: where they are, what a case needs that this build may lack, and how an answer differs from what was recorded."""
+"""The golden cases, and how an answer differs from the recorded one."""
 
 from __future__ import annotations
 
@@ -9,44 +9,30 @@ from pathlib import Path
 from typing import Any, Final
 
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.defaults import DEFAULT_PLUGINS
 from placewright.simulate.cases import read_cases
 
-FOLDER: Final = Path(os.environ.get("PLACEWRIGHT_VECTORS", Path(__file__).parents[3] / "shared" / "vectors"))
+FOLDER: Final = Path(os.environ.get("PLACEWRIGHT_VECTORS", Path(__file__).parent))
 REGISTRY: Final = in_tree()
-#: Every case of these must agree, whatever else is missing.
-REQUIRED: Final = ("resources", "taints", "nodeaffinity", "ports", "images")
-_LACKING: Final = frozenset(DEFAULT_PLUGINS) - set(REGISTRY)
-_VOLUME_PLUGINS: Final = frozenset({"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"})
 
 Case = Mapping[str, Any]
 
 
 @cache
 def golden_cases() -> tuple[dict[str, Any], ...]:
-    """All cases; empty where the vectors are not beside this checkout."""
-    return tuple(case for file in sorted(FOLDER.glob("*.jsonl*")) for case in read_cases(file))
+    """All cases.
+
+    Raises:
+        FileNotFoundError: there are none. Tests are parametrised with them, so that a clone without them fails at collection.
+    """
+    cases = tuple(case for file in sorted(FOLDER.glob("*.jsonl*")) for case in read_cases(file))
+    if not cases:
+        raise FileNotFoundError(f"no golden cases in {FOLDER}: they belong to the repository (tests/vectors/README.md)")
+    return cases
 
 
 def family(case: Case) -> str:
     """`resources` of `resources-1042`."""
     return str(case["id"]).rpartition("-")[0]
-
-
-def lacking(case: Case) -> list[str]:
-    """Plugins that decided in this case, or could have in preemption's trials, and that this build does not have."""
-    expected = case["expect"]
-    named = {node.get("plugin", "") for node in expected["nodes"].values()} | set(expected.get("unschedulablePlugins") or ())
-    for node in expected["nodes"].values():
-        named.update(plugin for plugin, score in (node.get("scores") or {}).items() if score)
-    if "message" in expected and _has_volumes(case):
-        named |= _VOLUME_PLUGINS  # preemption asks the filters again, on nodes where they were not reached before
-    return sorted(named & _LACKING)
-
-
-def _has_volumes(case: Case) -> bool:
-    pods = (item for item in case["objects"] if item["kind"] == "Pod" and item["metadata"]["name"] == case["pod"])
-    return any(pod["spec"].get("volumes") for pod in pods)
 
 
 def differences(expected: Case, found: Case) -> Iterator[str]:

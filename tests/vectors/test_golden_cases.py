@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,22 +18,15 @@ from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import answer
 from placewright.simulate.world import World, offline_evaluator, world_from
 from plugins.preemption_ties import cheapest
-from vectors.golden import FOLDER, REGISTRY, REQUIRED, Case, differences, family, golden_cases, lacking
+from vectors.golden import REGISTRY, Case, differences, family, golden_cases
 
-ABSENT = f"no golden cases in {FOLDER}; set PLACEWRIGHT_VECTORS to the folder that has them"
-
-
-def compared() -> Iterator[Any]:
-    """A parameter a case; those that need what this build lacks are skipped with the names of what is lacking."""
-    for case in golden_cases():
-        absent = lacking(case)
-        marks = [pytest.mark.skip(reason=f"needs {', '.join(absent)}, which this build lacks")] if absent else []
-        yield pytest.param(case, id=case["id"], marks=marks)
-    if not golden_cases():
-        yield pytest.param({}, id="none", marks=pytest.mark.skip(reason=ABSENT))
+FAMILIES = frozenset({
+    "resources", "taints", "nodeaffinity", "ports", "images", "podaffinity",
+    "spread", "defaultspread", "volumes", "preemption", "config", "mixed",
+})  # fmt: skip
 
 
-@pytest.mark.parametrize("case", list(compared()))
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case["id"])
 def test_a_golden_case_is_answered_as_kube_scheduler_answered_it(case: Case) -> None:
     found = answer(case, REGISTRY)
     wrong = list(differences(case["expect"], found))
@@ -59,24 +55,21 @@ def attempt(case: Case) -> Any:
     return evaluator, world.cluster, pod, evaluator.diagnose(evaluator.evaluate(pod))
 
 
-@pytest.mark.skipif(not golden_cases(), reason=ABSENT)
-def test_no_case_of_the_required_families_is_left_out() -> None:
-    counted = Counter(family(case) for case in golden_cases())
-    left_out = Counter(family(case) for case in golden_cases() if lacking(case))
-    assert all(counted[name] for name in REQUIRED)
-    assert not any(left_out[name] for name in REQUIRED)
+def test_there_are_cases_of_every_family() -> None:
+    assert {family(case) for case in golden_cases()} == FAMILIES
 
 
-@pytest.mark.skipif(not golden_cases(), reason=ABSENT)
-def test_only_volumes_keep_cases_from_being_compared() -> None:
-    left_out = [case for case in golden_cases() if lacking(case)]
-    assert {family(case) for case in left_out} <= {"volumes", "mixed"}
-    assert all(name.startswith(("Volume", "NodeVolume")) for case in left_out for name in lacking(case))
+def test_a_clone_without_the_cases_does_not_pass(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    here = Path(__file__).parent
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(here), f"--rootdir={here.parents[1]}"]
+    run = subprocess.run(command, env=os.environ | {"PLACEWRIGHT_VECTORS": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert run.returncode == pytest.ExitCode.INTERRUPTED, run.stdout
+    assert f"no golden cases in {tmp_path}" in run.stdout
 
 
-@pytest.mark.skipif(not golden_cases(), reason=ABSENT)
 def test_a_choice_of_preemption_that_does_not_tie_is_not_taken_for_parity() -> None:
-    case = next(case for case in golden_cases() if "nominatedNode" in case["expect"] and not lacking(case))
+    case = next(case for case in golden_cases() if "nominatedNode" in case["expect"])
     found = dict(answer(case, REGISTRY))
     assert not list(preemption_differences(case, found))
     assert list(preemption_differences(case, found | {"victims": ["default/somebody-else"]}))
@@ -84,7 +77,6 @@ def test_a_choice_of_preemption_that_does_not_tie_is_not_taken_for_parity() -> N
     assert list(preemption_differences(elsewhere, found))
 
 
-@pytest.mark.skipif(not golden_cases(), reason=ABSENT)
 def test_a_wrong_answer_is_shown_line_by_line() -> None:
     case = next(case for case in golden_cases() if case["expect"].get("best"))
     expected = case["expect"]
