@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from placewright.cli.feed import background
-from placewright.controlplane.kubelet import Kubelet
+from placewright.controlplane.kubelet import AssignedMeta, AssignedPod, Kubelet, Step, step_delay
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
 from placewright.sandbox.kubelet import RUN_SECONDS, KubeletTimes
@@ -34,10 +34,12 @@ class Ward:
     def _heard(self, key: object, change: Change) -> None:
         self._news.set()
 
-    def pod(self, name: str, *, node: str = "node-0", **annotations: str) -> None:
-        container = {"name": "main", "image": "example.test/main"}
+    def pod(self, name: str, *, node: str = "node-0", cpu: str = "", finalizers: tuple[str, ...] = (), **annotations: str) -> None:
+        resources = {"requests": {"cpu": cpu}} if cpu else {}
+        container = {"name": "main", "image": "example.test/main", "resources": resources}
         spec = {"containers": [container]} | ({"nodeName": node} if node else {})
-        self.sandbox.writes.create(self.pods, "default", {"metadata": {"name": name, "annotations": annotations}, "spec": spec})
+        metadata = {"name": name, "annotations": annotations, "finalizers": list(finalizers)}
+        self.sandbox.writes.create(self.pods, "default", {"metadata": metadata, "spec": spec})
 
     def delete(self, name: str) -> None:
         self.sandbox.writes.delete(self.pods, "default", name, DeleteOptions())
@@ -45,6 +47,11 @@ class Ward:
     def show(self, name: str) -> Object | None:
         found = self.sandbox.store.get(self.pods.key, "default", name)
         return found.object if found else None
+
+    async def news(self) -> None:
+        """Return when something changed."""
+        self._news.clear()
+        await self._news.wait()
 
     async def until_phase(self, name: str, phase: str | None) -> Object | None:
         async with asyncio.timeout(DEADLINE):
@@ -101,3 +108,85 @@ async def test_a_server_that_goes_away_is_waited_for(ward: Ward) -> None:
     found = await ward.until_phase("web", "Running")
     assert found is not None
     assert found["status"]["containerStatuses"][0]["state"]["running"]
+
+
+async def test_a_pod_whose_node_has_no_room_left_is_failed_in_a_kubelet_s_words(ward: Ward) -> None:
+    ward.pod("first", node="node-0000", cpu="10")
+    await ward.until_phase("first", "Running")
+    ward.pod("second", node="node-0000", cpu="6500m")
+    found = await ward.until_phase("second", "Failed")
+    assert found is not None
+    assert found["status"]["reason"] == "OutOfcpu"
+    amounts = "requested: 6500, used: 10000, capacity: 16000"
+    assert found["status"]["message"] == f"Pod was rejected: Node didn't have enough resource: cpu, {amounts}"
+
+
+@pytest.mark.parametrize("ending", ["deleted", "completed"])
+async def test_a_pod_that_ended_leaves_its_room_to_the_next(ward: Ward, ending: str) -> None:
+    ward.pod("first", node="node-0000", cpu="10", **({RUN_SECONDS: "0"} if ending == "completed" else {}))
+    if ending == "completed":
+        await ward.until_phase("first", "Succeeded")
+    else:
+        await ward.until_phase("first", "Running")
+        ward.delete("first")
+        await ward.until_phase("first", None)
+    ward.pod("second", node="node-0000", cpu="10")
+    assert await ward.until_phase("second", "Running") is not None
+
+
+async def test_pods_assigned_at_once_share_the_room_there_is(ward: Ward) -> None:
+    for number in range(4):
+        ward.pod(f"pod-{number}", node="node-0000", cpu="5")
+    async with asyncio.timeout(DEADLINE):
+        while "Pending" in (phases := [(ward.show(f"pod-{number}") or {})["status"]["phase"] for number in range(4)]):
+            await ward.news()
+    assert sorted(phases) == ["Failed", "Running", "Running", "Running"]
+
+
+async def test_a_pod_that_ran_before_the_kubelet_began_counts() -> None:
+    options = SandboxOptions(nodes=1, kubelets=KubeletTimes(start=3600, end=3600))
+    async with Sandbox(options) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
+        for name, phase in (("first", "Running"), ("second", "Failed")):
+            ward = Ward(sandbox, Kubelet(client, start_seconds=0.0))
+            async with background(ward.kubelet.run(), "kubelet"):
+                ward.pod(name, node="node-0000", cpu="10")
+                assert await ward.until_phase(name, phase) is not None
+
+
+async def test_a_pod_is_not_refused_for_a_change_of_its_node_that_the_kubelet_has_not_heard_of(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node is asked for anew before anybody is refused."""
+    ward.pod("first", node="node-0000", cpu="16")
+    await ward.until_phase("first", "Running")
+    nodes = ward.sandbox.resource("", "v1", "nodes")
+    stored = ward.sandbox.store.get(nodes.key, "", "node-0000")
+    assert stored is not None
+    grown = {**stored.object, "status": {**stored.object["status"], "allocatable": {"cpu": "32", "memory": "64Gi", "pods": "110"}}}
+    monkeypatch.setattr("placewright.controlplane.kubelet._Nodes.changed", lambda *_: None)
+    ward.sandbox.store.put(nodes.key, "", "node-0000", grown)
+    ward.pod("second", node="node-0000", cpu="16")
+    assert await ward.until_phase("second", "Running") is not None
+
+
+async def test_a_deleted_pod_with_a_finalizer_has_ended_and_holds_no_room(ward: Ward) -> None:
+    ward.pod("kept", node="node-0000", cpu="10", finalizers=("example.com/kept",))
+    await ward.until_phase("kept", "Running")
+    ward.delete("kept")
+    assert await ward.until_phase("kept", "Succeeded") is not None
+    ward.pod("next", node="node-0000", cpu="10")
+    assert await ward.until_phase("next", "Running") is not None
+    assert ward.show("kept") is not None
+
+
+def test_a_hook_that_sleeps_delays_the_end_within_the_grace() -> None:
+    assert end_delay(sleep=7, grace=30) == 7
+    assert end_delay(sleep=70, grace=30) == 30
+    assert end_delay(sleep=7, grace=0) == 0.5
+    assert end_delay(sleep=7, grace=30, phase="Pending") == 0.5
+
+
+def end_delay(*, sleep: int, grace: int, phase: str = "Running") -> float:
+    metadata = AssignedMeta(name="web", deletion_timestamp="2026-01-01T00:00:00Z", deletion_grace_period_seconds=grace)
+    containers = [{"name": "main"}, {"name": "side", "lifecycle": {"preStop": {"sleep": {"seconds": sleep}}}}]
+    return step_delay(AssignedPod(metadata, {"containers": containers}, {"phase": phase}), Step.END, 0.5)

@@ -26,6 +26,8 @@ from placewright.controlplane.assets import INSTEAD, Assets, Unavailable, from_f
 
 SOURCE: Final = "kubernetes"
 TARGETS: Final = ("cmd/kube-apiserver", "cmd/kube-scheduler")
+#: The same, and what a conformance run takes beside them: a controller manager, and the program with upstream's end-to-end tests.
+FOR_CONFORMANCE: Final = (*TARGETS, "cmd/kube-controller-manager", "test/e2e/e2e.test")
 #: Taken out of packages: package, and the programs in it.
 PACKAGED: Final = (("etcd-server", "etcd"), ("kubernetes-client", "kubectl"))
 #: Needed to build: program, and the package that has it.
@@ -86,9 +88,9 @@ class Machine:
         return shutil.which(program, path=self.path) is not None
 
 
-def recipe() -> str:
+def recipe(targets: Sequence[str] = TARGETS) -> str:
     """A short name of what is done here: what was built in another way is not taken for this."""
-    return hashlib.sha256(repr((SOURCE, TARGETS, PACKAGED, EXCHANGED)).encode()).hexdigest()[:8]
+    return hashlib.sha256(repr((SOURCE, tuple(targets), PACKAGED, EXCHANGED)).encode()).hexdigest()[:8]
 
 
 class Build:
@@ -99,9 +101,20 @@ class Build:
         log: takes the output of every program that runs.
         environ: for apt, which may need a proxy; the build itself gets an environment of its own.
         lock: an open file that the compilers keep open too: whoever locked it stays in possession until the last of them ends.
+        targets: what is compiled, as the source's Makefile names it.
     """
 
-    def __init__(self, work: Path, log: Path, environ: Mapping[str, str], machine: Machine, say: Say, lock: int) -> None:
+    def __init__(
+        self,
+        work: Path,
+        log: Path,
+        environ: Mapping[str, str],
+        machine: Machine,
+        say: Say,
+        lock: int,
+        targets: Sequence[str] = TARGETS,
+    ) -> None:
+        self._targets = targets
         self._work = work
         self._log = log
         self._machine = machine
@@ -146,9 +159,14 @@ class Build:
         if len(found) != 1:
             raise self._failed(f"found {len(found)} source packages named {SOURCE} where there should be one")
         self._step(f"unpacking {found[0].stem}", ["dpkg-source", "--extract", str(found[0]), str(self._tree)])
-        lacking = [target for target in TARGETS if not (self._tree / target).is_dir()]
+        lacking = [target for target in self._targets if not self._has_source(target)]
         if lacking:  # Debian 13 and later keep only what kubectl is made of
             raise Unavailable(f"this Debian's source package {found[0].stem} has no {' and no '.join(lacking)} to build")
+
+    def _has_source(self, target: str) -> bool:
+        """A program's target is its folder; a test program's is one in the folder of the tests."""
+        folder = self._tree / target
+        return (folder.parent if target.endswith(".test") else folder).is_dir()
 
     def _exchange(self) -> None:
         """An old reflect2 walks over maps with functions of the Go runtime that changed in 1.18: the API server dies of it."""
@@ -163,7 +181,7 @@ class Build:
         shutil.copytree(new, old, ignore=shutil.ignore_patterns("*_test.go"))
 
     def _compile(self) -> None:
-        names = " and ".join(target.rpartition("/")[2] for target in TARGETS)
+        names = " and ".join(target.rpartition("/")[2] for target in self._targets)
         # Part of the build unsets CGO_ENABLED; a setting in Go's own file stays, and so no C compiler is needed.
         (self._work / "go.env").write_text("CGO_ENABLED=0\n")
         environ = {
@@ -179,10 +197,10 @@ class Build:
             "GOTOOLCHAIN": "local",
         }
         self._say(self._timed(f"compiling {names}: four minutes on two cores, more on a busy machine"))
-        self._run(["make", f"WHAT={' '.join(TARGETS)}"], self._tree, environ, keep_lock=True)
+        self._run(["make", f"WHAT={' '.join(self._targets)}"], self._tree, environ, keep_lock=True)
 
     def _collect(self) -> Assets:
-        built = [self._tree / "_output/local/go/bin" / target.rpartition("/")[2] for target in TARGETS]
+        built = [self._tree / "_output/local/go/bin" / target.rpartition("/")[2] for target in self._targets]
         packaged = [self._packages / "usr/bin" / program for _, program in PACKAGED]
         for program in (*built, *packaged):
             if not program.is_file():
