@@ -20,6 +20,8 @@ from placewright.kube.login import load_config
 Object = dict[str, Any]
 
 BASE: Final = Path(__file__).parents[2] / "manifests" / "base"
+#: As a person would apply them: the definitions first.
+FOLDERS: Final = (Path(__file__).parents[2] / "crds", BASE)
 NAMESPACE: Final = "placewright-system"
 USER: Final = f"system:serviceaccount:{NAMESPACE}:placewright"
 PEERING: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
@@ -74,12 +76,17 @@ def install(kubeconfig: Path, control_plane: ControlPlane | None, folder: Path) 
     return Installation(kubeconfig, control_plane, path, folder)
 
 
-def shipped(folder: Path = BASE) -> Iterator[Object]:
-    """Every manifest that the kustomization names, in its order."""
+def shipped() -> Iterator[Object]:
+    """Every manifest that is applied, in that order."""
+    for folder in FOLDERS:
+        yield from _named(folder)
+
+
+def _named(folder: Path) -> Iterator[Object]:
     for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
         path = (folder / name).resolve()
         if path.is_dir():
-            yield from shipped(path)
+            yield from _named(path)
         else:
             yield from (each for each in yaml.safe_load_all(path.read_text()) if each)
 

@@ -29,6 +29,21 @@ def documents(name: str) -> list[Manifest]:
     return list(yaml.safe_load_all((REPOSITORY / name).read_text()))
 
 
+def test_the_tools_bring_the_definitions_first_and_never_take_them_away() -> None:
+    folder = ROOT / "manifests" / "examples" / "installation"
+    applications = list(yaml.safe_load_all((folder / "argocd.yaml").read_text()))
+    waves = [int(each["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"]) for each in applications]
+    assert waves == sorted(set(waves))
+    _, *flux = yaml.safe_load_all((folder / "flux.yaml").read_text())
+    assert flux[0]["spec"]["prune"] is False
+    assert flux[1]["spec"]["dependsOn"] == [{"name": flux[0]["metadata"]["name"]}]
+    for paths in ([each["spec"]["source"]["path"] for each in applications], [each["spec"]["path"].removeprefix("./") for each in flux]):
+        definitions, operator = (manifests_of(ROOT / path) for path in paths)
+        assert {each["kind"] for each in definitions} == {"CustomResourceDefinition"}
+        assert "Deployment" in {each["kind"] for each in operator}
+    assert not applications[0]["spec"]["syncPolicy"]["automated"].get("prune")
+
+
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_a_cluster_s_profiles_can_run(cluster: str) -> None:
     built = manifests_of(REPOSITORY / "clusters" / cluster)

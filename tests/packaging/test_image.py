@@ -144,8 +144,9 @@ def test_what_restarts_the_process_is_not_hidden_by_a_volume(tilt: Tilt) -> None
 
 
 def test_tilt_s_resources_are_objects_of_the_overlay(tilt: Tilt) -> None:
-    ((folder,),) = [given for given, _ in tilt.of("kustomize")]
-    built = {f"{each['metadata']['name']}:{each['kind'].lower()}" for each in manifests_of(ROOT / folder)}
+    folders = [given[0] for given, _ in tilt.of("kustomize")]
+    assert folders == ["crds", "manifests/overlays/development"], "the definitions are first"
+    built = {f"{each['metadata']['name']}:{each['kind'].lower()}" for folder in folders for each in manifests_of(ROOT / folder)}
     named = [each for _, named in tilt.of("k8s_resource") for each in named.get("objects", ())]
     assert len(named) == 5
     assert set(named) <= built

@@ -21,8 +21,14 @@ from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
 from placewright.serving.endpoints import SECURE_PORT
 
+from .building import manifests_of, pod_of
+
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
+DEFINITIONS = ROOT / "crds"
+KUSTOMIZATIONS = sorted(
+    file.parent for file in (ROOT / "manifests").rglob("kustomization.yaml") if "kind: Component\n" not in file.read_text()
+)
 SAMPLES = sorted((ROOT / "manifests" / "samples").glob("*.yaml"))
 Manifest = dict[str, Any]
 
@@ -140,12 +146,32 @@ def test_only_our_own_peering_may_be_written(manifests: dict[tuple[str, str], Ma
 
 
 def test_custom_objects_come_with_their_definitions(manifests: dict[tuple[str, str], Manifest]) -> None:
-    definitions = [each["spec"] for (kind, _), each in manifests.items() if kind == "CustomResourceDefinition"]
+    definitions = [each["spec"] for each in resources(DEFINITIONS)]
     defined = {(f"{spec['group']}/{version['name']}", spec["names"]["kind"]) for spec in definitions for version in spec["versions"]}
     for each in manifests.values():
         if "placewright.dev" in each["apiVersion"] or "kopf.dev" in each["apiVersion"]:
             assert (each["apiVersion"], each["kind"]) in defined
     assert any(spec["group"] == GROUP and spec["names"]["kind"] == KIND for spec in definitions)
+
+
+@pytest.mark.parametrize("folder", KUSTOMIZATIONS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_no_folder_that_somebody_may_delete_has_the_definitions_in_it(folder: Path) -> None:
+    assert "CustomResourceDefinition" not in {each["kind"] for each in manifests_of(folder)}
+
+
+def test_no_component_has_a_definition_in_it() -> None:
+    for file in (ROOT / "manifests" / "components").rglob("*.yaml"):
+        kinds = {each["kind"] for each in yaml.safe_load_all(file.read_text()) if each and "kind" in each}
+        assert "CustomResourceDefinition" not in kinds, file
+
+
+def test_the_tools_of_gitops_never_remove_a_definition() -> None:
+    built = manifests_of(DEFINITIONS)
+    assert {each["kind"] for each in built} == {"CustomResourceDefinition"}
+    for each in built:
+        noted = each["metadata"]["annotations"]
+        assert set(noted["argocd.argoproj.io/sync-options"].split(",")) >= {"Prune=false", "Delete=false"}
+        assert noted["kustomize.toolkit.fluxcd.io/prune"] == "disabled"
 
 
 def test_the_scheduler_s_pods_are_hardened(manifests: dict[tuple[str, str], Manifest]) -> None:
@@ -187,6 +213,30 @@ def test_the_scheduler_does_not_wait_for_itself(manifests: dict[tuple[str, str],
 def test_the_image_is_of_this_version(manifests: dict[tuple[str, str], Manifest]) -> None:
     (container,) = one(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["image"] == f"placewright:{__version__}"
+    (built,) = pod_of(manifests_of(BASE))["containers"]
+    assert built["image"] == container["image"]
+
+
+def test_an_overlay_of_one_s_own_names_the_image_in_one_place() -> None:
+    (container,) = pod_of(manifests_of(ROOT / "manifests" / "examples" / "installation"))["containers"]
+    assert container["image"] == f"registry.example.com/placewright:{__version__}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/gitops.md"])
+def test_a_page_says_what_to_do_about_the_image_above_the_commands_that_need_it(page: str) -> None:
+    text = (ROOT / page).read_text()
+    told, built, applied = (text.index(each) for each in ("image is published", "docker build", "kubectl wait --for condition=established"))
+    assert told < built < applied
+    first = min(text.index(each) for each in ("kubectl apply -k manifests/", "kubectl apply --server-side -k manifests/") if each in text)
+    assert text.index("docker build") < text.index(" -k crds") < applied < first
+
+
+def test_readme_s_line_changes_the_image_that_base_names(tmp_path: Path) -> None:
+    (line,) = (line.strip() for line in (ROOT / "README.md").read_text().splitlines() if line.strip().startswith("sed -i"))
+    shutil.copytree(ROOT / "manifests" / "base", tmp_path / "manifests" / "base")
+    subprocess.run(["sh", "-ec", line], cwd=tmp_path, check=True, timeout=10)
+    (container,) = pod_of(manifests_of(tmp_path / "manifests" / "base"))["containers"]
+    assert container["image"] == f"registry.example.com/placewright:{__version__}"
 
 
 def test_the_default_profile_holds_to_the_schema_and_can_run(manifests: dict[tuple[str, str], Manifest]) -> None:
