@@ -21,11 +21,11 @@ from placewright.api.profile import (
     VERSION,
     Backoff,
     PluginConfig,
-    Plugins,
     ProfileSpec,
     SchedulingProfile,
 )
 from placewright.profiles.documents import parse_documents
+from placewright.profiles.placements import ConfigPlugins, without_placements
 from placewright.profiles.problem import Problem, ProfileError
 from placewright.profiles.strict import decode_strict
 
@@ -40,7 +40,7 @@ class ConfigProfile(KubeObject, frozen=True):
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: int | None = None
-    plugins: Plugins = Plugins()
+    plugins: ConfigPlugins = ConfigPlugins()
     plugin_config: list[PluginConfig] | None = None
 
 
@@ -157,7 +157,7 @@ def configured_profiles(config: KubeSchedulerConfiguration) -> Iterator[Scheduli
         percentage = profile.percentage_of_nodes_to_score
         spec = ProfileSpec(
             scheduler_name=DEFAULT_SCHEDULER_NAME if name is None else name,
-            plugins=profile.plugins,
+            plugins=without_placements(profile.plugins, f"profiles[{index}].plugins"),
             plugin_config=profile.plugin_config,
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score if percentage is None else percentage,
             backoff=backoff,

@@ -35,8 +35,12 @@ DEFAULT_PLUGINS: Final = (
     "GangScheduling",
 )
 
-#: Well-known plugins of other projects, and what does their work here.
-ELSEWHERE: Final[Mapping[str, str]] = {"Coscheduling": "GangScheduling, a default plugin, reads the same PodGroups and the same label"}
+#: Well-known plugins that are not here, and what does their work here.
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "Coscheduling": "GangScheduling, a default plugin, reads the same PodGroups and the same label",
+    "TopologyPlacementGenerator": "GangScheduling, a default plugin, keeps the topology of a PodGroup, always",
+    "PodGroupPodsCount": "GangScheduling, a default plugin, takes the domain in which a group's members score most",
+}
 
 #: Plugins by name, as the registry holds them.
 Catalogue = Mapping[str, type[Plugin]]

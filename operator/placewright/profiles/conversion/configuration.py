@@ -23,6 +23,7 @@ from placewright.profiles.conversion.findings import Findings
 from placewright.profiles.conversion.history import BETAS
 from placewright.profiles.conversion.process import OlderConfiguration, ProcessSettings, process_settings
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.placements import ConfigPlugins, without_placements
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
 from placewright.profiles.strict import decode_strict
 
@@ -53,14 +54,15 @@ def read_configuration(
 def _rewritten(
     profile: ConfigProfile, older: str | None, path: str, catalogue: Catalogue, findings: Findings
 ) -> ConfigProfile:
-    draft = Draft(profile.plugins, profile.plugin_config)
+    draft = Draft(without_placements(profile.plugins, f"{path}.plugins", findings.setting), profile.plugin_config)
     _refuse_repeated_configs(profile, path)
     if older:
         upgrade(draft, older, path, findings)
     if COSCHEDULING not in catalogue:
         replace_coscheduling(draft, path, findings)
     drop_unknown(draft, path, catalogue, findings)
-    return msgspec.structs.replace(profile, plugins=draft.plugins(), plugin_config=draft.plugin_config())
+    plugins = ConfigPlugins(**msgspec.structs.asdict(draft.plugins()))
+    return msgspec.structs.replace(profile, plugins=plugins, plugin_config=draft.plugin_config())
 
 
 def _refuse_repeated_configs(profile: ConfigProfile, path: str) -> None:

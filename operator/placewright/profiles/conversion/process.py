@@ -54,8 +54,6 @@ class OlderConfiguration(KubeSchedulerConfiguration, frozen=True):
     metrics_bind_address: str | None = None
 
 
-
-
 def process_settings(config: KubeSchedulerConfiguration, findings: Findings) -> ProcessSettings:
     """The settings that `placewright run --config` takes; all others that are stated are findings."""
     if config.parallelism is not None:
@@ -87,5 +85,5 @@ def _addresses(config: OlderConfiguration, findings: Findings) -> None:
 
 def _unused(part: LeaderElection | ClientConnection, used: set[str], path: str, text: str, findings: Findings) -> None:
     for name, value in zip(part.__struct_encode_fields__, msgspec.structs.astuple(part), strict=True):
-        if value is not None and name not in used:
+        if value not in (None, "") and name not in used:
             findings.setting(f"{path}.{name}", text)
