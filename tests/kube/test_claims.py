@@ -149,6 +149,12 @@ async def test_nothing_is_written_where_nothing_is_to_be_released(bench: Bench, 
     assert bench.sent() == []
 
 
+async def test_devices_that_others_gave_to_the_claim_meanwhile_are_left_there(bench: Bench) -> None:
+    bench.api.on(GET, answer(body("8", allocation=OTHER_DEVICES)))
+    await bench.writer.release(claim(allocation=DEVICES), WEB, deallocate=True)
+    assert bench.sent() == []
+
+
 async def test_a_release_is_tried_for_as_long_as_the_server_is_away(bench: Bench) -> None:
     bench.api.on(GET, *[refuse(503, "ServiceUnavailable")] * 9, answer(body("8", allocation=DEVICES, reservedFor=[US])))
     bench.api.on(STATUS, hang_up, refuse(409, "Conflict"), answer(body("10")))

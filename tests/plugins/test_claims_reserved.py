@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
+from placewright.api.devices import ResourceClaim
 from placewright.api.objects import NodeName
 from placewright.plugins.dynamicresources.plugin import DEALLOCATED, DELETED, IN_USE, NOT_AVAILABLE, STILL_NOT
 from plugins.claiming import Claiming
@@ -255,3 +258,89 @@ def test_who_waits_for_no_device_is_not_counted() -> None:
     world.claim("c")
     assert world.pre_bind(world.reserve(world.pod("p", "c"), "n0"), "n0").ok
     assert world.server.waits == []
+
+
+# --- a watch that is faster than the answer -------------------------------------------------------------------------------------
+
+
+class Told:
+    """What listeners of the table of claims hear: (name, devices before, devices now)."""
+
+    def __init__(self, at: Claiming) -> None:
+        self.heard: list[tuple[str, bool, bool | None]] = []
+        at.table.listeners.append(self._hear)
+
+    def _hear(self, before: ResourceClaim, now: ResourceClaim | None) -> None:
+        has = None if now is None else now.status.allocation is not None
+        self.heard.append((before.metadata.name, before.status.allocation is not None, has))
+
+
+def test_what_the_watch_shows_is_written_before_the_answer_is_there() -> None:
+    at = Claiming(1)
+    mine = at.claim("mine")
+    decided = at.reserve(at.pod("web", "mine"), "n0")
+    pending = at.table.pending(mine)
+    assert pending is not None
+    asyncio.run(at.server.reserve(mine, pending.allocation, decided.pod))
+    at.show("mine")
+    assert at.fits(at.pod("second", "mine")) == ["n0"]
+    assert at.table.pending(mine) is pending, "the pod is on its way still"
+
+
+def test_an_answer_does_not_take_back_what_the_watch_has_shown_since() -> None:
+    at = Claiming(1)
+    mine = at.claim("mine")
+    decided = at.reserve(at.pod("web", "mine"), "n0")
+    pending = at.table.pending(mine)
+    assert pending is not None
+    answer = asyncio.run(at.server.reserve(mine, pending.allocation, decided.pod))
+    at.server.keep(answer)
+    at.show("mine")
+    shown = at.server.claims["mine"].metadata.resource_version
+    at.table.written(answer)
+    assert pending.written == shown
+    assert shown > answer.metadata.resource_version
+
+
+def test_who_waited_for_a_write_hears_of_its_answer_where_the_watch_says_nothing_more() -> None:
+    """The claim had lost its devices again before the watch looked."""
+    at = Claiming(1)
+    mine = at.claim("mine")
+    told = Told(at)
+    decided = at.reserve(at.pod("web", "mine"), "n0")
+    assert at.why(at.pod("second", "mine")) == {"resource claim default/mine is in the process of being allocated"}
+    assert at.pre_bind(decided, "n0").ok
+    assert told.heard == [("mine", False, True)]
+    at.unreserve(decided, "n0")
+    at.server.catch_up()
+    assert at.table.pending(mine) is None
+    assert at.taken() == []
+    assert told.heard[-1] == ("mine", True, False)
+
+
+def test_nobody_is_told_of_what_nobody_waited_for() -> None:
+    at = Claiming(1)
+    at.claim("mine")
+    told = Told(at)
+    at.unreserve(at.reserve(at.pod("web", "mine"), "n0"), "n0")
+    assert told.heard == []
+
+
+def test_devices_that_somebody_else_gave_to_the_claim_end_what_is_in_flight() -> None:
+    at = Claiming(2)
+    mine = at.claim("mine")
+    at.claim("other")
+    told = Told(at)
+    decided = at.reserve(at.pod("web", "mine"), "n0")
+    pending = at.table.pending(mine)
+    assert pending is not None
+    taken = pending.allocation.devices.results or ()
+    theirs = replace(pending.allocation, devices=replace(pending.allocation.devices, results=(replace(taken[0], device="d1"),)))
+    at.server.keep(replace(mine, status=replace(mine.status, allocation=theirs)))
+    at.show("mine")
+    assert at.taken() == [("n0", "d1")]
+    assert told.heard == [("mine", True, True)]
+    assert at.fits(at.pod("second", "mine")) == ["n0"]
+    assert at.fits(at.pod("third", "other")) == ["n0"], "what was taken is free again"
+    at.unreserve(decided, "n0")
+    assert at.taken() == [("n0", "d1")]

@@ -336,3 +336,8 @@ class ResourceClaim(KubeObject, frozen=True):
     metadata: ClaimMeta = ClaimMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+def devices_of(allocation: Allocation) -> list[tuple[str, ...]]:
+    """Which devices an allocation gives to which requests: what makes it the same allocation as another one."""
+    return [(each.request, each.driver, each.pool, each.device, each.share_id or "") for each in allocation.devices.results or ()]

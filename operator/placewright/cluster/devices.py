@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -17,6 +17,7 @@ from placewright.api.devices import (
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
+    devices_of,
 )
 from placewright.api.pods import PodInfo
 from placewright.cluster.storage import Table, key_of
@@ -24,6 +25,8 @@ from placewright.cluster.storage import Table, key_of
 #: The kinds kept here.
 DeviceObject = ResourceClaim | ResourceSlice | DeviceClass | DeviceTaintRule
 DEVICE_KINDS: Final = (ResourceClaim, ResourceSlice, DeviceClass, DeviceTaintRule)
+#: (a claim as it was taken to be, as it is now; None where there is none).
+ClaimListener = Callable[[ResourceClaim, ResourceClaim | None], None]
 
 
 @dataclass(slots=True)
@@ -34,8 +37,10 @@ class Pending:
         uid: of the claim; another one of its name has nothing to do with it.
         allocation: what the claim gets.
         users: uids of the pods on their way to a node that need it.
-        written: the resourceVersion that the claim had once the allocation was in it; empty while it is not.
+        written: the resourceVersion that the claim had once the allocation was in it, by an answer or a watch, whichever was first;
+            empty while the allocation is in flight.
         unseen: the API server has never shown the claim.
+        awaited: a pod was refused because the allocation is in flight.
     """
 
     uid: str
@@ -43,6 +48,16 @@ class Pending:
     users: set[str] = field(default_factory=set)
     written: str = ""
     unseen: bool = False
+    awaited: bool = False
+
+    def note_written(self, version: str) -> None:
+        """The claim of this version has the allocation. An answer that comes late says nothing of what was written after it."""
+        if not self.written or (version.isdecimal() and self.written.isdecimal() and _newer(version, self.written)):
+            self.written = version
+
+    def precedes(self, version: str) -> bool:
+        """Whether the allocation was written before this version: a claim that is shown without it has lost it then."""
+        return bool(self.written) and _newer(version, self.written)
 
 
 class ClaimTable(Table[ResourceClaim]):
@@ -52,12 +67,19 @@ class ClaimTable(Table[ResourceClaim]):
 
     A pending allocation holds, whatever else about the claim changes meanwhile, until the API server shows an allocation, or shows that
     the claim has lost it again, or it is withdrawn. So no device is given away twice because a finalizer was seen too early.
+
+    A watch may show what we wrote before the answer to the write is there. Then it is written from that moment on: no other news of the
+    claim may follow, and pods that wait for it would wait for that.
+
+    Attributes:
+        listeners: hear of pending allocations that end without news of the API server's, and of devices that get free with them.
     """
 
-    __slots__ = ("_pending", "_releasing")
+    __slots__ = ("_pending", "_releasing", "listeners")
 
     def __init__(self) -> None:
         super().__init__(owner_of_extended)
+        self.listeners: list[ClaimListener] = []
         self._pending: dict[str, Pending] = {}
         self._releasing: dict[str, int] = {}
 
@@ -79,10 +101,17 @@ class ClaimTable(Table[ResourceClaim]):
         return pending
 
     def written(self, claim: ResourceClaim) -> None:
-        """The API server has taken the pending allocation: it answered with this claim."""
+        """The API server has taken the pending allocation: it answered with this claim. A watch may have shown a newer one."""
         pending = self.pending(claim)
         if pending is not None:
-            pending.written = claim.metadata.resource_version
+            pending.note_written(claim.metadata.resource_version)
+            self._tell_waiting(pending, claim, claim)
+
+    def wait_for(self, claim: ResourceClaim) -> None:
+        """A pod cannot be placed because of the allocation that is on its way into this claim: listeners hear when it is not any more."""
+        pending = self.pending(claim)
+        if pending is not None:
+            pending.awaited = True
 
     def leave(self, claim: ResourceClaim, user: str) -> None:
         """The pod is not on its way any more. A written allocation that nobody is on the way with, and that is shown, is not pending."""
@@ -97,10 +126,13 @@ class ClaimTable(Table[ResourceClaim]):
     def withdraw(self, claim: ResourceClaim) -> None:
         """The claim is as the API server shows it; fine when nothing is pending."""
         pending = self._pending.pop(key_of(claim.metadata), None)
-        if pending is not None and pending.unseen:
+        if pending is None:
+            return
+        if pending.unseen:
             super().remove(claim)
-        elif pending is not None:
+        else:
             self.restore(claim)
+        self._tell_waiting(pending, claim, self.get(claim.metadata.name, claim.metadata.namespace))
 
     def put(self, item: ResourceClaim) -> ResourceClaim | None:
         """As any table's; a pending allocation outlives what was written without it."""
@@ -115,18 +147,43 @@ class ClaimTable(Table[ResourceClaim]):
 
     def _reconsider(self, key: str, pending: Pending, shown: ResourceClaim) -> None:
         """The API server shows the claim anew."""
-        allocated = shown.status.allocation is not None
-        settled = not pending.users and (allocated or _newer(shown.metadata.resource_version, pending))
-        if settled or pending.uid != shown.metadata.uid:
+        version, allocation = shown.metadata.resource_version, shown.status.allocation
+        ours = allocation is not None and devices_of(allocation) == devices_of(pending.allocation)
+        if ours and pending.uid == shown.metadata.uid:
+            pending.note_written(version)
+            pending.awaited = False  # this is news for everybody
+        settled = not pending.users and (ours or pending.precedes(version))
+        replaced = pending.uid != shown.metadata.uid or (allocation is not None and not ours)
+        if settled or replaced:
             del self._pending[key]
             self.restore(shown)
-        elif not allocated and shown is self._items[key]:
+            if not ours:
+                self.tell(_allocated(shown, pending.allocation), shown)
+        elif allocation is None and shown is self._items[key]:
             self.assume(_allocated(shown, pending.allocation))
 
     def remove(self, item: ResourceClaim) -> ResourceClaim | None:
-        """As any table's."""
-        self._pending.pop(key_of(item.metadata), None)
-        return super().remove(item)
+        """As any table's; what was pending is free."""
+        key = key_of(item.metadata)
+        pending, taken = self._pending.pop(key, None), self._items.get(key)
+        shown = super().remove(item)
+        if pending is not None and taken is not None:
+            self.tell(taken, None)
+        return shown
+
+    # --- who waits ------------------------------------------------------------------------------------------------------------
+
+    def tell(self, before: ResourceClaim, now: ResourceClaim | None) -> None:
+        """Let listeners know what became of a claim, though the API server shows nothing new of it."""
+        for listener in self.listeners:
+            listener(before, now)
+
+    def _tell_waiting(self, pending: Pending, claim: ResourceClaim, now: ResourceClaim | None) -> None:
+        """The allocation is not in flight any more: the claim is as it `now` is."""
+        if pending.awaited:
+            pending.awaited = False
+            in_flight = replace(claim.status, allocation=None if now is claim else pending.allocation)
+            self.tell(replace(claim, status=in_flight), now)
 
     # --- claims that are being released ---------------------------------------------------------------------------------------
 
@@ -160,13 +217,11 @@ def _allocated(claim: ResourceClaim, allocation: Allocation) -> ResourceClaim:
     return replace(claim, status=replace(claim.status, allocation=allocation))
 
 
-def _newer(version: str, pending: Pending) -> bool:
-    """Whether a claim that is shown without its allocation was written after that: then it has lost it. Versions are numbers."""
-    if not pending.written:
-        return False
-    if version.isdecimal() and pending.written.isdecimal():
-        return (len(version), version) > (len(pending.written), pending.written)
-    return version != pending.written
+def _newer(version: str, than: str) -> bool:
+    """Whether a version is known to come after another one; most are numbers."""
+    if version.isdecimal() and than.isdecimal():
+        return (len(version), version) > (len(than), than)
+    return version != than
 
 
 class DeviceObjects:

@@ -18,10 +18,10 @@ from placewright.api.decode import DecodeError, decode
 from placewright.api.devices import (
     ALLOCATION_FINALIZER,
     GROUP,
-    AllocatedDevice,
     Allocation,
     ConsumerReference,
     ResourceClaim,
+    devices_of,
 )
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
@@ -101,7 +101,7 @@ class HttpClaimWriter:
         raise ClaimError(f"claim {_called(claim)} keeps changing")
 
     async def release(self, claim: ResourceClaim, pod: PodInfo, *, deallocate: bool) -> None:
-        """Look first: it may be unknown what was written; raises `ClaimError`."""
+        """Look first: it may be unknown what was written. Devices that others gave to the claim stay its own; raises `ClaimError`."""
         for _ in range(_CONFLICTS):
             try:
                 current = await self._get(claim, _FOR_EVER)
@@ -109,7 +109,7 @@ class HttpClaimWriter:
                 return
             named = current.status.reserved_for or ()
             left = tuple(consumer for consumer in named if consumer.uid != pod.uid)
-            free = deallocate and not left and current.status.allocation is not None
+            free = deallocate and not left and _has_still(current, claim.status.allocation)
             if len(left) == len(named) and not free:
                 return
             status: dict[str, Any] = {"reservedFor": left or None} | ({"allocation": None, "devices": None} if free else {})
@@ -265,16 +265,14 @@ def _require_possible(current: ResourceClaim, claim: ResourceClaim, allocation: 
     there = current.status.allocation
     if allocation is None and there is None:
         raise ClaimError(f"claim {_called(claim)} got deallocated elsewhere in the meantime")
-    if allocation is not None and there is not None and _devices(there) != _devices(allocation):
+    if allocation is not None and there is not None and devices_of(there) != devices_of(allocation):
         raise ClaimError(f"claim {_called(claim)} got allocated elsewhere in the meantime")
 
 
-def _devices(allocation: Allocation) -> list[tuple[str, ...]]:
-    return [_identity(device) for device in allocation.devices.results or ()]
-
-
-def _identity(device: AllocatedDevice) -> tuple[str, ...]:
-    return (device.request, device.driver, device.pool, device.device, device.share_id or "")
+def _has_still(current: ResourceClaim, allocation: Allocation | None) -> bool:
+    """Whether the claim has the devices of this allocation, or any where that is not known: others may have given it other ones."""
+    there = current.status.allocation
+    return there is not None and (allocation is None or devices_of(there) == devices_of(allocation))
 
 
 def _precondition(claim: ResourceClaim) -> dict[str, Any]:

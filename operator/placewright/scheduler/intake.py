@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
+from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Condition, Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
@@ -46,6 +47,9 @@ _TAINT: Final = _node_update(Action.UPDATE_NODE_TAINT, "NodeUpdateTaint")
 _CONDITION: Final = _node_update(Action.UPDATE_NODE_CONDITION, "NodeUpdateCondition")
 _ANNOTATION: Final = _node_update(Action.UPDATE_NODE_ANNOTATION, "NodeUpdateAnnotation")
 _FEATURE: Final = _node_update(Action.UPDATE_NODE_DECLARED_FEATURE, "NodeUpdateDeclaredFeature")
+
+_CLAIM_CHANGED: Final = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.UPDATE, "ResourceClaimUpdate")
+_CLAIM_GONE: Final = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.DELETE, "ResourceClaimDelete")
 
 #: As upstream's metrics name what happens to pods that wait; only their coming moves any.
 POD_UPDATE: Final = "UnscheduledPodUpdate"
@@ -123,6 +127,7 @@ class Intake:
         self.repairs = Repairs()
         #: Uids of pods and names of nodes that left while somebody compares with a list; None while nobody does.
         self.departed: set[str] | None = None
+        cluster.objects.devices.claims.listeners.append(self._claim_settled)
 
     # --- pods without a node ---------------------------------------------------------------------------------------------------
 
@@ -270,6 +275,10 @@ class Intake:
         self._listener.object_removed(item)
         if old is not None:
             self._moved_by(item, Action.DELETE, old, None)
+
+    def _claim_settled(self, before: ResourceClaim, now: ResourceClaim | None) -> None:
+        """What was assumed of a claim has ended; no watch tells of that."""
+        self._queue.move(_CLAIM_GONE if now is None else _CLAIM_CHANGED, before, now)
 
     def _moved_by(self, item: ClusterObject, action: Action, old: ClusterObject | None, new: ClusterObject | None) -> None:
         resource = _EVENT_RESOURCES.get(type(item).__name__)

@@ -39,6 +39,7 @@ from placewright.api.pods import PodInfo
 CLAIMS: Final = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
 MADE: Final = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}]}
 ALLOCATION: Final = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "x"}]}}
+OTHER: Final = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "y"}]}}
 SLICE, CLASS, RULE = ResourceSlice(), DeviceClass(), DeviceTaintRule()
 
 
@@ -72,6 +73,18 @@ def serving(resource: str) -> DeviceClass:
 MINE: Final = claim("mine")
 _gpu = Rejected("NodeResourcesFit", asks(**{"vendor.com/gpu": "1"}))
 _claims = Rejected("DynamicResources", pod("me", spec=CLAIMS), known=(MINE,))
+HELD: Final = claim("held", allocation=ALLOCATION)
+_and_free = Rejected("DynamicResources", pod("me", spec=CLAIMS), known=(MINE, claim("free"), HELD, serving("vendor.com/gpu")))
+_and_made = Rejected("DynamicResources", pod("me", spec=CLAIMS), known=(MINE, special("else"), serving("vendor.com/gpu")))
+
+
+def leaving(*claims: str, **requests: str) -> PodInfo:
+    """A pod on a node that has these claims."""
+    named = [{"name": name, "resourceClaimName": name} for name in claims]
+    containers = [{"name": "main", "resources": {"requests": requests}}]
+    return pod("else", node="n", spec={"containers": containers, "resourceClaims": named})
+
+
 _absent = Rejected("DynamicResources", pod("me", spec=CLAIMS), gated=True)
 _unmade = Rejected("DynamicResources", waiting(), known=(claim("made", owner="me"),), gated=True)
 
@@ -81,6 +94,12 @@ ROWS: Final[tuple[Row, ...]] = (
     _claims.wakes("what a node offers", NODE_RESIZED, old=node("n"), new=node("n")),
     _claims.rests("a node's condition", NODE_CONDITION, old=node("n"), new=node("n")),
     _claims.rests("a pod that leaves a node", POD_DELETED, old=pod("else", node="n")),
+    _and_free.wakes("a pod that leaves, and nothing was written into its claim", POD_DELETED, old=leaving("held", "free")),
+    _and_free.rests("a pod that leaves, and its claim has the devices still", POD_DELETED, old=leaving("held")),
+    _and_free.rests("a pod that leaves, and its claim is gone", POD_DELETED, old=leaving("gone")),
+    _and_free.wakes("a pod that leaves, and no claim was made for what it requests", POD_DELETED, old=leaving(**{"vendor.com/gpu": "1"})),
+    _and_free.rests("a pod that leaves and requests what no class serves", POD_DELETED, old=leaving(**{"vendor.com/fpga": "1"})),
+    _and_made.rests("a pod that leaves, and the claim made for it is there", POD_DELETED, old=leaving(**{"vendor.com/gpu": "1"})),
     _claims.wakes("its claim that is made anew", DEVICES_CLAIMED, new=MINE),
     _claims.rests("another claim that is made", DEVICES_CLAIMED, new=claim("else")),
     _claims.wakes("devices given to its claim", DEVICE_CLAIM_CHANGED, old=MINE, new=claim("mine", "2", allocation=ALLOCATION)),
@@ -88,6 +107,12 @@ ROWS: Final[tuple[Row, ...]] = (
     _claims.rests("devices given to another claim", DEVICE_CLAIM_CHANGED, old=claim("else"), new=claim("else", "2", allocation=ALLOCATION)),
     _claims.wakes(
         "devices taken from another claim", DEVICE_CLAIM_CHANGED, old=claim("else", allocation=ALLOCATION), new=claim("else", "2")
+    ),
+    _claims.wakes(
+        "other devices given to another claim",
+        DEVICE_CLAIM_CHANGED,
+        old=claim("else", allocation=ALLOCATION),
+        new=claim("else", "2", allocation=OTHER),
     ),
     _claims.rests("a claim without devices that goes", DEVICE_CLAIM_DELETED, old=claim("else")),
     _claims.wakes("a claim with devices that goes", DEVICE_CLAIM_DELETED, old=claim("else", allocation=ALLOCATION)),

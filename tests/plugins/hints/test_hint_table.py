@@ -54,6 +54,7 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
         EventResource.CSI_NODE: _CHANGE,
         EventResource.CSI_DRIVER: Action.UPDATE,
         EventResource.CSI_STORAGE_CAPACITY: _CHANGE,
+        EventResource.ASSIGNED_POD: _DELETE,  # upstream: not when what was taken for a pod is given back unwritten
     },
     "VolumeZone": {_CLASS: _ADD, _NODE: _ADD | _NODE_LABEL, _CLAIM: _CHANGE, _VOLUME: _CHANGE},
     "PodTopologySpread": {_POD: _ADD | _POD_LABEL | _TOLERATION | _DELETE, _NODE: _ADD | _DELETE | _NODE_LABEL | _TAINT},
@@ -63,6 +64,7 @@ UPSTREAM: Final[dict[str, dict[EventResource, Action]]] = {
         _NODE: _ADD | _NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
         EventResource.RESOURCE_CLAIM: Action.ALL,  # upstream: not when one is gone
         _POD: Action.UPDATE_POD_GENERATED_CLAIM,
+        EventResource.ASSIGNED_POD: _DELETE,  # upstream: not when what was taken for a pod is given back unwritten
         EventResource.DEVICE_CLASS: _CHANGE,
         EventResource.RESOURCE_SLICE: _CHANGE,
         EventResource.DEVICE_TAINT_RULE: Action.ALL,  # upstream: slices change with the rules that taint their devices

@@ -82,6 +82,11 @@ def claim(name: str, namespace: str = "default") -> PersistentVolumeClaim:
     return convert({"metadata": {"name": name, "namespace": namespace}}, PersistentVolumeClaim)
 
 
+def bound_claim(name: str) -> PersistentVolumeClaim:
+    meta = {"name": name, "namespace": "default", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    return convert({"metadata": meta, "spec": {"volumeName": "v"}}, PersistentVolumeClaim)
+
+
 def volume(zone: str = "", **labels: str) -> PersistentVolume:
     placed = {TOPOLOGY: zone} if zone else {}
     return convert({"metadata": {"name": "v", "labels": placed | labels}}, PersistentVolume)
@@ -157,6 +162,7 @@ LIMITS: Final[tuple[Row, ...]] = (
 )  # fmt: skip
 
 _binding = Rejected("VolumeBinding", me(uses("c")))
+_taken = Rejected("VolumeBinding", me(uses("c")), known=(claim("unbound"), bound_claim("bound")))
 _inline = Rejected("VolumeBinding", me(INLINE, uses("c")))
 
 BINDING: Final[tuple[Row, ...]] = (
@@ -186,6 +192,8 @@ BINDING: Final[tuple[Row, ...]] = (
     _binding.rests("less room", CAPACITY_CHANGED, old=capacity("2Gi"), new=capacity("1Gi")),
     _binding.rests("room that is known no more", CAPACITY_DELETED, old=capacity("1Gi")),
     _binding.rests("a pod that leaves a node", POD_DELETED, old=on(uses("c"))),
+    _taken.wakes("a pod that leaves, and its claim got no volume", POD_DELETED, old=on(uses("bound"), uses("unbound"))),
+    _taken.rests("a pod that leaves, and its claim has its volume", POD_DELETED, old=on(uses("bound"))),
 )  # fmt: skip
 
 _zoned = Rejected("VolumeZone", me(uses("c")))

@@ -5,29 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from placewright.api.devices import ResourceClaim
+from placewright.api.devices import ResourceClaim, devices_of
 from placewright.api.pods import PodInfo
-from placewright.cluster.devices import ClaimTable, owner_of_extended
+from placewright.cluster.devices import ClaimTable, DeviceObjects, owner_of_extended
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
-from placewright.plugins.dynamicresources.claims import NotReady, claims_of
+from placewright.plugins.dynamicresources.claims import NotReady, claims_of, each_claim
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
 
-def interests(table: Callable[[], ClaimTable]) -> Sequence[EventInterest]:
-    """The plugin's events. `table`: the claims as they are when an event comes."""
+def interests(objects: Callable[[], DeviceObjects]) -> Sequence[EventInterest]:
+    """The plugin's events. `objects`: claims and classes as they are when an event comes."""
 
     def claim_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
-        return after_claim_change(pod, old, new, table())
+        return after_claim_change(pod, old, new, objects().claims)
 
     def pod_changed(pod: PodInfo, _old: Any, new: Any) -> Hint:
-        return after_pod_change(pod, new, table())
+        return after_pod_change(pod, new, objects().claims)
+
+    def pod_left(_pod: PodInfo, old: Any, _new: Any) -> Hint:
+        return after_pod_left(old, objects())
 
     return (
         interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
         # Upstream is not told of claims that are gone, and tries such pods again after minutes.
         interest(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed),
         interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed),
+        # Upstream is not told of pods whose devices were taken and never written, and tries those that want them again after minutes.
+        interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left),
         interest(EventResource.DEVICE_CLASS, _NEW_OR_CHANGED),
         interest(EventResource.RESOURCE_SLICE, _NEW_OR_CHANGED),
         # Upstream has slices change with the rules that taint them.
@@ -44,16 +49,34 @@ def after_claim_change(pod: PodInfo, old: Any, new: Any, table: ClaimTable) -> H
     except NotReady:
         return Hint.SKIP
     before = old if isinstance(old, ResourceClaim) else None
-    if before is not None and before.status.allocation is not None and new.status.allocation is None:
+    if before is not None and _loses_devices(before, new):
         return Hint.QUEUE
     if all(claim.metadata.uid != new.metadata.uid for claim in claims):
         return Hint.SKIP
     return Hint.SKIP if before is not None and before.status == new.status else Hint.QUEUE
 
 
+def _loses_devices(before: ResourceClaim, new: ResourceClaim) -> bool:
+    had, has = before.status.allocation, new.status.allocation
+    return had is not None and (has is None or not set(devices_of(had)) <= set(devices_of(has)))
+
+
 def _frees(gone: ResourceClaim, pod: PodInfo) -> bool:
     """Whether a claim that is gone had devices, or stood in the pod's way."""
     return gone.status.allocation is not None or owner_of_extended(gone) == pod.uid
+
+
+def after_pod_left(gone: Any, objects: DeviceObjects) -> Hint:
+    """A pod was on its way to a node, or on it: where its claims are without devices now, what was taken for them is free.
+
+    No claim shows that if nothing was written. Devices that are in a claim get free when the claim says so.
+    """
+    if not isinstance(gone, PodInfo):
+        return Hint.SKIP
+    without = any(claim is not None and claim.status.allocation is None for _, claim, _ in each_claim(gone, objects.claims))
+    if without or (objects.served(gone) and not any(True for _ in objects.claims.where(gone.uid))):
+        return Hint.QUEUE
+    return Hint.SKIP
 
 
 def after_pod_change(pod: PodInfo, new: Any, table: ClaimTable) -> Hint:

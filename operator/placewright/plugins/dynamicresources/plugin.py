@@ -185,6 +185,7 @@ class DynamicResources(
                 return error(f"resource claim {called(claim)} is in the process of being released")
             pending = self._table.pending(claim)
             if pending is not None and not pending.written and pod.gang is None:
+                self._table.wait_for(claim)
                 return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
             if claim.status.allocation is not None and not has_room(claim) and not reserved_for(claim, pod):
                 return unresolvable(IN_USE)
@@ -328,6 +329,7 @@ class DynamicResources(
             for claim in demand.wanted:  # while extenders were asked, another pod may have been faster
                 now = self._table.get(claim.metadata.name, claim.metadata.namespace)
                 if now is None or now.metadata.uid != claim.metadata.uid or now.status.allocation is not None:
+                    self._table.wait_for(claim)
                     return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
             found = zip(claims, answer.allocations, strict=True)
             reserved.shares += [take(claim, allocation, pod, self._table) for claim, allocation in found]
@@ -397,4 +399,4 @@ class DynamicResources(
 
     def events(self) -> Sequence[EventInterest]:
         """Claims of the pod's, devices that become free, classes, slices, nodes."""
-        return interests(lambda: self._table)
+        return interests(lambda: self.handle.cluster.objects.devices)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from placewright.api.devices import Allocation, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
@@ -121,19 +123,32 @@ def withdraw_unused(claim: ResourceClaim, table: ClaimTable) -> None:
 
 
 async def _release(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
+    claim, allocation = share.claim, share.allocation
     try:
         if share.variant is not None:
-            await writer.delete(share.claim)
+            await writer.delete(claim)
+        elif allocation is None:
+            await writer.release(claim, pod, deallocate=False)
         else:
-            await writer.release(share.claim, pod, deallocate=share.allocation is not None)
+            await writer.release(replace(claim, status=replace(claim.status, allocation=allocation)), pod, deallocate=True)
     except ClaimError as problem:
-        _logger.warning("resourceclaim %s still names pod %s: %s", called(share.claim), pod.key, problem)
+        _logger.warning("resourceclaim %s still names pod %s: %s", called(claim), pod.key, problem)
     finally:
-        table.end_release(share.claim)
-        table.leave(share.claim, pod.uid)
-        pending = table.pending(share.claim)
-        if pending is not None and not pending.users:
-            table.withdraw(share.claim)
+        _end_release(claim, pod, table)
+
+
+def _end_release(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> None:
+    """What was pending is not any more. The watch may have shown all of that before the answer, so whoever waits is told now."""
+    meta = claim.metadata
+    before = table.get(meta.name, meta.namespace)
+    table.end_release(claim)
+    table.leave(claim, pod.uid)
+    pending = table.pending(claim)
+    if pending is not None and not pending.users:
+        table.withdraw(claim)
+    now = table.get(meta.name, meta.namespace)
+    if before is not None and before is not now:
+        table.tell(before, now)
 
 
 async def remove(claim: ResourceClaim, table: ClaimTable, writer: ClaimWriter) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from placewright.api.pods import PodInfo
@@ -13,10 +13,11 @@ from placewright.api.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from placewright.cluster.storage import StorageObjects
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.plugins.csimigration import migrated_plugins
 from placewright.plugins.volumebinding.capacities import volume_limit
-from placewright.plugins.volumebinding.claims import claim_names
+from placewright.plugins.volumebinding.claims import claim_names, fully_bound
 
 
 def _class_changed(_pod: PodInfo, old: Any, new: Any) -> Hint:
@@ -67,3 +68,21 @@ EVENTS: Final[Sequence[EventInterest]] = (
     interest(EventResource.CSI_DRIVER, Action.UPDATE, _driver_changed),
     interest(EventResource.CSI_STORAGE_CAPACITY, _NEW_OR_CHANGED, _capacity_changed),
 )
+
+
+def interests(storage: Callable[[], StorageObjects]) -> Sequence[EventInterest]:
+    """The plugin's events. `storage`: claims as they are when an event comes."""
+
+    def pod_left(_pod: PodInfo, old: Any, _new: Any) -> Hint:
+        return _pod_left(old, storage())
+
+    # Upstream is not told of pods for which volumes were taken and never written, and tries those that want them again after minutes.
+    return (*EVENTS, interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left))
+
+
+def _pod_left(gone: Any, storage: StorageObjects) -> Hint:
+    """A pod was on its way to a node: where one of its claims has no volume, the volume that was taken for it may be free."""
+    if not isinstance(gone, PodInfo):
+        return Hint.SKIP
+    claims = (storage.claims.get(name, gone.namespace) for name, _ in claim_names(gone))
+    return Hint.QUEUE if any(claim is not None and not fully_bound(claim) for claim in claims) else Hint.SKIP

@@ -36,7 +36,7 @@ from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolva
 from placewright.plugins.volumebinding.args import VolumeBindingArgs
 from placewright.plugins.volumebinding.claims import PodClaims, claims_of
 from placewright.plugins.volumebinding.finding import REASONS, Findings, find_volumes
-from placewright.plugins.volumebinding.hints import EVENTS
+from placewright.plugins.volumebinding.hints import interests
 from placewright.plugins.volumebinding.reach import Reach
 from placewright.plugins.volumebinding.reserving import Reserved, all_bound, assume, naming_claim, naming_node, restore
 from placewright.plugins.volumebinding.scoring import fullness_scores
@@ -155,7 +155,7 @@ class VolumeBinding(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin, R
 
     def events(self) -> Sequence[EventInterest]:
         """Claims of the pod's, volumes, classes, nodes, and room in storage."""
-        return EVENTS
+        return interests(lambda: self.handle.cluster.objects.storage)
 
 
 def _rejection(flags: int) -> Status:
