@@ -79,10 +79,11 @@ class Stage:
         namespace = "default" if resource.namespaced else ""
         return self.sandbox.writes.create(resource, namespace, content).object
 
-    def node(self, name: str, *, cpu: str = "4", taint: str = "") -> Self:
+    def node(self, name: str, *, cpu: str = "4", taint: str = "", zone: str = "") -> Self:
         amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
         spec = {"taints": [{"key": taint, "effect": "NoSchedule"}]} if taint else {}
-        self._create(self._nodes, {"metadata": {"name": name}, "spec": spec, "status": {"allocatable": amounts, "capacity": amounts}})
+        metadata = {"name": name, "labels": {"topology.kubernetes.io/zone": zone} if zone else {}}
+        self._create(self._nodes, {"metadata": metadata, "spec": spec, "status": {"allocatable": amounts, "capacity": amounts}})
         return self
 
     def nodes(self, count: int) -> Self:

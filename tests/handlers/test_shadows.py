@@ -62,6 +62,32 @@ async def test_a_shadow_decides_each_pod_and_its_status_compares(stage: Stage) -
     assert cpu["shadow"] == {"meanPercent": 22.5, "deviationPercent": 31.82}, "0, 0 and 2.7 of 4 CPUs"
 
 
+async def test_pods_whose_labels_change_as_they_are_bound_stay_where_the_shadow_put_them() -> None:
+    """In a cluster with zones every Binding changes the pod: the API server adds its node's zone to its labels."""
+    async with new_stage() as stage:
+        stage.profile()
+        for number in range(3):
+            stage.node(f"node-{number}", zone=f"zone-{number}")
+        with_shadow(stage, **BINPACK)
+        with_shadow(stage, "twin")
+        async with operator(stage) as running:
+            await until_ready(stage)
+            await until_ready(stage, "twin")
+            names = stage.pods(9, cpu="300m")
+            await stage.until(lambda: stage.placed(*names) and told(stage).get("decided") == told(stage, "twin").get("decided") == 9)
+            await stage.until(lambda: told(stage).get("backlog") == told(stage, "twin").get("backlog") == 0)
+            assert running.agrees_with(stage)
+        packed, twin = told(stage), told(stage, "twin")
+        zones = {name: stage.show(name)["metadata"]["labels"]["topology.kubernetes.io/zone"] for name in names}
+        assert zones == {name: stage.node_of(name).replace("node", "zone") for name in names}
+    assert len(set(zones.values())) == 3
+    assert packed["emptyNodes"] == {"live": 0, "shadow": 2}, "its world is not the live one"
+    assert packed["same"] < 9
+    cpu = next(use for use in packed["resources"] if use["name"] == "cpu")
+    assert (cpu["live"]["deviationPercent"], cpu["shadow"]["deviationPercent"]) == (0.0, 31.82)
+    assert (twin["agreementPercent"], twin["same"], twin["emptyNodes"]) == (100.0, 9, {"live": 0, "shadow": 0})
+
+
 async def test_a_shadow_with_the_same_settings_agrees_always_and_regrets_nothing(stage: Stage) -> None:
     with_shadow(stage, "twin")
     async with operator(stage):

@@ -18,6 +18,7 @@ from .eventrules import check_event
 from .resources import GroupResource, ResourceType
 from .status import Object, forbidden, invalid
 from .store import Store
+from .topologylabels import topology_of
 
 PODS: GroupResource = ("", "pods")
 EVENTS: GroupResource = ("", "events")
@@ -44,6 +45,7 @@ class Admission:
             return self.definitions.admit(resource, new, None)
         if resource.key == PODS:
             self._admit_priority(resource, new)
+            self._admit_topology(new)
         elif resource.key == EVENTS:
             check_event(resource, new)
         elif resource.plural == "persistentvolumeclaims":
@@ -107,6 +109,12 @@ class Admission:
             admit_priority(pod, classes)
         except PriorityRefused as refused:
             raise forbidden(resource, pod["metadata"]["name"], str(refused)) from refused
+
+    def _admit_topology(self, pod: Object) -> None:
+        """A pod that is made on a node gets the node's zone and region, whatever it says of its own."""
+        node = (pod.get("spec") or {}).get("nodeName")
+        if node and (labels := topology_of(self.store, node)):
+            pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
 
     def _admit_class(self, claim: Object) -> None:
         """A claim that says nothing about its class gets the cluster's default, if there is one."""

@@ -127,7 +127,8 @@ class ObjectRequests:
             self.pods.evict(found.scope, found.name, queries.eviction_options(query, sent))
         else:
             name = found.name or _name_of(sent, "Binding")
-            self.pods.bind(found.scope, name, sent, dry_run=queries.is_dry_run(query, "CreateOptions"))
+            dry_run = queries.is_dry_run(query, "CreateOptions")
+            self.pods.bind(found.scope, name, sent, through_pod=bool(found.name), dry_run=dry_run)
         return Reply(_encode(status.success(201)), 201)
 
     def _put(self, found: Route, query: Query, sent: object, agent: str, user: User) -> Answer:

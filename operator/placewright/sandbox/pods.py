@@ -12,6 +12,7 @@ from .metadata import NAMESPACE_MISMATCH, check_preconditions, check_string_map
 from .resources import ResourceType
 from .status import ApiError, Object, bad_request, conflict, too_many_requests, unspecific
 from .store import Stored
+from .topologylabels import topology_of
 from .writes import DeleteOptions, Writes
 
 _FINISHED = ("Succeeded", "Failed")
@@ -25,19 +26,26 @@ class PodOperations:
         self._pods = pods
         self._disruptions = disruptions
 
-    def bind(self, namespace: str, name: str, binding: object, *, dry_run: bool = False) -> None:
-        """Puts a pod on a node, together with the Binding's annotations.
+    def bind(self, namespace: str, name: str, binding: object, *, through_pod: bool = True, dry_run: bool = False) -> None:
+        """Puts a pod on a node, together with the Binding's annotations and labels.
+
+        A Binding that says that its target is a Node also brings that node's zone and region, which go before its own
+        labels; not one that was posted to the bindings of the namespace, where `through_pod` is false.
 
         Raises ApiError 400 and 422 for a Binding that makes no sense, 404 for no such pod, and 409 when the pod is bound,
         being deleted or gated, or when the Binding's uid or resourceVersion is not the pod's.
         """
-        node, metadata = self._check_binding(namespace, name, binding)
+        target, metadata = self._check_binding(namespace, name, binding)
         current = self._writes.current(self._pods, namespace, name)
         self._check_identity(name, current.object["metadata"], metadata)
         self._refuse_unbindable(current.object)
         if dry_run:
             return
-        bound = _bound(current.object, node, metadata.get("annotations") or {}, self._writes.identity.now())
+        labels: dict[str, str] = {**(metadata.get("labels") or {})}
+        if through_pod and target.get("kind") == "Node":
+            labels |= topology_of(self._writes.store, target["name"])
+        given = {"annotations": metadata.get("annotations") or {}, "labels": labels}
+        bound = _bound(current.object, target["name"], given, self._writes.identity.now())
         self._writes.store.put(self._pods.key, namespace, name, bound)
 
     def evict(self, namespace: str, name: str, options: DeleteOptions) -> None:
@@ -48,7 +56,8 @@ class PodOperations:
             self._refuse_over_budget(namespace, current)
         self._writes.delete(self._pods, namespace, name, options)
 
-    def _check_binding(self, namespace: str, name: str, binding: object) -> tuple[str, Object]:
+    def _check_binding(self, namespace: str, name: str, binding: object) -> tuple[Object, Object]:
+        """The target and the metadata of a Binding that makes sense."""
         if not isinstance(binding, dict):
             raise bad_request("Binding: the body must be an object")
         if binding.get("kind", "Binding") != "Binding" or binding.get("apiVersion", "v1") != "v1":
@@ -56,7 +65,8 @@ class PodOperations:
         metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
         if not isinstance(metadata, dict) or not isinstance(target, dict):
             raise bad_request("Binding: metadata and target must be objects")
-        check_string_map("Binding", metadata, "annotations")
+        for each in ("annotations", "labels"):
+            check_string_map("Binding", metadata, each)
         found = metadata.get("name")
         if found and found != name:
             raise bad_request("name in URL does not match name in Binding object")
@@ -70,7 +80,7 @@ class PodOperations:
             raise bad_request("Binding: target.name must be a string")
         if not node:
             raise unspecific("target.name: Required value")
-        return node, metadata
+        return target, metadata
 
     def _check_identity(self, name: str, found: Object, wanted: Object) -> None:
         for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
@@ -111,21 +121,30 @@ class PodOperations:
             raise too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", causes=[cause])
 
 
-def _bound(pod: Object, node: str, annotations: dict[str, str], now: str) -> Object:
-    """A new pod object that shares with the old one all that binding leaves alone."""
+def _bound(pod: Object, node: str, given: dict[str, dict[str, str]], now: str) -> Object:
+    """A new pod object that shares with the old one all that binding leaves alone.
+
+    `given` are labels and annotations, which go before the pod's. The generation stays, and no nomination outlives the Binding.
+    """
     metadata: dict[str, Any] = {**pod["metadata"]}
-    if annotations:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
-    metadata["generation"] = metadata.get("generation", 1) + 1
-    status = pod.get("status") or {}
-    others = [each for each in status.get("conditions") or [] if each.get("type") != "PodScheduled"]
+    for part, added in given.items():
+        if added:
+            metadata[part] = {**(metadata.get(part) or {}), **added}
+    status = {key: value for key, value in (pod.get("status") or {}).items() if key != "nominatedNodeName"}
+    conditions = _scheduled(status.get("conditions") or [], now)
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node}, "status": {**status, "conditions": conditions}}
+
+
+def _scheduled(conditions: list[Object], now: str) -> list[Object]:
+    """The conditions of a pod that has a node; PodScheduled stays where it is."""
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    return {
-        **pod,
-        "metadata": metadata,
-        "spec": {**pod["spec"], "nodeName": node},
-        "status": {**status, "conditions": [*others, scheduled]},
-    }
+    kinds = [each.get("type") for each in conditions]
+    if "PodScheduled" not in kinds:
+        return [*conditions, scheduled]
+    place = kinds.index("PodScheduled")
+    if conditions[place].get("status") == "True":
+        scheduled["lastTransitionTime"] = conditions[place].get("lastTransitionTime")
+    return [*conditions[:place], scheduled, *conditions[place + 1 :]]
 
 
 def _counts_for_budgets(pod: Object) -> bool:
