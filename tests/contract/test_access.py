@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
+from multidict import CIMultiDict
 
 from contract.client import APPLY, DEADLINE, Client, Object
 from contract.cluster import Cluster
@@ -218,10 +219,96 @@ async def test_reviews_of_others_are_a_right(robot: Robot) -> None:
         assert answer.refused(403, "Forbidden").endswith(robot.cannot("create", plural, group, everywhere=True))
 
 
+async def acting_as(robot: Robot, path: str, user: str, *groups: str) -> str:
+    """What the robot is told when it asks for this as another."""
+    headers = CIMultiDict({"Impersonate-User": user})
+    headers.extend(("Impersonate-Group", group) for group in groups)
+    async with robot.client.session.get(robot.client.server + path, headers=headers) as answer:
+        found = await answer.json()
+        assert answer.status == 403, found
+        return str(found["message"])
+
+
+CONSTRAINED = 36
+"""The first minor version that refuses impersonation by what is to be done as the other."""
+
+
 async def test_whoever_may_impersonate_is_taken_for_the_other(cluster: Cluster, robot: Robot) -> None:
     session, path = cluster.client.session, cluster.client.server + cluster.path("pods")
     async with session.get(path, headers={"Impersonate-User": robot.name}) as answer:
         assert (answer.status, (await answer.json())["message"]) == (403, f"pods {robot.cannot('list', 'pods')}")
-    async with robot.client.session.get(path, headers={"Impersonate-User": "eve"}) as answer:
-        message = (await answer.json())["message"]
-    assert message == f'users "eve" {robot.cannot("impersonate", "users", everywhere=True)}'
+
+
+@pytest.mark.parametrize(
+    ("user", "groups", "mode", "before"),
+    [
+        ("eve", (), "user-info", 'users "eve" IS users'),
+        ("eve", ("friends",), "user-info", 'users "eve" IS users'),
+        ("eve", ("system:masters",), "user-info", 'users "eve" IS users'),
+        ("system:node:n1", (), "arbitrary-node", 'users "system:node:n1" IS users'),
+        ("system:node:n1", ("system:nodes",), "", 'users "system:node:n1" IS users'),
+        ("system:serviceaccount:default:robot", (), "serviceaccount", 'serviceaccounts "robot" IS serviceaccounts'),
+        ("system:serviceaccount:default:robot", ("friends",), "", 'serviceaccounts "robot" IS serviceaccounts'),
+    ],
+)
+async def test_whoever_may_not_impersonate_is_told_what_is_lacking(
+    cluster: Cluster, robot: Robot, user: str, groups: tuple[str, ...], mode: str, before: str
+) -> None:
+    message = await acting_as(robot, cluster.path("pods"), user, *groups)
+    if mode and cluster.minor >= CONSTRAINED:
+        assert message == f"pods {robot.cannot(f'impersonate-on:{mode}:list', 'pods')}"
+        return
+    subject, _, resource = before.partition(" IS ")
+    where = robot.cannot("impersonate", resource, everywhere=True)
+    if resource == "serviceaccounts":
+        where = where.replace("at the cluster scope", 'in the namespace "default"')
+    assert message == f"{subject} {where}"
+
+
+async def test_impersonation_where_there_is_no_resource_is_refused_too(cluster: Cluster, robot: Robot) -> None:
+    message = await acting_as(robot, "/logs", "eve")
+    if cluster.minor >= CONSTRAINED:
+        assert message == f'forbidden: User "{robot.name}" cannot impersonate-on:user-info:get path "/logs"'
+    else:
+        assert message == f'users "eve" {robot.cannot("impersonate", "users", everywhere=True)}'
+
+
+async def test_the_right_to_impersonate_is_good_for_everything(cluster: Cluster, robot: Robot) -> None:
+    await robot.may_everywhere(rule(["users", "groups"], ["impersonate"], ["eve", "friends"]))
+    message = await acting_as(robot, cluster.path("pods"), "eve", "others")
+    if cluster.minor >= CONSTRAINED:
+        assert message == f"pods {robot.cannot('impersonate-on:user-info:list', 'pods')}"
+    else:
+        assert message == f'groups "others" {robot.cannot("impersonate", "groups", everywhere=True)}'
+    message = await acting_as(robot, cluster.path("pods"), "eve", "friends")
+    assert message == f"pods {robot.cannot('list', 'pods')}".replace(robot.name, "eve")
+
+
+async def test_impersonation_can_be_allowed_for_some_things_only(cluster: Cluster, robot: Robot) -> None:
+    cluster.needs(CONSTRAINED, "constrained impersonation by default")
+    whom = rule(["users", "groups"], ["impersonate:user-info"], ["eve", "friends", "system:masters"], group="authentication.k8s.io")
+    await robot.may_everywhere(rule(["pods"], ["impersonate-on:user-info:list"]), whom)
+    path = cluster.path("pods")
+    assert await acting_as(robot, path, "eve", "friends") == f"pods {robot.cannot('list', 'pods')}".replace(robot.name, "eve")
+    assert await acting_as(robot, f"{path}/web", "eve") == f'pods "web" {robot.cannot("impersonate-on:user-info:get", "pods")}'
+    lacking = robot.cannot("impersonate:user-info", "users", group="authentication.k8s.io", everywhere=True)
+    assert await acting_as(robot, path, "mallory") == f'users.authentication.k8s.io "mallory" {lacking}'
+    lacking = robot.cannot("impersonate:user-info", "groups", group="authentication.k8s.io", everywhere=True)
+    assert (await acting_as(robot, path, "eve", "system:masters")).startswith(f'groups.authentication.k8s.io "system:masters" {lacking}')
+
+
+@pytest.mark.parametrize(
+    ("user", "mode", "resource", "name"),
+    [
+        ("system:node:n1", "arbitrary-node", "nodes", "n1"),
+        ("system:serviceaccount:default:other", "serviceaccount", "serviceaccounts", "other"),
+    ],
+)
+async def test_nodes_and_accounts_are_impersonated_by_rights_of_their_own(
+    cluster: Cluster, robot: Robot, user: str, mode: str, resource: str, name: str
+) -> None:
+    cluster.needs(CONSTRAINED, "constrained impersonation by default")
+    whom = rule([resource], [f"impersonate:{mode}"], [name], group="authentication.k8s.io")
+    await robot.may_everywhere(rule(["pods"], [f"impersonate-on:{mode}:list"]), whom)
+    message = await acting_as(robot, cluster.path("pods"), user)
+    assert message == f"pods {robot.cannot('list', 'pods')}".replace(robot.name, user)

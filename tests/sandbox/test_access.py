@@ -238,7 +238,7 @@ async def test_an_administrator_may_act_as_another_and_others_may_not(sandbox: S
     let(sandbox, rule([""], ["pods"], ["list"]))
     await admin.expect(200, "GET", "/api/v1/pods", headers=as_robot)
     assert (await robot.expect(403, "GET", "/api/v1/pods", headers={"Impersonate-User": "eve"}))["code"] == 403
-    assert sandbox.access.authorizer.refusals[-1].asked == Asked("impersonate", "", "users", name="eve")
+    assert sandbox.access.authorizer.refusals[-1].asked == Asked("impersonate-on:user-info:list", "", "pods")
 
 
 async def test_only_an_administrator_gives_the_sandbox_orders(sandbox: Sandbox, robot: Client) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
 
+from .impersonation import impersonated
 from .metadata import Identity
 from .patches import APPLY_PATCH
 from .rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
@@ -27,7 +28,6 @@ LONGEST_TOKEN = 24 * 3600
 
 _DEFAULT_TOKEN = 3600
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_ACCOUNT = "system:serviceaccount:"
 _NAME_FIELD = re.compile(r"(?:^|,)metadata\.name==?([^,]+)")
 
 
@@ -53,10 +53,12 @@ class Access:
 
     # --- who ---------------------------------------------------------------------------------------------------------
 
-    def user(self, headers: Mapping[str, str]) -> User:
-        """Who sends a request with these headers. Raises ApiError 401, or 403 for somebody who may not act as another."""
+    def user(self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> User:
+        """Who sends a request. Raises ApiError 401, or 403 for somebody who may not act as another."""
         found = self._owner(headers.get("Authorization", ""))
-        return self._impersonated(found, headers) if "Impersonate-User" in headers else found
+        if not headers.get("Impersonate-User"):
+            return found
+        return impersonated(self.authorizer, found, headers, _asked(route(self._registry, path), method, path, query))
 
     def _owner(self, authorization: str) -> User:
         found = self.holder(authorization.removeprefix("Bearer ")) if authorization.startswith("Bearer ") else None
@@ -75,20 +77,6 @@ class Access:
         if account is None or account.uid != token.uid:
             return None
         return User.service_account(token.namespace, token.name), token.uid
-
-    def _impersonated(self, user: User, headers: Mapping[str, str]) -> User:
-        name = headers["Impersonate-User"]
-        groups = getall("Impersonate-Group", ()) if (getall := getattr(headers, "getall", None)) else ()
-        if name.startswith(_ACCOUNT) and name.count(":") == 3:
-            namespace, account = name.removeprefix(_ACCOUNT).split(":")
-            self.authorizer.check(user, Asked("impersonate", "", "serviceaccounts", namespace, account))
-            found = User.service_account(namespace, account)
-        else:
-            self.authorizer.check(user, Asked("impersonate", "", "users", name=name))
-            found = User(name)
-        for group in groups:
-            self.authorizer.check(user, Asked("impersonate", "", "groups", name=group))
-        return User(name, (*groups, AUTHENTICATED)) if groups else found
 
     def new_token(self, namespace: str, name: str, seconds: int = _DEFAULT_TOKEN) -> str:
         """A token of a ServiceAccount that is there. Raises ApiError 404."""
@@ -118,16 +106,17 @@ class Access:
         if MASTERS in user.groups:
             return
         found = route(self._registry, path)
-        if found is None:
-            self.authorizer.check(user, Asked(_VERBS.get(method, method.lower()), path=path))
-            return
-        asked = asked_of(found, method, query)
+        asked = _asked(found, method, path, query)
         self.authorizer.check(user, asked)
-        if content_type.startswith(APPLY_PATCH) and not found.subresource and not self._is_there(found):
+        if found is not None and content_type.startswith(APPLY_PATCH) and not found.subresource and not self._is_there(found):
             self.authorizer.check(user, Asked("create", asked.group, asked.resource, asked.namespace, asked.name))
 
     def _is_there(self, found: Route) -> bool:
         return self._store.get(found.resource.key, found.scope, found.name) is not None
+
+
+def _asked(found: Route | None, method: str, path: str, query: Mapping[str, str]) -> Asked:
+    return Asked(method.lower(), path=path) if found is None else asked_of(found, method, query)
 
 
 def asked_of(found: Route, method: str, query: Mapping[str, str]) -> Asked:

@@ -76,7 +76,7 @@ class Endpoint:
     async def _answer(self, request: web.BaseRequest, path: str, query: dict[str, str]) -> web.StreamResponse:
         if path in _OPEN_PATHS:
             return web.Response(text="ok")
-        user = self._access.user(request.headers)
+        user = self._access.user(request.method, path, query, request.headers)
         if path.startswith("/sandbox/"):
             self._only_masters(user, request.method, path)
             return _plain(Reply(_encode(self._faults.command(request.method, path, await request.read()))))
