@@ -49,3 +49,42 @@ def test_soft_taints_are_covered_only_by_tolerations_of_soft_or_any_effect() -> 
     assert intolerable_preferences(taints, (hard,)) == 2
     assert intolerable_preferences(taints, (anyway,)) == 1
     assert intolerable_preferences(taints, (anyway, soft)) == 0
+
+
+@pytest.mark.parametrize(
+    ("operator", "says", "of_taint", "covers"),
+    [
+        ("Gt", "5", "6", True),
+        ("Gt", "5", "5", False),
+        ("Gt", "-3", "-2", True),
+        ("Gt", "5", "40", True),  # as numbers, not as text
+        ("Lt", "5", "4", True),
+        ("Lt", "5", "5", False),
+        ("Lt", "0", "-9223372036854775808", True),
+        ("Lt", "0", "-9223372036854775809", False),  # more than 64 bits
+        ("Gt", "5", "9223372036854775807", True),
+        ("Gt", "5", "9223372036854775808", False),
+        ("Gt", "5", "06", False),
+        ("Gt", "05", "6", False),
+        ("Gt", "5", "+6", False),
+        ("Gt", "5", "6.5", False),
+        ("Gt", "5", "6 ", False),
+        ("Gt", "5", "٦", False),  # a digit, but not of those
+        ("Gt", "-1", "-0", False),
+        ("Gt", "5", "", False),
+        ("Gt", "", "6", False),
+        ("gt", "5", "6", False),
+    ],
+)
+def test_gt_and_lt_compare_whole_numbers_and_nothing_else(operator: str, says: str, of_taint: str, covers: bool) -> None:
+    taint = Taint(key="k", value=of_taint, effect="NoSchedule")
+    assert tolerates(Toleration(key="k", operator=operator, value=says), taint) is covers
+    assert tolerates(Toleration(key="k", operator=operator, value=says, effect="NoExecute"), taint) is False
+    assert tolerates(Toleration(key="other", operator=operator, value=says), taint) is False
+
+
+def test_a_comparison_that_holds_counts_for_hard_and_for_soft_taints() -> None:
+    taints = (Taint(key="k", value="7", effect="NoSchedule"), Taint(key="k", value="7", effect="PreferNoSchedule"))
+    above, below = (Toleration(key="k", operator=operator, value="5") for operator in ("Gt", "Lt"))
+    assert (first_untolerated(taints, (above,)), intolerable_preferences(taints, (above,))) == (None, 0)
+    assert (first_untolerated(taints, (below,)), intolerable_preferences(taints, (below,))) == (taints[0], 1)

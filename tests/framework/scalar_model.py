@@ -77,7 +77,24 @@ def _tolerates(toleration: Body, taint: Body) -> bool:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:
         return False
-    return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")
+    value, has = toleration.get("value", ""), taint.get("value", "")
+    match toleration.get("operator"):
+        case "Exists":
+            return True
+        case "Gt":
+            return _is_number(value) and _is_number(has) and int(has) > int(value)
+        case "Lt":
+            return _is_number(value) and _is_number(has) and int(has) < int(value)
+        case _:
+            return bool(value == has)
+
+
+def _is_number(text: str) -> bool:
+    """Written as a whole number is: reading and writing it gives the same text."""
+    try:
+        return str(int(text)) == text
+    except ValueError:
+        return False
 
 
 def expression_holds(expression: Body, labels: Mapping[str, str]) -> bool:

@@ -61,7 +61,8 @@ class Dice(random.Random):
         """None for most nodes."""
         effects = ("NoSchedule", *(["PreferNoSchedule"] * 4), "NoExecute")
         count = self.choice((0, 0, 0, 0, 1, 2))
-        return [{"key": self.choice("kg"), "value": self.choice(("", "v")), "effect": self.choice(effects)} for _ in range(count)]
+        values = ("", "v", "5", "-2", "07")
+        return [{"key": self.choice("kg"), "value": self.choice(values), "effect": self.choice(effects)} for _ in range(count)]
 
     def images(self) -> Body:
         """Images and their sizes."""
@@ -104,6 +105,8 @@ class Dice(random.Random):
             {"key": "k", "operator": "Exists"},
             {"key": "k", "operator": "Equal", "value": "v"},
             {"key": "g", "value": "v", "effect": "NoSchedule"},
+            {"key": "k", "operator": "Gt", "value": self.choice(("4", "5", "-3", "06"))},
+            {"key": "g", "operator": "Lt", "value": self.choice(("6", "5", "0", "many"))},
             {"key": "g", "operator": "Exists", "effect": "PreferNoSchedule"},
             {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"},
         )

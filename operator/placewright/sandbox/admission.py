@@ -18,6 +18,7 @@ from .eventrules import check_event
 from .resources import GroupResource, ResourceType
 from .status import Object, forbidden, invalid
 from .store import Store
+from .tolerationrules import check_tolerations
 from .topologylabels import topology_of
 
 PODS: GroupResource = ("", "pods")
@@ -151,7 +152,7 @@ def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
     for index, container in enumerate(containers):
         if not isinstance(container, dict) or not container.get("name"):
             raise invalid(resource, name, [(f"spec.containers[{index}].name", "Required value")])
-    if faults := list(check_pod_claims(spec)):
+    if faults := [*check_pod_claims(spec), *check_tolerations(spec)]:
         raise invalid(resource, name, faults)
     status: Object = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
@@ -197,6 +198,8 @@ def _check_pod_update(resource: ResourceType, old: Object, new: Object) -> None:
             "`spec.terminationGracePeriodSeconds`,`spec.schedulingGates`"
         )
         raise invalid(resource, name, [("spec", why)])
+    if faults := list(check_tolerations(after)):
+        raise invalid(resource, name, faults)
 
 
 def _fixed_part(spec: Object, *, gated: bool) -> Object:

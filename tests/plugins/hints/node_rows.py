@@ -40,6 +40,7 @@ LARGE, SMALL = pod("else", node="n", cpu="2"), pod("else", node="n", cpu="1")
 TAINT: Final = {"key": "k", "value": "v", "effect": "NoSchedule"}
 SOFT_TAINT: Final = {"key": "k", "effect": "PreferNoSchedule"}
 TOLERATES_K: Final = {"tolerations": [{"key": "k", "operator": "Exists"}]}
+TOLERATES_ABOVE: Final = {"tolerations": [{"key": "k", "operator": "Gt", "value": "5"}]}
 TOLERATES_CORDON: Final = {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}
 ON_SSD: Final = pod("me", spec={"nodeSelector": {"disk": "ssd"}})
 SSD: Final = {"disk": "ssd"}
@@ -48,6 +49,10 @@ GPU: Final = {"vendor.com/gpu": "1"}
 IN_POOL_A: Final = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]}]}
 USERS: Final = "UserNamespacesHostNetworkSupport"
 NEEDS_USERS: Final = {"hostNetwork": True, "hostUsers": False}
+
+
+def tainted(value: str) -> dict[str, str]:
+    return TAINT | {"value": value}
 
 
 def ports(*numbers: int, address: str = "", protocol: str = "TCP") -> dict[str, Any]:
@@ -113,6 +118,12 @@ NODES: Final[tuple[Row, ...]] = (
     _taints.rests("a new node with a taint", NODE_ADDED, new=node("n", taints=[TAINT])),
     Rejected("TaintToleration", pod("me", spec=TOLERATES_K)).wakes(
         "a new node with a tolerated taint", NODE_ADDED, new=node("n", taints=[TAINT])
+    ),
+    Rejected("TaintToleration", pod("me", spec=TOLERATES_ABOVE)).wakes(
+        "a taint that becomes large enough", NODE_TAINTED, old=node("n", taints=[tainted("5")]), new=node("n", taints=[tainted("6")])
+    ),
+    Rejected("TaintToleration", pod("me", spec=TOLERATES_ABOVE)).rests(
+        "a taint that becomes no number", NODE_TAINTED, old=node("n", taints=[tainted("5")]), new=node("n", taints=[tainted("six")])
     ),
     _taints.wakes("a node that loses its taint", NODE_TAINTED, old=node("n", taints=[TAINT]), new=node("n")),
     _taints.rests("a node that was free before", NODE_TAINTED, old=node("n"), new=node("n", taints=[SOFT_TAINT])),
