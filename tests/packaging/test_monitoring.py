@@ -142,6 +142,7 @@ class Story(NamedTuple):
 ATTEMPTS = 'scheduler_schedule_attempts_total{job="placewright", profile="p", '
 LEADER = 'placewright_leader{job="placewright", instance='
 READY = 'placewright_profile_ready{job="placewright", instance='
+WITHOUT = 'placewright_pods_without_profile{job="placewright", instance='
 SLOW = 'scheduler_scheduling_algorithm_duration_seconds_bucket{job="placewright", le='
 STORIES = (
     Story(
@@ -181,6 +182,17 @@ STORIES = (
         },
         "9m", "15m", "The newest generation of the profile p is not in effect (InvalidProfile).",
         {"job": "placewright", "instance": "a", "profile": "p", "scheduler_name": "s", "reason": "InvalidProfile"},
+    ),
+    Story(
+        "PlacewrightPodsWithoutProfile",
+        {
+            WITHOUT + '"a", scheduler_name="batch", reason="deleted"}': "0x5 12x30",
+            WITHOUT + '"b", scheduler_name="web", reason="misspelt"}': "3x40",
+            LEADER + '"a"}': "1x40",
+            LEADER + '"b"}': "0x40",
+        },
+        "7m", "9m", "12 pods wait that no profile takes (schedulerName batch, deleted).",
+        {"job": "placewright", "scheduler_name": "batch", "reason": "deleted"},
     ),
     Story(
         "PlacewrightQueueGrows", {'scheduler_pending_pods{job="placewright", queue="active"}': "200x20 200+10x60"},

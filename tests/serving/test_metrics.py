@@ -178,3 +178,17 @@ async def test_a_scrape_while_profiles_change_is_whole(stage: Stage) -> None:
     assert one.values("placewright_profile_active_generation", "profile") == {"default"}
     assert one.values("placewright_profile_reloads_total", "profile") == {"default"}
     assert one.value(attempts, result="scheduled", profile="placewright") == 1
+
+
+async def test_pods_of_a_deleted_profile_are_counted_until_there_is_one_again(stage: Stage) -> None:
+    of_it = {"scheduler_name": "placewright", "reason": "deleted"}
+    without = "placewright_pods_without_profile"
+    async with watched(stage) as running:
+        await stage.until(lambda: running.engine.live.active)
+        stage.delete_profile()
+        await stage.until(lambda: not running.engine.live.active)
+        names = stage.pods(3)
+        await stage.until(lambda: running.seen().total(without, **of_it) == 3)
+        stage.profile()
+        await stage.until(lambda: stage.placed(*names))
+        assert running.seen().total(without) == 0

@@ -41,6 +41,7 @@ from placewright.handlers.reconciling import ReconcileLoop
 from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sources import Shortfall, sources_and_sinks
 from placewright.handlers.takeover import NODES_PATH, PODS_PATH, Takeover, ask_for_unresolved, caught_up
+from placewright.handlers.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
 from placewright.kube.binder import BindCounts, HttpBinder
 from placewright.kube.claims import HttpClaimWriter
 from placewright.kube.client import ApiClient
@@ -152,6 +153,7 @@ class Engine:
         self.history: HistoryKeeper
         self.lister: ReconcileLoop
         self.rediscovery: Rediscovery
+        self.unclaimed: UnclaimedPods
 
     # --- life ----------------------------------------------------------------------------------------------------------------
 
@@ -180,6 +182,7 @@ class Engine:
         self._spawn(self.rediscovery.run(), "rediscovery")
         self._spawn(self._groups.run(), "group status")
         self._spawn(self._gated_groups().run(lambda: self.takeover.active), "gated groups")
+        self._spawn(self.unclaimed.run(lambda: self.takeover.active and self.profiles.loaded), "pods that no profile takes")
         self._spawn(self.shadows.run(), "shadows")
         self._spawn(Debugger(self).run(), "debugger")
 
@@ -277,6 +280,10 @@ class Engine:
             self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store), self.shadows.report
         )
         self.history = HistoryKeeper(store, self.profiles.standings, lambda: self.leadership.active)
+        remembered = remembered_by(store) if self.options.profiles is None else nothing_remembered
+        self.unclaimed = UnclaimedPods(
+            self.queue, self.cluster, lambda: self._live.active, self.profiles.standings, self._events, remembered
+        )
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
         self.lister = ReconcileLoop(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
         reflectors: list[Reflector[Any]] = [
@@ -381,6 +388,10 @@ class Engine:
 
     def _swapped(self, swap: Swap[Evaluator]) -> None:
         self._extenders.swapped(swap)
+        if swap.after is not None:
+            self.unclaimed.claimed(swap.scheduler_name)
+        elif swap.before is not None:
+            self.unclaimed.lost(swap.scheduler_name, swap.before.profile.name)
         in_question = None
         if swap.before is not None and swap.after is not None:
             in_question = reconsidered(swap.before.profile, swap.after.profile)

@@ -34,6 +34,12 @@ SCORE_SHARE: Final = gauge(
     "profile", "plugin",
 )  # fmt: skip
 
+PODS_WITHOUT_PROFILE: Final = gauge(
+    "placewright_pods_without_profile",
+    "Pods that wait and that no profile takes: 'deleted', 'refused', or 'misspelt'; scheduler_name is the one that a profile has or had.",
+    "scheduler_name", "reason",
+)  # fmt: skip
+
 # --- groups --------------------------------------------------------------------------------------------------------------------
 
 GROUPS: Final = gauge(

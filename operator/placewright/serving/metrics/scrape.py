@@ -119,3 +119,7 @@ def profiles(engine: Engine) -> Iterator[Metric]:
     yield counted(own.PROFILE_WANTED, dict(zip(names, (standing.observed_generation for standing in standings), strict=True)))
     ready = {(*name, one.reason.value): float(not one.reason.stalls) for name, one in zip(names, standings, strict=True)}
     yield counted(own.PROFILE_READY, ready)
+    unclaimed: Counter[Labels] = Counter()
+    for found, pods in engine.unclaimed.waiting() if engine.started else ():
+        unclaimed[found.ours, found.why.value] += pods
+    yield counted(own.PODS_WITHOUT_PROFILE, unclaimed)

@@ -1,0 +1,300 @@
+"""Tells pods that no profile takes: an event each, once, and a figure for metrics.
+
+A deleted profile leaves its pods waiting, and a misspelt schedulerName belongs to nobody; no decision is made about either, so nothing
+else would ever say a word. Which names count is said in `profiles.unclaimed`. It is looked once a beat and with patience, so that nobody is
+told of a profile that is replaced (deleted and made again). Events go out at a bounded pace, fairly between names: of ten thousand pods the
+first hundred are told at once, and all within nine minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from placewright.api.decode import DecodeError
+from placewright.api.profile import SHADOW
+from placewright.cluster.cluster import Cluster
+from placewright.kube.errors import RequestError
+from placewright.kube.history import HistoryStore
+from placewright.profiles.standing import Reason, Standing
+from placewright.profiles.unclaimed import (
+    NO_PROFILE,
+    ProfileNames,
+    Unclaimed,
+    Why,
+    looked_at_by_others,
+    placed_by_others,
+)
+from placewright.queue.lane import Lane
+from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.ports import EventRecorder, EventType
+
+_logger = logging.getLogger(__name__)
+
+BEAT_SECONDS: Final = 1.0
+#: How long a name may be without a profile before anything is said: replacing one takes less, and so does another scheduler's first try.
+PATIENCE_SECONDS: Final = 3.0
+#: How long after a term began names count as new: profiles may still be coming in.
+SETTLE_SECONDS: Final = 5.0
+#: Events at once, and a second in the long run.
+BURST: Final = 100
+EVENTS_A_SECOND: Final = 20.0
+#: How often it is looked whether somebody else places pods of such names, and after how many pods others have their turn.
+_SURVEY_SECONDS: Final = 10.0
+_PODS_AT_ONCE: Final = 2_000
+#: Comparing a name with those of all profiles takes a while, and anybody can make up names.
+_NAMES_AT_ONCE: Final = 50
+_RETRY_SECONDS: Final = 30.0
+_TOOK: Final = frozenset({Reason.ACTIVE, Reason.PAUSED})
+
+#: The schedulerNames that profiles had in earlier terms, with the profiles' names.
+Remembered = Callable[[], Awaitable[Mapping[str, str]]]
+
+
+async def nothing_remembered() -> Mapping[str, str]:
+    """Where no history is kept."""
+    return {}
+
+
+def remembered_by(store: HistoryStore) -> Remembered:
+    """What the history of profiles says: it outlives them."""
+
+    async def read() -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for revision in await store.revisions():
+            spec = revision.recorded.spec
+            name = spec.get("schedulerName")
+            if revision.result in _TOOK and spec.get("mode") != SHADOW and isinstance(name, str):
+                found[name] = revision.recorded.profile
+        return found
+
+    return read
+
+
+@dataclass(slots=True)
+class _Name:
+    """A schedulerName that pods wait with, and no profile in effect has.
+
+    Attributes:
+        since: when that was first seen; seconds of the clock.
+        told: uids of pods that have had their event.
+        strangers: pods on nodes that others had put there when it was first looked; None before.
+        elsewhere: somebody else places pods of this name.
+        sure: that was looked up after all patience, right before the first pod is told.
+        logged: it stands in the log.
+    """
+
+    since: float
+    told: set[str] = field(default_factory=set)
+    strangers: frozenset[str] | None = None
+    elsewhere: bool = False
+    sure: bool = False
+    logged: bool = False
+
+
+class UnclaimedPods:
+    """Watches the pods of schedulerNames that no profile has.
+
+    Args:
+        queue: has the waiting pods of all schedulerNames.
+        cluster: has the pods on nodes, which tell of other schedulers.
+        live: the schedulerNames in effect.
+        standings: how every profile stands.
+        events: through which pods are told.
+        remembered: what profiles had that went before this replica led.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        cluster: Cluster,
+        live: Callable[[], Iterable[str]],
+        standings: Callable[[], Mapping[str, Standing]],
+        events: EventRecorder,
+        remembered: Remembered = nothing_remembered,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._queue = queue
+        self._cluster = cluster
+        self._live = live
+        self._standings = standings
+        self._events = events
+        self._remembered = remembered
+        self._clock = clock
+        #: Deleted under our eyes, and those of which the history tells.
+        self._deleted: dict[str, str] = {}
+        self._earlier: Mapping[str, str] | None = None
+        self._ask_again = 0.0
+        self._settled: float | None = None
+        self._names: dict[str, _Name] = {}
+        self._verdicts: dict[str, Unclaimed | None] = {}
+        self._judged_by: ProfileNames | None = None
+        self._tokens, self._filled = float(BURST), clock()
+        self._surveyed = -_SURVEY_SECONDS
+
+    # --- what others tell ----------------------------------------------------------------------------------------------------------
+
+    def lost(self, scheduler_name: str, profile: str) -> None:
+        """The profile that had this schedulerName is gone, and no other has it."""
+        self._deleted[scheduler_name] = profile
+        self._names.pop(scheduler_name, None)
+
+    def claimed(self, scheduler_name: str) -> None:
+        """A profile has this schedulerName: nothing is kept of what was said before."""
+        self._deleted.pop(scheduler_name, None)
+        self._names.pop(scheduler_name, None)
+
+    # --- what is seen --------------------------------------------------------------------------------------------------------------
+
+    def waiting(self) -> Iterator[tuple[Unclaimed, int]]:
+        """By name, how many pods no profile takes now."""
+        for lane in self._queue.lanes():
+            found = self._verdicts.get(lane.name)
+            if found is not None and len(lane) and self._is_due(lane):
+                yield found, len(lane)
+
+    # --- at a beat -----------------------------------------------------------------------------------------------------------------
+
+    async def run(self, active: Callable[[], bool]) -> None:
+        """Look at every beat at which this replica leads, until cancelled."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            if active():
+                await self.look()
+            else:
+                self.reset()
+
+    def reset(self) -> None:
+        """Another replica leads, and tells: nothing is counted here, and what the history says is read anew in the next term."""
+        self._names.clear()
+        self._earlier = self._settled = None
+
+    async def look(self) -> None:
+        """Tell the pods that have something to hear, as many as the pace allows."""
+        if self._settled is None:
+            self._settled = self._clock() + SETTLE_SECONDS
+        await self._recall()
+        suspects = self._suspects()
+        if not suspects:
+            return
+        await self._survey(suspects)
+        self._tell([lane for lane in suspects if self._is_due(lane)])
+
+    async def _recall(self) -> None:
+        """Read once a term what profiles there were; without a history only those count that were deleted under our eyes."""
+        if self._earlier is not None or self._clock() < self._ask_again:
+            return
+        try:
+            self._earlier = await self._remembered()
+        except (RequestError, DecodeError) as problem:
+            _logger.debug("which profiles there were cannot be read, will be tried again: %s", problem)
+            self._ask_again = self._clock() + _RETRY_SECONDS
+
+    def _suspects(self) -> list[Lane]:
+        """Lanes without a profile whose pods were likely meant for one."""
+        lanes = {lane.name: lane for lane in self._queue.lanes() if not lane.served and len(lane)}
+        names = self._profile_names()
+        if names != self._judged_by:
+            self._judged_by = names
+            self._verdicts.clear()
+        for gone in self._verdicts.keys() - lanes.keys():
+            del self._verdicts[gone]
+        for name in islice((name for name in lanes if name not in self._verdicts), _NAMES_AT_ONCE):
+            self._verdicts[name] = names.judge(name)
+        suspects = [lane for lane in lanes.values() if self._verdicts.get(lane.name) is not None]
+        for gone in self._names.keys() - {lane.name for lane in suspects}:
+            del self._names[gone]
+        for lane in suspects:
+            self._names.setdefault(lane.name, _Name(max(self._clock(), self._settled or 0.0)))
+        return suspects
+
+    def _profile_names(self) -> ProfileNames:
+        live, standings = frozenset(self._live()), self._standings()
+        refused = {
+            each.scheduler_name: name
+            for name, each in standings.items()
+            if each.scheduler_name and each.reason.stalls and each.active_generation is None
+        }
+        earlier = {name: profile for name, profile in (self._earlier or {}).items() if profile not in standings}
+        return ProfileNames(live, refused, {**earlier, **self._deleted})
+
+    # --- other schedulers ----------------------------------------------------------------------------------------------------------
+
+    async def _survey(self, suspects: Sequence[Lane]) -> None:
+        """Find out whether somebody else places pods of these names."""
+        if not any(self._is_new(lane) for lane in suspects) and self._clock() < self._surveyed + _SURVEY_SECONDS:
+            return
+        self._surveyed = self._clock()
+        placed = await self._placed_by_others({lane.name for lane in suspects})
+        for lane in suspects:
+            name, verdict = self._names.get(lane.name), self._verdicts.get(lane.name)
+            if name is None or verdict is None:
+                continue  # a profile came meanwhile
+            found = frozenset(placed.get(lane.name, ()))
+            if name.strangers is None:
+                # What a profile had until now may have been shared with somebody, of whom only what comes from now on tells.
+                name.strangers = found if lane.name in self._deleted or verdict.why is Why.REFUSED else frozenset()
+            name.sure = self._is_patient(name)
+            name.elsewhere = bool(found - name.strangers) or (verdict.why is Why.MISSPELT and _somebody_looked(lane))
+
+    def _is_new(self, lane: Lane) -> bool:
+        name = self._names[lane.name]
+        return name.strangers is None or (not name.sure and self._is_patient(name))
+
+    def _is_patient(self, name: _Name) -> bool:
+        return self._clock() - name.since >= PATIENCE_SECONDS
+
+    async def _placed_by_others(self, names: set[str]) -> Mapping[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for number, placement in enumerate(tuple(self._cluster.placements()), 1):
+            pod = placement.pod
+            if pod.scheduler_name in names and not placement.assumed and placed_by_others(pod.pod):
+                found.setdefault(pod.scheduler_name, set()).add(pod.uid)
+            if number % _PODS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found
+
+    # --- telling -------------------------------------------------------------------------------------------------------------------
+
+    def _is_due(self, lane: Lane) -> bool:
+        name = self._names.get(lane.name)
+        return name is not None and not lane.served and name.sure and not name.elsewhere
+
+    def _tell(self, lanes: Sequence[Lane]) -> None:
+        now = self._clock()
+        self._tokens, self._filled = min(BURST, self._tokens + (now - self._filled) * EVENTS_A_SECOND), now
+        untold = {lane.name: self._untold(lane) for lane in lanes}
+        while self._tokens >= 1 and untold:
+            for name, pods in list(untold.items()):  # one of each in turn: many pods of one name keep nobody else waiting
+                queued = next(pods, None)
+                if queued is None:
+                    del untold[name]
+                elif self._tokens >= 1:
+                    self._tokens -= 1
+                    self._tell_one(name, queued)
+
+    def _untold(self, lane: Lane) -> Iterator[str]:
+        told = self._names[lane.name].told
+        told &= {queued.uid for queued in lane.unschedulable}
+        return iter([queued.uid for queued in lane.unschedulable if queued.uid not in told])
+
+    def _tell_one(self, scheduler_name: str, uid: str) -> None:
+        name, verdict = self._names[scheduler_name], self._verdicts[scheduler_name]
+        pod = self._queue.latest(uid)
+        name.told.add(uid)
+        if pod is None or verdict is None:
+            return
+        if not name.logged:
+            name.logged = True
+            _logger.warning("%s", verdict)
+        self._events.record(pod, EventType.WARNING, NO_PROFILE, "Scheduling", str(verdict))
+
+
+def _somebody_looked(lane: Lane) -> bool:
+    return any(looked_at_by_others(queued.pod.pod.status.conditions) for queued in lane.unschedulable)
