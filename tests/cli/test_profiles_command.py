@@ -70,6 +70,37 @@ async def test_list_without_any_profile_says_what_to_do(desk: Desk) -> None:
     assert (await desk("list")).out == "there are no profiles: kubectl apply -f one of manifests/samples\n"
 
 
+async def test_list_counts_pods_that_no_profile_takes(desk: Desk) -> None:
+    desk.stage.profile().profile("batch", schedulerName="batch")
+    desk.namespace()
+    async with operator(desk.stage):
+        await desk.until_judged("batch", 1)
+        await desk.until_recorded(2)
+    desk.stage.delete_profile("batch")
+    desk.stage.pods(2, scheduler="batch")
+    for name in ("placewrigth", "placewright", "default-scheduler", "placewright2"):
+        desk.stage.pods(1, scheduler=name)
+    (theirs,) = desk.stage.pods(1, scheduler="placewright2")
+    pods = desk.stage.sandbox.resource("", "v1", "pods")
+    desk.stage.sandbox.writes.modify(pods, "default", theirs, lambda pod: pod["spec"].update(nodeName="node-0"))
+    ran = await desk("list")
+    assert ran.err == ""
+    assert ran.out.splitlines()[2:] == [
+        "",
+        "2 pods wait: no profile takes pods of schedulerName 'batch': profile 'batch' was deleted; apply it again, "
+        "or let whatever makes the pods name another schedulerName",
+        "1 pod waits: no profile takes pods of schedulerName 'placewrigth' (did you mean 'placewright'?); "
+        "a pod's own cannot be changed, so whatever made the pod must name another one",
+    ]
+
+
+async def test_list_says_that_it_may_not_count_pods(desk: Desk) -> None:
+    desk.stage.profile()
+    ran = await desk.somebody("viewer", [("placewright.dev", "schedulingprofiles", ["get", "list"])])("list")
+    assert ran.code == 0 and ran.rows()[1][0] == "default"
+    assert ran.err.startswith("placewright: pods that no profile takes are not counted: 403")
+
+
 # --- show ------------------------------------------------------------------------------------------------------------------------
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from rich.console import Console
 from rich.text import Text
 
+from placewright.api.bad_input import printable
 from placewright.api.profile import SHADOW
-from placewright.cli.profiles.connection import add_cluster_options, ask
+from placewright.cli.profiles.connection import add_cluster_options, ask, history_of, in_words
 from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.shadowing import in_short
 from placewright.cli.profiles.subjects import active_generation, profile_of
+from placewright.cli.profiles.unclaimed import unclaimed_pods
 from placewright.cli.terminal import plain
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
 from placewright.kube.profileapi import Object, last_author, list_profiles
+from placewright.profiles.unclaimed import Unclaimed
 
 _COLUMNS: Final = ("NAME", "SCHEDULER", "STATE", "IN EFFECT", "PENDING", "AGE")
 _WIDE: Final = ("PRESET", "WEIGHTS", "CHANGED BY", "MESSAGE")
@@ -28,21 +35,37 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print a line a profile."""
-    profiles = ask(args, list_profiles)
+    """Print a line for each profile, and how many pods wait that none takes."""
     if args.output in ("yaml", "json"):
-        print_data([_without_bookkeeping(profile) for profile in profiles], args.output)
+        print_data([_without_bookkeeping(profile) for profile in ask(args, list_profiles)], args.output)
         return 0
+    profiles, unclaimed = ask(args, lambda client: _with_unclaimed(client, args))
     wide = args.output == "wide"
     to = console(unfolded=wide)
     if not profiles:
         say(to, "there are no profiles: kubectl apply -f one of manifests/samples")
-        return 0
+    else:
+        _print_profiles(to, profiles, wide=wide)
+    if unclaimed:
+        say(to, "", *(f"{pods} {'pod waits' if pods == 1 else 'pods wait'}: {found}" for found, pods in unclaimed))
+    return 0
+
+
+async def _with_unclaimed(client: ApiClient, args: argparse.Namespace) -> tuple[list[Object], list[tuple[Unclaimed, int]]]:
+    """Profiles, and how many pods none of them takes."""
+    profiles = await list_profiles(client)
+    try:
+        return profiles, await unclaimed_pods(client, profiles, history_of(client, args))
+    except RequestError as problem:
+        sys.stderr.write(f"placewright: pods that no profile takes are not counted: {printable(in_words(problem))}\n")
+        return profiles, []
+
+
+def _print_profiles(to: Console, profiles: Sequence[Object], *, wide: bool) -> None:
     made = table(*_COLUMNS, *(_WIDE if wide else ()), numbers=("PENDING",))
     for profile in profiles:
         made.add_row(*_row(profile), *(_more(profile) if wide else ()))
     print_table(to, made)
-    return 0
 
 
 def _without_bookkeeping(profile: Object) -> Object:

@@ -1,0 +1,74 @@
+"""How many pods wait that no profile takes, by the same rule as the operator's; it need not be there to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from placewright.api.objects import Pod
+from placewright.api.profile import SHADOW
+from placewright.cli.livecluster import PODS, UNFINISHED
+from placewright.cli.profiles.subjects import active_generation
+from placewright.handlers.unclaimedpods import remembered_by
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+from placewright.kube.history import HistoryStore
+from placewright.kube.listing import list_once
+from placewright.kube.profileapi import Object
+from placewright.kube.reflector import Source
+from placewright.kube.wire import Wire
+from placewright.profiles.unclaimed import ProfileNames, Unclaimed, Why, looked_at_by_others, placed_by_others
+
+#: Pods on nodes that are asked for, to find out who places pods of a name.
+_SAMPLE: Final = 500
+
+
+async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history: HistoryStore) -> list[tuple[Unclaimed, int]]:
+    """By schedulerName, how many pods wait that no profile takes. Raises `RequestError` where pods may not be listed."""
+    listed = await list_once(client, Source(PODS, Pod, field_selector=f"spec.nodeName=,{UNFINISHED}"))
+    by_name: dict[str, list[Pod]] = {}
+    for pod in listed.items:
+        by_name.setdefault(pod.spec.scheduler_name, []).append(pod)
+    live, refused = _claims(profiles)
+    deleted: Mapping[str, str] = {}
+    if by_name.keys() - live:
+        deleted = await _deleted(history, {str(profile["metadata"]["name"]) for profile in profiles})
+    names = ProfileNames(live, refused, deleted)
+    found = ((names.judge(name), pods) for name, pods in sorted(by_name.items()))
+    return [(one, len(pods)) for one, pods in found if one is not None and not await _is_others(client, one, pods)]
+
+
+def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
+    """SchedulerNames in effect, or that no operator has looked at yet; and those of profiles that are refused."""
+    live: set[str] = set()
+    refused: dict[str, str] = {}
+    for profile in profiles:
+        spec = profile.get("spec") or {}
+        if spec.get("mode") == SHADOW:
+            continue
+        conditions = (profile.get("status") or {}).get("conditions") or ()
+        stalled = any(each.get("type") == "Stalled" and each.get("status") == "True" for each in conditions)
+        if stalled and not active_generation(profile):
+            refused[str(spec.get("schedulerName"))] = str(profile["metadata"]["name"])
+        else:
+            live.add(str(spec.get("schedulerName")))
+    return live, refused
+
+
+async def _deleted(history: HistoryStore, existing: set[str]) -> Mapping[str, str]:
+    try:
+        remembered = await remembered_by(history)()
+    except RequestError:
+        return {}  # nobody may read it, or none is kept: then only what resembles a profile's name is told
+    return {name: profile for name, profile in remembered.items() if profile not in existing}
+
+
+async def _is_others(client: ApiClient, found: Unclaimed, waiting: Iterable[Pod]) -> bool:
+    """Whether another scheduler is at work under this name, as far as some hundred pods tell."""
+    if found.why is Why.REFUSED:
+        return False
+    if found.why is Why.MISSPELT and any(looked_at_by_others(pod.status.conditions) for pod in waiting):
+        return True
+    selector = f"spec.schedulerName={found.scheduler_name},spec.nodeName!="
+    placed = Wire(Pod).page(await client.get(PODS, {"fieldSelector": selector, "limit": str(_SAMPLE)}))
+    return any(isinstance(pod, Pod) and placed_by_others(pod) for pod in placed.items)
