@@ -27,8 +27,10 @@ def _nothing() -> None:
 class Cluster:
     """A client, a namespace of the test's own, and the server's extra abilities.
 
-    `minor` is the server's minor version. `compact` makes the server forget its history, so that old versions get
-    410; it is None where that cannot be asked for. `provoke_bookmarks` hurries bookmarks along where it can.
+    `minor` is the server's minor version; `real` says that it is no sandbox. `compact` makes the server forget its
+    history, so that old versions get 410; it is None where that cannot be asked for. `provoke_bookmarks` hurries
+    bookmarks along where it can. `tells_progress` is False with an etcd that cannot say how far it is (before 3.4.31 and
+    3.5.13), from which an API server streams no lists.
     """
 
     client: Client
@@ -36,6 +38,8 @@ class Cluster:
     minor: int
     compact: Callable[[], None] | None = None
     provoke_bookmarks: Callable[[], None] = _nothing
+    real: bool = True
+    tells_progress: bool = True
 
     def path(self, plural: str, *rest: str, group: str = "", version: str = "v1") -> str:
         """The path of a namespaced collection, or of what is below it."""

@@ -215,7 +215,6 @@ async def test_what_a_claim_asks_for_is_fixed(cluster: Cluster, plural: str, bod
     [
         {"devices": []},
         {"devices": {"requests": {}}},
-        {"devices": {"requests": [None]}},
         {"devices": {"requests": [{"name": 7}]}},
         {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "c", "count": "two"}}]}},
         {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "c", "capacity": {"requests": {"memory": "much"}}}}]}},
@@ -224,6 +223,34 @@ async def test_what_a_claim_asks_for_is_fixed(cluster: Cluster, plural: str, bod
 async def test_what_has_another_shape_is_no_claim(cluster: Cluster, spec: Object) -> None:
     answer = await cluster.client.post(claims_path(cluster), {**claim("it"), "spec": spec})
     assert answer.refused(400, "BadRequest")
+
+
+NO_NAME = f'name: Invalid value: "": {LABEL}'
+
+
+@pytest.mark.parametrize(
+    ("devices", "why"),
+    [
+        ({"requests": [None]}, f"[spec.devices.requests[0].{NO_NAME}"),
+        ({"requests": [None]}, "spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` is required]"),
+        ({"requests": [{"name": None}]}, f"[spec.devices.requests[0].{NO_NAME}"),
+        ({"requests": [{"name": "a", "firstAvailable": [None]}]}, f"[spec.devices.requests[0].firstAvailable[0].{NO_NAME}"),
+        (
+            {"requests": [{"name": "a", "exactly": {"deviceClassName": "c", "selectors": [None]}}]},
+            "spec.devices.requests[0].exactly.selectors[0].cel: Required value",
+        ),
+        ({"config": [None]}, "spec.devices.config[0].opaque: Required value"),
+        ({"constraints": [None]}, "spec.devices.constraints[0]: Required value: exactly one of"),
+    ],
+)
+async def test_null_in_a_claim_stands_for_nothing_said(cluster: Cluster, devices: Object, why: str) -> None:
+    answer = await cluster.client.post(claims_path(cluster), {**claim("it"), "spec": {"devices": devices}})
+    assert why in answer.refused(422, "Invalid")
+
+
+@pytest.mark.parametrize("spec", [None, {"devices": None}, {"devices": {"requests": None}}])
+async def test_a_claim_may_ask_for_nothing_by_null(cluster: Cluster, spec: Object | None) -> None:
+    (await cluster.client.post(claims_path(cluster), {**claim("it"), "spec": spec})).expect(201)
 
 
 # --- the status of claims ----------------------------------------------------------------------------------------------------

@@ -93,7 +93,9 @@ async def test_an_object_of_each_kind_is_made_read_found_and_deleted(cluster: Cl
 async def test_watchers_of_each_kind_see_it_come_change_and_go(cluster: Cluster, plural: str) -> None:
     body = made(cluster, plural)
     name = body["metadata"]["name"]
-    async with cluster.client.watch(place(cluster, plural), fieldSelector=f"metadata.name={name}") as watch:
+    start = (await cluster.client.get(place(cluster, plural))).expect(200)["metadata"]["resourceVersion"]
+    selected = {"fieldSelector": f"metadata.name={name}", "resourceVersion": start}
+    async with cluster.client.watch(place(cluster, plural), **selected) as watch:
         async with stored(cluster, body, plural):
             label = {"metadata": {"labels": {"seen": "yes"}}}
             (await cluster.client.patch(place(cluster, plural, name), label, MERGE)).expect(200)
@@ -273,7 +275,7 @@ async def test_pods_are_added_to_a_claim_by_their_uid(cluster: Cluster) -> None:
     path, using = await allocated(cluster)
     other = await pod_that_uses(cluster, "other")
     found = (await cluster.client.patch(f"{path}/status", {"status": {"reservedFor": [other]}}, STRATEGIC)).expect(200)
-    assert found["status"]["reservedFor"] == [using, other]
+    assert found["status"]["reservedFor"] == [other, using], "what is new comes first"
     gone = {"status": {"reservedFor": [{"$patch": "delete", "uid": other["uid"]}]}}
     found = (await cluster.client.patch(f"{path}/status", gone, STRATEGIC)).expect(200)
     assert found["status"]["reservedFor"] == [using]

@@ -21,21 +21,39 @@ def patched(current: dict[str, Any], patch: dict[str, Any], kind: str = "Pod") -
 TWO = [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]
 
 
-def test_elements_merge_by_name_and_new_ones_come_last() -> None:
+def names(current: list[str], *patch: str, order: list[str] | None = None) -> str:
+    """The containers after a patch with these, in their order."""
+    given: dict[str, Any] = {"containers": [{"name": each} for each in patch]}
+    if order is not None:
+        given["$setElementOrder/containers"] = [{"name": each} for each in order]
+    found = patched(pod(containers=[{"name": each} for each in current]), pod(**given))["spec"]["containers"]
+    return "".join(each["name"] for each in found)
+
+
+def test_elements_merge_by_name_and_new_ones_come_first() -> None:
     patch = pod(containers=[{"name": "c", "image": "3"}, {"name": "a", "tty": True}])
     assert patched(pod(containers=TWO), patch)["spec"]["containers"] == [
+        {"name": "c", "image": "3"},
         {"name": "a", "image": "1", "tty": True},
         {"name": "b", "image": "1"},
-        {"name": "c", "image": "3"},
     ]
+
+
+def test_elements_of_the_patch_have_its_order_and_the_others_stay_before_those_that_they_were_before() -> None:
+    assert names(["a", "b", "c"], "b") == "abc"
+    assert names(["a", "b", "c"], "c", "a") == "bca"
+    assert names(["a", "b", "c"], "d") == "dabc"
+    assert names(["a", "b", "c"], "b", "d") == "abdc"
+    assert names(["a", "b", "c"], "d", "b") == "dabc"
+    assert names([], "b", "a") == "ba"
 
 
 def test_nested_keyed_lists_merge_too() -> None:
     current = pod(containers=[{"name": "a", "env": [{"name": "X", "value": "1"}], "ports": [{"containerPort": 80}]}])
     patch = pod(containers=[{"name": "a", "env": [{"name": "Y", "value": "2"}], "ports": [{"containerPort": 81}]}])
     [container] = patched(current, patch)["spec"]["containers"]
-    assert [each["name"] for each in container["env"]] == ["X", "Y"]
-    assert [each["containerPort"] for each in container["ports"]] == [80, 81]
+    assert [each["name"] for each in container["env"]] == ["Y", "X"]
+    assert [each["containerPort"] for each in container["ports"]] == [81, 80]
 
 
 def test_tolerations_are_replaced_as_a_whole() -> None:
@@ -75,9 +93,10 @@ def test_elements_take_the_order_that_the_patch_names() -> None:
     assert [each["name"] for each in patched(pod(containers=TWO), patch)["spec"]["containers"]] == ["c", "b", "a"]
 
 
-def test_an_element_that_the_order_does_not_name_keeps_its_place() -> None:
-    patch = {"spec": {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}], "containers": [{"name": "c"}]}}
-    assert [each["name"] for each in patched(pod(containers=TWO), patch)["spec"]["containers"]] == ["c", "b", "a"]
+def test_an_element_that_the_order_does_not_name_stays_before_those_that_it_was_before() -> None:
+    assert names(["a", "b"], "c", order=["c", "a"]) == "cab"
+    assert names(["c", "a", "b"], "d", order=["d", "a"]) == "dcab"
+    assert names(["d", "c", "a", "b"], order=["b", "a"]) == "dcba"
 
 
 def test_values_join_and_leave_a_list_of_strings() -> None:

@@ -61,7 +61,7 @@ def test_a_generated_name_begins_as_asked_and_differs() -> None:
         ({"metadata": []}, 400),
         ({"metadata": {"name": "a", "labels": ["x"]}}, 400),
         ({"metadata": {"name": "a", "labels": {"x": 1}}}, 400),
-        ({"metadata": {"name": "a", "annotations": {"x": None}}}, 400),
+        ({"metadata": {"name": "a", "annotations": {"x": [None]}}}, 400),
         ({"metadata": {"name": "a", "finalizers": "x"}}, 400),
         ({"metadata": {"name": "a", "ownerReferences": [1]}}, 400),
         ({"metadata": {"name": "a", "namespace": "other"}}, 400),

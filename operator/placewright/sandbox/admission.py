@@ -15,6 +15,7 @@ from .devices.defaults import default_devices
 from .devices.podrules import check_pod_claims
 from .devices.rules import check_spec, check_status
 from .eventrules import check_event
+from .podaddresses import check_addresses, settle_addresses
 from .resources import GroupResource, ResourceType
 from .status import Object, forbidden, invalid
 from .store import Store
@@ -64,6 +65,8 @@ class Admission:
         if subresource:
             if subresource == "status" and (resource.group == DEVICES or resource.key == POD_GROUPS):
                 check_status(resource, new, old, self._namespace(new))
+            elif subresource == "status" and resource.key == PODS:
+                _admit_addresses(resource, old, new)
             return new
         if resource.key == PODS:
             _keep_priority(old, new)
@@ -173,6 +176,13 @@ def _begin_pod(resource: ResourceType, new: Object, now: str) -> None:
             }
         ]
     new["status"] = status
+
+
+def _admit_addresses(resource: ResourceType, old: Object, new: Object) -> None:
+    status = new.get("status") or {}
+    settle_addresses(status)
+    if faults := list(check_addresses(status, old.get("status") or {})):
+        raise invalid(resource, new["metadata"]["name"], faults)
 
 
 def _keep_priority(old: Object, new: Object) -> None:

@@ -1,4 +1,8 @@
-"""JSON Patch (RFC 6902): a list of operations on a document, all applied or none."""
+"""JSON Patch as API servers take it: a list of operations on a document, all applied or none.
+
+That is RFC 6902 but for what their library lets pass: a key of an object may be replaced or copied that is not there, a value left
+out is null, a test for null passes where nothing is, and a negative index counts from the end of a list.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from typing import Any
 
 MAX_OPERATIONS = 10_000
 """What an API server takes in one patch."""
+
+_MOST_DIGITS = 18
 
 
 class JsonPatchError(Exception):
@@ -34,16 +40,16 @@ def apply_json_patch(document: Any, operations: object) -> Any:
 
 
 def _apply(document: Any, operation: object) -> Any:
-    if not isinstance(operation, dict) or not isinstance(operation.get("op"), str):
+    if not isinstance(operation, dict):
         raise JsonPatchError(f"not an operation: {operation!r}", malformed=True)
-    handler = _OPERATIONS.get(operation["op"])
+    handler = _OPERATIONS.get(str(operation.get("op")))
     if handler is None:
-        raise JsonPatchError(f"Unexpected kind: {operation['op']}")
+        raise JsonPatchError(f"Unexpected kind: {operation.get('op')}")
     return handler(document, operation)
 
 
 def _add(document: Any, operation: dict[str, Any]) -> Any:
-    return _put(document, _path(operation, "path"), copy.deepcopy(_value(operation)))
+    return _put(document, _path(operation, "path"), copy.deepcopy(operation.get("value")))
 
 
 def _remove(document: Any, operation: dict[str, Any]) -> Any:
@@ -51,9 +57,14 @@ def _remove(document: Any, operation: dict[str, Any]) -> Any:
 
 
 def _replace(document: Any, operation: dict[str, Any]) -> Any:
-    path = _path(operation, "path")
-    document, _ = _take(document, path)
-    return _put(document, path, copy.deepcopy(_value(operation)))
+    path, value = _path(operation, "path"), copy.deepcopy(operation.get("value"))
+    if not path:
+        return value
+    parent = _get(document, path[:-1])
+    if isinstance(parent, list):
+        parent[_index(path[-1], len(parent) - 1, path)] = value
+        return document
+    return _put(document, path, value)
 
 
 def _move(document: Any, operation: dict[str, Any]) -> Any:
@@ -65,19 +76,12 @@ def _move(document: Any, operation: dict[str, Any]) -> Any:
 
 
 def _copy(document: Any, operation: dict[str, Any]) -> Any:
-    return _put(document, _path(operation, "path"), copy.deepcopy(_get(document, _path(operation, "from"))))
+    return _put(document, _path(operation, "path"), copy.deepcopy(_get_or_null(document, _path(operation, "from"))))
 
 
 def _test(document: Any, operation: dict[str, Any]) -> Any:
-    path, wanted = _path(operation, "path"), operation.get("value")
-    try:
-        found = _get(document, path)
-    except JsonPatchError:
-        # A test for null passes where there is nothing: the Go library that API servers use says so.
-        if wanted is not None:
-            raise
-        found = None
-    if not _same(found, wanted):
+    path = _path(operation, "path")
+    if not _same(_get_or_null(document, path), operation.get("value")):
         raise JsonPatchError(f"testing path {_text(path)} value failed")
     return document
 
@@ -105,16 +109,10 @@ def _same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def _value(operation: dict[str, Any]) -> Any:
-    if "value" not in operation:
-        raise JsonPatchError(f"{operation['op']} operation missing value", malformed=True)
-    return operation["value"]
-
-
 def _path(operation: dict[str, Any], name: str) -> list[str]:
     pointer = operation.get(name)
     if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
-        raise JsonPatchError(f"{operation['op']} operation needs {name!r}, a JSON pointer", malformed=True)
+        raise JsonPatchError(f"{operation['op']} operation needs {name!r}, a JSON pointer")
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
@@ -131,6 +129,14 @@ def _get(document: Any, path: list[str]) -> Any:
         else:
             raise JsonPatchError(f"doc is missing path: {_text(path[: depth + 1])}")
     return document
+
+
+def _get_or_null(document: Any, path: list[str]) -> Any:
+    """The value at `path`; null for a key that its object does not have."""
+    parent = _get(document, path[:-1]) if path else None
+    if isinstance(parent, dict) and path[-1] not in parent:
+        return None
+    return _get(document, path)
 
 
 def _put(document: Any, path: list[str], value: Any) -> Any:
@@ -151,11 +157,16 @@ def _take(document: Any, path: list[str]) -> tuple[Any, Any]:
     if not path:
         return None, value
     parent = _get(document, path[:-1])
-    del parent[path[-1] if isinstance(parent, dict) else int(path[-1])]
+    del parent[path[-1] if isinstance(parent, dict) else _index(path[-1], len(parent) - 1, path)]
     return document, value
 
 
 def _index(part: str, highest: int, path: list[str]) -> int:
-    if not (part.isascii() and part.isdigit()) or (part != "0" and part.startswith("0")) or int(part) > highest:
+    """The place in a list that `part` names, at most `highest`; -1 names the highest."""
+    sign, digits = (-1, part[1:]) if part.startswith("-") else (1, part)
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
         raise JsonPatchError(f"unable to access invalid index: {_text(path)}")
-    return int(part)
+    index = sign * int(digits)
+    if not -(highest + 1) <= index <= highest:
+        raise JsonPatchError(f"unable to access invalid index: {_text(path)}")
+    return index if index >= 0 else index + highest + 1

@@ -92,6 +92,7 @@ class ObjectRequests:
             return Reply(b"This pod is simulated: it has no log.\n", content_type="text/plain")
         view = self.views.choose(found.resource, accept, query)
         if found.name:
+            queries.check_read_version(query)
             return Reply(view.encode(self.reads.get(found.resource, found.scope, found.name)))
         options = queries.list_options(query)
         matches = self._selection(found, query)

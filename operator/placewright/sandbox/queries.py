@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -10,13 +11,17 @@ import yaml
 
 from .protobuf import PROTOBUF, ProtobufError, decode_protobuf
 from .reads import ListOptions
-from .status import Object, bad_request, invalid_options, unsupported_media_type
+from .status import Object, bad_request, invalid_options, unspecific, unsupported_media_type
 from .writes import DeleteOptions, WriteOptions
 
 Query = dict[str, str]
 JSON = "application/json"
 LONGEST_MANAGER = 128
 """Bytes of a fieldManager."""
+
+LONGEST_VERSION = 18
+"""Digits of a resourceVersion."""
+
 _YAML = ("application/yaml", "application/apply-patch+yaml")
 _PATCHES = (
     "application/json-patch+json",
@@ -62,7 +67,7 @@ def number(query: Query, name: str) -> int | None:
 
 def list_options(query: Query) -> ListOptions:
     """The options of a list or watch."""
-    number(query, "resourceVersion")
+    _check_version(query)
     number(query, "timeoutSeconds")
     initial = optional_flag(query, "sendInitialEvents")
     match = _version_match(query, initial)
@@ -75,6 +80,31 @@ def list_options(query: Query) -> ListOptions:
         bookmarks=flag(query, "allowWatchBookmarks"),
         initial_events=initial,
     )
+
+
+def check_read_version(query: Query) -> None:
+    """Raises ApiError 500 where the request for one object names no resourceVersion, as the real server does."""
+    if why := _no_version(query):
+        raise unspecific(why)
+
+
+def _check_version(query: Query) -> None:
+    """Lists and watches from what is no version end differently on the real server: with 400, and with 500 and no reason."""
+    if why := _no_version(query):
+        raise unspecific(why) if flag(query, "watch") else bad_request(f"invalid resource version: {why}")
+
+
+def _no_version(query: Query) -> str:
+    """What is wrong with the resourceVersion of a request; empty for nothing."""
+    text = query.get("resourceVersion") or "0"
+    if not text.isascii() or not text.isdigit():
+        why = "invalid syntax"
+    elif len(text) > LONGEST_VERSION:
+        why = "value out of range"
+    else:
+        return ""
+    quoted = json.dumps(text)
+    return f"resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}"
 
 
 def _version_match(query: Query, initial: bool | None) -> str:

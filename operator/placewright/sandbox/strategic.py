@@ -38,7 +38,8 @@ def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
                 result[field] = [kept for kept in result[field] if kept not in unwanted]
     for name, value in patch.items():
         if name.startswith(_ORDER):
-            _reorder(result, name.removeprefix(_ORDER), _list(value, name), shape)
+            field = name.removeprefix(_ORDER)
+            _reorder(result, field, _list(value, name), _items(current.get(field)), shape.child(field).merge_key)
     return result
 
 
@@ -74,7 +75,7 @@ def _merge_list(found: list[Any], patch: list[Any], shape: Shape, name: str) -> 
     if shape.merge_key:
         return _merge_keyed(found, patch, shape, name)
     if shape.merge_set:
-        return found + [item for item in patch if item not in found]
+        return _in_order(found + [item for item in patch if item not in found], patch, found, "")
     return [_without_directives(item) for item in patch]
 
 
@@ -91,24 +92,33 @@ def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) ->
         else:
             existing = result[at] if isinstance(result[at], dict) else {}
             result[at] = strategic_merge(existing, item, shape.element)
-    return result
+    return _in_order(result, [item for item in patch if _PATCH not in item], found, key)
 
 
-def _reorder(result: Object, name: str, order: list[Any], shape: Shape) -> None:
-    """Sorts the elements that `order` names into its order; others keep their place among themselves."""
-    items = result.get(name)
-    if not isinstance(items, list):
-        return
-    key = shape.child(name).merge_key
-    wanted = [_identity(entry, key) for entry in order]
+def _reorder(result: Object, name: str, order: list[Any], before: list[Any], key: str) -> None:
+    """Sorts the elements of a list that `order` names into its order."""
+    if isinstance(result.get(name), list):
+        result[name] = _in_order(result[name], order, before, key)
 
-    def rank(item: Any) -> int | None:
-        value = _identity(item, key)
-        return wanted.index(value) if value in wanted else None
 
-    ranked = sorted((item for item in items if rank(item) is not None), key=lambda item: rank(item) or 0)
-    queue = iter(ranked)
-    result[name] = [item if rank(item) is None else next(queue) for item in items]
+def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
+    """`items` with those that `order` names in that order, and the others as they are among themselves.
+
+    Of one of each, the other goes first only if it stood before the named one in the list as it was: new elements come first.
+    """
+    wanted, former = [_identity(each, key) for each in order], [_identity(each, key) for each in before]
+    named = sorted((item for item in items if _identity(item, key) in wanted), key=lambda item: wanted.index(_identity(item, key)))
+    others = [item for item in items if _identity(item, key) not in wanted]
+    result: list[Any] = []
+    while named and others:
+        other, first = _identity(others[0], key), _identity(named[0], key)
+        is_before = other in former and first in former and former.index(other) < former.index(first)
+        result.append((others if is_before else named).pop(0))
+    return result + named + others
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _identity(element: Any, key: str) -> Any:

@@ -23,6 +23,7 @@ from .devices.structure import (
     TemplateSpec,
 )
 from .status import Object, bad_request
+from .zerovalues import fill_null
 
 _Map = dict[str, Any]
 _Maps = list[_Map] | None
@@ -140,11 +141,18 @@ class _Condition(_Shape):
     status: str = ""
 
 
+class _Address(_Shape):
+    ip: str | None = None
+
+
 class _PodStatus(_Shape):
     phase: str | None = None
     conditions: list[_Condition] | None = None
     container_statuses: _Maps = None
     pod_ip: str | None = msgspec.field(default=None, name="podIP")
+    pod_ips: list[_Address] | None = msgspec.field(default=None, name="podIPs")
+    host_ip: str | None = msgspec.field(default=None, name="hostIP")
+    host_ips: list[_Address] | None = msgspec.field(default=None, name="hostIPs")
     nominated_node_name: str | None = None
     resource_claim_statuses: _Maps = None
 
@@ -342,10 +350,19 @@ _SHAPES = MappingProxyType(
 
 
 def check_structure(kind: str, sent: Object, *, custom: bool) -> None:
-    """Raises ApiError 400, with the path of the field, unless `sent` has the shape of a `kind`."""
+    """Raises ApiError 400, with the path of the field, unless `sent` has the shape of a `kind`; fills in what is null."""
     shape = _Bare if custom else _SHAPES.get(kind, _Plain)
+    while (complaint := _complaint(sent, shape)) and fill_null(sent, complaint):
+        pass
+    if complaint:
+        what, _, path = complaint.partition(" - at ")
+        raise bad_request(f"{kind}: {path.strip('`').removeprefix('$.') or 'body'}: {what}")
+
+
+def _complaint(sent: Object, shape: type) -> str:
+    """What does not fit the shape; empty for nothing."""
     try:
         msgspec.convert(sent, type=shape)
     except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at ")
-        raise bad_request(f"{kind}: {path.strip('`').removeprefix('$.') or 'body'}: {what}") from error
+        return str(error)
+    return ""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from placewright.sandbox.status import Object
 
-from .fields import Faults, distinct, duplicate, invalid, label_name, subdomain
+from .fields import Faults, distinct, duplicate, invalid, label_name, required, subdomain
 
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
@@ -17,7 +17,7 @@ def check_pod_claims(spec: Object) -> Faults:
     for at, claim in enumerate(claims):
         yield from _check_claim(f"spec.resourceClaims[{at}]", claim)
     yield from distinct("spec.resourceClaims", claims, lambda each: str(each.get("name", "")))
-    names = {each.get("name") for each in claims}
+    names = {str(each["name"]) for each in claims if each.get("name")}
     for kind in ("initContainers", "containers"):
         for at, container in enumerate(spec.get(kind) or ()):
             uses = ((container or {}).get("resources") or {}).get("claims") or ()
@@ -36,12 +36,20 @@ def _check_claim(path: str, claim: Object) -> Faults:
         yield from subdomain(f"{path}.{field}", claim[field])
 
 
-def _check_uses(path: str, uses: Collection[Object], names: Collection[str | None]) -> Faults:
+def _check_uses(path: str, uses: Collection[Object], names: Collection[str]) -> Faults:
     seen: set[tuple[str, str]] = set()
+    known = f": {', '.join(sorted(names))}" if names else " which is empty"
     for at, use in enumerate(uses):
         name, request = str(use.get("name") or ""), str(use.get("request") or "")
+        if not name:
+            yield required(f"{path}[{at}]")
+            continue
+        if request:
+            yield from label_name(f"{path}[{at}].request", request)
+        if (name, "") in seen or (not request and any(other == name for other, _ in seen)):
+            yield duplicate(f"{path}[{at}]", name)
+        elif (name, request) in seen:
+            yield duplicate(f"{path}[{at}]", f"{name}/{request}")
         if name not in names:
-            yield f"{path}[{at}].name", f'Not found: "{name}"'
-        if (name, request) in seen:
-            yield duplicate(f"{path}[{at}]", f"{name}/{request}" if request else name)
+            yield f"{path}[{at}]", f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{known}'
         seen.add((name, request))
