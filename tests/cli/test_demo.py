@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,11 @@ async def test_the_real_operator_places_the_pods_and_takes_up_the_change() -> No
     assert await demo.run() == 0
     text = output.getvalue()
     assert "60 pods on 3 nodes: 59 placed, 1 unschedulable" in text
-    assert "generation 2 decides" in text
+    assert re.search(
+        r"generation 2 decides; after the change was sent: stored after \d+ ms, seen by a watch after \d+ ms, in effect after \d+ ms; "
+        r"a pod created then, after \d+ ms, was bound by it after \d+ ms",
+        text,
+    )
     assert "     1  Insufficient cpu\n" in text
     assert "default gen. 1" in text
     assert "default gen. 2" in text

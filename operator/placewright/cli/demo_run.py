@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod, PodKey
 from placewright.api.profile import SchedulingProfile
+from placewright.cli.demo_change import ChangeTimes, busy, took_effect
 from placewright.cli.display import Progress, show_notes
-from placewright.cli.feed import Feed, background, pod_key
+from placewright.cli.feed import Feed, Manifest, background, pod_key
 from placewright.cli.live import PROFILES_PATH, Profiles, watch_run
 from placewright.cli.operator_process import OperatorProcess
 from placewright.cli.scenario import Scenario
 from placewright.cli.summary import Summary, summarise
-from placewright.cli.tracker import QUIET_SECONDS, Tracker
+from placewright.cli.tracker import QUIET_SECONDS, Fate, State, Tracker
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 
 #: How often the run is looked at, seconds.
 _LOOK_SECONDS = 0.1
+#: How often it is looked whether a single pod is placed, and after how many that are not the status is asked instead.
+_PROBE_SECONDS = 0.005
+_PROBES = 3
 
 
 class DemoFailed(Exception):
@@ -115,8 +119,8 @@ class DemoRun:
         await self._feed.create_pods(first, self._created, self._refused, self._limits.rate)
         if second:
             await self._half_settled.wait()
-            await self._change()
-            await self._feed.create_pods(second, self._created, self._refused, self._limits.rate)
+            done = await self._change(second)
+            await self._feed.create_pods(second[done:], self._created, self._refused, self._limits.rate)
 
     def _created(self, key: PodKey) -> None:
         self._tracker.created(key, self._clock())
@@ -143,24 +147,48 @@ class DemoRun:
             await asyncio.sleep(_LOOK_SECONDS)
         self._progress.update(self._tracker.snapshot(self._clock()))
 
-    async def _change(self) -> None:
-        """Patch the profile, as kubectl would, and wait until the operator decides by it."""
-        sent, placed = self._clock(), self._tracker.snapshot(self._clock()).placed
-        path = f"{PROFILES_PATH}/{self._scenario.profile}"
+    async def _change(self, pods: Sequence[Manifest]) -> int:
+        """Patch the profile, as kubectl would, and wait until the operator decides by it; how many of the pods were created for that."""
+        sent, sent_at, placed = self._clock(), time.time(), self._tracker.snapshot(self._clock()).placed
+        profile = self._scenario.profile
         try:
-            answer = await self._client.patch(path, self._scenario.change)
+            answer = await self._client.patch(f"{PROFILES_PATH}/{profile}", self._scenario.change)
         except RequestError as error:
             self._note_change(f"the profile could not be changed: {error}")
-            return
+            return 0
+        stored = self._clock()
         generation = msgspec.json.decode(answer, type=SchedulingProfile).metadata.generation
         self._note_change(f"after {placed} placements: {self._scenario.change_command}")
+        tried = 0
         try:
             async with asyncio.timeout(self._limits.change_seconds):
-                await self._profiles.wait_active(self._scenario.profile, generation)
+                await self._profiles.wait_shown(profile, generation)
+                times = ChangeTimes(stored - sent, self._clock() - sent)
+                for pod in pods[:_PROBES]:
+                    tried += 1
+                    fate = await self._try_one(pod)
+                    if fate.decided_by == (profile, generation) and fate.created is not None and fate.bound is not None:
+                        times = replace(times, created=fate.created - sent, bound=fate.bound - sent)
+                        break
+                else:
+                    await self._profiles.wait_active(profile, generation)
         except TimeoutError:
             self._note_change(f"the operator did not take up generation {generation} within {self._limits.change_seconds:.0f} s")
-        else:
-            self._note_change(f"generation {generation} decides, {1000 * (self._clock() - sent):.0f} ms after the change was sent")
+            return tried
+        in_effect = took_effect(self._operator.log, profile, generation)
+        times = replace(times, in_effect=None if in_effect is None else max(in_effect - sent_at, 0.0))
+        self._note_change(f"generation {generation} decides; after the change was sent: {times}")
+        if words := busy(self._clock() - sent):
+            self._note_change(words)
+        return tried
+
+    async def _try_one(self, pod: Manifest) -> Fate:
+        """Create a pod and wait for what becomes of it."""
+        fate = self._tracker.fates[pod_key(pod)]
+        await self._feed.create_pods([pod], self._created, self._refused)
+        while fate.state is State.WAITING:  # noqa: ASYNC110 - the tracker takes the times itself, and needs no event loop
+            await asyncio.sleep(_PROBE_SECONDS)
+        return fate
 
     def _note_change(self, text: str) -> None:
         self.change_note = f"{self.change_note}\n{text}".strip()

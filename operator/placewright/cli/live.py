@@ -36,27 +36,40 @@ class PodSink:
 
 
 class Profiles:
-    """The profiles as the API server shows them; somebody may wait until one is in use."""
+    """The profiles as the API server shows them; somebody may wait until one is shown, or said to be in use."""
 
     def __init__(self) -> None:
+        self._shown: dict[str, int] = {}
         self._generations: dict[str, int] = {}
         self._changed = asyncio.Event()
 
     def changed(self, old: SchedulingProfile | None, new: SchedulingProfile) -> None:
         """A profile appeared or changed."""
+        self._shown[new.metadata.name] = new.metadata.generation
         self._generations[new.metadata.name] = new.status.active_generation
         self._changed.set()
 
     def deleted(self, old: SchedulingProfile) -> None:
         """A profile is gone."""
+        self._shown.pop(old.metadata.name, None)
         self._generations.pop(old.metadata.name, None)
 
     def synced(self) -> None:
         """Nothing to do."""
 
+    async def wait_shown(self, name: str, generation: int) -> None:
+        """Return once a watch has brought this generation of the profile, or a later one."""
+        await self._wait(self._shown, name, generation)
+
     async def wait_active(self, name: str, generation: int) -> None:
-        """Return once the operator decides by this generation of the profile, or by a later one."""
-        while self._generations.get(name, 0) < generation:
+        """Return once its status says that the operator decides by this generation, or by a later one.
+
+        Status is written at most once a second, so this may be a second later than it is so.
+        """
+        await self._wait(self._generations, name, generation)
+
+    async def _wait(self, generations: dict[str, int], name: str, generation: int) -> None:
+        while generations.get(name, 0) < generation:
             self._changed.clear()
             await self._changed.wait()
 
