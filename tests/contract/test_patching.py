@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 
 from contract.client import JSON_PATCH, MERGE, STRATEGIC, Object
@@ -92,6 +93,11 @@ async def test_a_json_patch_is_taken_for_a_key_that_is_not_there(cluster: Cluste
 )
 async def test_a_json_patch_counts_from_either_end_of_a_list(cluster: Cluster, operation: Object, after: str) -> None:
     await cluster.create("configmaps", config_map("it", finalizers=["example.com/a", "example.com/b"]))
+    if cluster.minor == 20 and operation["op"] == "replace":  # it breaks on that, and drops the connection
+        with pytest.raises(aiohttp.ClientError):
+            await patched(cluster, [operation], JSON_PATCH)
+        await patched(cluster, {"metadata": {"finalizers": None}}, MERGE)
+        return
     found = await patched(cluster, [operation], JSON_PATCH)
     assert found["metadata"]["finalizers"] == [f"example.com/{letter}" for letter in after]
     await patched(cluster, {"metadata": {"finalizers": None}}, MERGE)

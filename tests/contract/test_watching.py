@@ -225,7 +225,10 @@ async def test_a_watch_from_a_version_that_is_no_number_is_refused(cluster: Clus
     await cluster.create("configmaps", config_map("one"))
     one = await cluster.client.get(cluster.path("configmaps", "one"), resourceVersion="yesterday")
     assert one.refused(500) == why
-    assert listed.refused(400, "BadRequest") == f"invalid resource version: {why}"
+    if cluster.minor == 20:
+        assert listed.refused(500) == why
+    else:
+        assert listed.refused(400, "BadRequest") == f"invalid resource version: {why}"
 
 
 async def test_a_deleted_object_is_shown_at_the_version_of_its_deletion(cluster: Cluster) -> None:

@@ -12,6 +12,7 @@ from placewright.cli.feed import background
 from placewright.controlplane.kubelet import AssignedMeta, AssignedPod, Kubelet, Step, step_delay
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
+from placewright.sandbox.faults import Rule
 from placewright.sandbox.kubelet import RUN_SECONDS, KubeletTimes
 from placewright.sandbox.server import Sandbox, SandboxOptions
 from placewright.sandbox.store import Change
@@ -78,6 +79,21 @@ async def test_an_assigned_pod_runs_and_is_ready(ward: Ward) -> None:
     assert found is not None
     assert {one["type"] for one in found["status"]["conditions"] if one["status"] == "True"} >= {"Ready", "ContainersReady"}
     assert found["status"]["containerStatuses"][0]["state"]["running"]
+
+
+async def test_a_pod_keeps_its_address_when_the_answer_to_its_report_is_lost(ward: Ward) -> None:
+    ward.sandbox.faults.add(Rule(method="PATCH", path="/pods/web/status", lose_answer=True, times=1))
+    ward.pod("web")
+    running = await ward.until_phase("web", "Running")
+    ward.pod("later")
+    await ward.until_phase("later", "Running")
+    async with asyncio.timeout(DEADLINE):
+        while ward.kubelet.counts[Step.START] < 2:  # noqa: ASYNC110 - the second report changes nothing: nobody hears of it
+            await asyncio.sleep(0.01)
+    found = ward.show("web")
+    assert running is not None
+    assert found is not None
+    assert found["status"]["podIPs"] == running["status"]["podIPs"] == [{"ip": running["status"]["podIP"]}]
 
 
 async def test_a_pod_without_a_node_is_left_alone(ward: Ward) -> None:

@@ -31,6 +31,9 @@ def profile(name: str, **spec: Any) -> dict[str, Any]:
 
 
 BAD = {"initialSeconds": 3, "maxSeconds": 2}
+DENIED = 'admission webhook "profiles.placewright.dev" denied the request: '
+CEL = 25
+"""The first minor version that keeps to the rules of a definition."""
 
 
 @asynccontextmanager
@@ -86,8 +89,15 @@ async def test_the_api_server_asks_the_webhook_before_it_stores_a_profile(instal
         pytest.skip("an API server elsewhere cannot call this machine")
     options = AdmissionOptions(address="127.0.0.1", port=free_port(), configuration="placewright-e2e")
     async with cluster(installation, "asked-bad", "asked-good") as client, operator(installation, options):
-        said = await refused(client, profile("asked-bad", backoff=BAD))
-        assert 'admission webhook "profiles.placewright.dev" denied the request: spec.backoff.maxSeconds: found 2.0' in said
+        said = await refused(client, profile("asked-bad", weights={"NodeResourceFit": 1}))
+        assert f"{DENIED}spec.weights.NodeResourceFit: found 'NodeResourceFit'" in said
+        said = await said_of(client, profile("asked-bad", backoff=BAD))
+        if installation.control_plane.assets.minor >= CEL:
+            assert "spec.backoff: Invalid value: " in said
+            assert "maxSeconds is at least initialSeconds" in said
+            assert DENIED not in said, "the rule of the definition comes before the webhook"
+        else:
+            assert f"{DENIED}spec.backoff.maxSeconds: found 2.0" in said
         assert await said_of(client, profile("asked-good")) == ""
         with pytest.raises(ApiError, match="immutable"):
             await client.patch(f"{PROFILES}/asked-good", {"spec": {"schedulerName": "other"}}, content_type=MERGE_PATCH)

@@ -89,6 +89,7 @@ class Kubelet:
         self._start_seconds = start_seconds
         self._slots = asyncio.Semaphore(IN_FLIGHT)
         self._addresses = itertools.count(1)
+        self._address_of: dict[str, str] = {}
         self._under_way: dict[tuple[str, Step], asyncio.Task[None]] = {}
         self._admission = Admission()
         self._nodes = _Nodes(self._admission)
@@ -131,6 +132,7 @@ class Kubelet:
     def deleted(self, old: AssignedPod) -> None:
         """It is gone: so is what was planned for it."""
         self._admission.end(old.node, old.metadata.uid)
+        self._address_of.pop(old.metadata.uid, None)
         for step in Step:
             if task := self._under_way.get((old.metadata.uid, step)):
                 task.cancel()
@@ -157,8 +159,15 @@ class Kubelet:
         if refusal is not None:
             await self._patch(pod, refused_status(_as_json(pod), refusal))
             return Step.REFUSE
-        await self._patch(pod, running_status(_as_json(pod), _now(), pod_address(next(self._addresses))))
+        await self._patch(pod, running_status(_as_json(pod), _now(), self._address(pod)))
         return Step.START
+
+    def _address(self, pod: AssignedPod) -> str:
+        """The same one however often it is reported: an answer may be lost, and another address would be a second one to the server."""
+        found = self._address_of.get(pod.metadata.uid)
+        if found is None:
+            found = self._address_of[pod.metadata.uid] = pod_address(next(self._addresses))
+        return found
 
     async def _refusal(self, pod: AssignedPod) -> Refusal | None:
         """A scheduler may have heard of its node's last change before we have: nobody is refused for that."""
