@@ -15,13 +15,18 @@ from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from placewright.cli.live import PROFILES_PATH
 from placewright.cli.main import main
 from placewright.cli.operator_process import OperatorProcess, operator_command
+from placewright.cli.real_sandbox import serves_openapi
+from placewright.cli.sandbox import _announce, kubectl_lines
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
+from placewright.sandbox.faults import Rule
 from placewright.sandbox.process import SandboxProcess
+from placewright.sandbox.server import Sandbox
 
 REAL = [sys.executable, "-m", "placewright.cli.main", "sandbox", "--real"]
 
@@ -48,6 +53,23 @@ async def test_the_sandbox_serves_writes_a_kubeconfig_names_kubectl_lines_and_en
     finally:
         if process.returncode is None:
             process.kill()
+
+
+async def test_a_server_that_does_not_describe_itself_is_noticed_and_the_next_step_still_works(capsys: pytest.CaptureFixture[str]) -> None:
+    async with Sandbox() as server, ApiClient(load_config(str(server.kubeconfig))) as client:
+        assert await serves_openapi(client)
+        server.faults.add(Rule(path="/openapi/v2", code=503, times=1))
+        assert await serves_openapi(client), "it only needed a moment"
+        server.faults.add(Rule(path="/openapi/v2", code=503))
+        assert not await serves_openapi(client, patience=0.1)
+    kubeconfig = Path("config")
+    assert [line for line in kubectl_lines(kubeconfig) if "--validate" in line] == []
+    (applied,) = (line for line in kubectl_lines(kubeconfig, validates=False) if "--validate" in line)
+    assert applied.endswith("| kubectl apply --validate=false -f -")
+    _announce(Console(), "a real control plane", "https://127.0.0.1:1", kubeconfig, validates=False)
+    told = capsys.readouterr().out
+    assert applied in told
+    assert told.endswith("\nthis API server does not serve /openapi/v2: kubectl apply and create want --validate=false\n")
 
 
 def test_a_kubeconfig_that_cannot_be_written_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from placewright.cli.live import PROFILES_PATH
-from placewright.controlplane.assets import VARIABLE
+from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
 
@@ -78,6 +78,26 @@ async def test_it_has_nodes_and_our_definitions_and_says_what_the_embedded_one_s
             assert [each["metadata"]["name"] for each in nodes] == ["node-0000", "node-0001"]
             assert nodes[0]["status"]["conditions"][0]["type"] == "Ready"
             assert json.loads(await client.get(PROFILES_PATH))["items"] == []
+
+
+async def test_what_it_says_comes_next_works(tmp_path: Path) -> None:
+    """Its own lines, up to the two that stay in the foreground."""
+    assets = from_environment(os.environ)
+    assert assets is not None
+    if assets.kubectl is None:
+        pytest.skip(f"{VARIABLE} has no kubectl")
+    kubeconfig = tmp_path / "config"
+    async with sandbox(kubeconfig, "--nodes", "1") as process:
+        export, nodes, profile, run, *_ = [line.strip() for line in (await said(process))[1:]]
+        path = f"{assets.folder}:{os.environ['PATH']}"
+        for line in (nodes, profile, run):
+            made = await asyncio.create_subprocess_shell(f"{export}; {line}", stdout=PIPE, stderr=STDOUT, env={**os.environ, "PATH": path})
+            told, _ = await made.communicate()
+            assert made.returncode == 0, f"{line}: {told.decode()}"
+        async with ApiClient(load_config(str(kubeconfig))) as client:
+            names = [each["metadata"]["name"] for each in json.loads(await client.get(PROFILES_PATH))["items"]]
+            assert names == ["default"]
+            assert json.loads(await client.get(f"{PODS}/web"))["spec"]["schedulerName"] == "default-scheduler"
 
 
 async def test_a_pod_that_gets_a_node_runs_there(tmp_path: Path) -> None:

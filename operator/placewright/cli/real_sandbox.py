@@ -16,6 +16,7 @@ from placewright.controlplane.kubelet import Kubelet
 from placewright.controlplane.provide import provide
 from placewright.controlplane.server import ControlPlane, Options
 from placewright.kube.client import ApiClient
+from placewright.kube.errors import ApiError
 from placewright.kube.events import seconds_time
 from placewright.kube.login import load_config
 from placewright.sandbox.definitionfiles import read_definitions
@@ -29,7 +30,12 @@ _LOOK_SECONDS: Final = 0.05
 #: How soon it is noticed that the API server or etcd died.
 _CHECK_SECONDS: Final = 0.5
 
-Ready = Callable[[ControlPlane], None]
+_OPENAPI: Final = "/openapi/v2"
+#: A server that has just started may need a moment to put its documents together.
+_OPENAPI_SECONDS: Final = 5.0
+_OPENAPI_WAIT: Final = 0.25
+
+Ready = Callable[[ControlPlane, bool], None]
 
 
 def serve(environ: Mapping[str, str], nodes: int, options: Options, say: Callable[[str], None], ready: Ready) -> None:
@@ -40,7 +46,7 @@ def serve(environ: Mapping[str, str], nodes: int, options: Options, say: Callabl
         nodes: how many to begin with.
         options: of the control plane.
         say: takes progress while programs have to be built first.
-        ready: called once, when everything is there.
+        ready: called once, when everything is there, with whether the API server describes itself to kubectl.
 
     Raises:
         InputError, BuildFailed: there are no programs.
@@ -67,8 +73,26 @@ async def _serve(running: ControlPlane, nodes: int, ready: Ready) -> None:
                 for definition in read_definitions(folder):
                     await _define(client, definition)
             await _make_nodes(client, nodes, running.assets.minor)
-            ready(running)
+            ready(running, await serves_openapi(client))
             await _run_while_served(Kubelet(client), running)
+
+
+async def serves_openapi(client: ApiClient, patience: float = _OPENAPI_SECONDS) -> bool:
+    """Whether kubectl will find what it checks manifests by.
+
+    Servers that were built with a newer Go than they say have been seen to answer 503 for as long as they ran; then `kubectl apply`
+    refuses everything, unless it is told not to check.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            while True:
+                try:
+                    await client.get(_OPENAPI)
+                except ApiError:
+                    await asyncio.sleep(_OPENAPI_WAIT)
+                else:
+                    return True
+    return False
 
 
 async def _run_while_served(kubelet: Kubelet, running: ControlPlane) -> None:

@@ -31,6 +31,7 @@ _PROFILE: Final = {
     "metadata": {"name": "default"},
     "spec": {"schedulerName": "default-scheduler"},
 }
+_NO_OPENAPI: Final = "this API server does not serve /openapi/v2: kubectl apply and create want --validate=false"
 
 
 def register(subparsers: Subparsers) -> None:
@@ -78,9 +79,9 @@ def _real(args: argparse.Namespace) -> int:
         raise InputError(f"sandbox: --kubeconfig: no file can be written to {kubeconfig.parent}")
     console, progress = Console(), Console(stderr=True)
 
-    def ready(running: ControlPlane) -> None:
+    def ready(running: ControlPlane, describes_itself: bool) -> None:
         what = f"a real control plane, Kubernetes 1.{running.assets.minor}, with {args.nodes} nodes"
-        _announce(console, what, running.server, running.kubeconfig)
+        _announce(console, what, running.server, running.kubeconfig, validates=describes_itself)
 
     def say(line: str) -> None:
         progress.print(plain(line), soft_wrap=True)
@@ -109,18 +110,21 @@ async def _serve(options: SandboxOptions, console: Console) -> None:
         await ended.wait()
 
 
-def _announce(console: Console, what: str, server: str, kubeconfig: Path) -> None:
+def _announce(console: Console, what: str, server: str, kubeconfig: Path, *, validates: bool = True) -> None:
     console.print(plain(f"{what} serves on {server}; Ctrl-C ends it"), soft_wrap=True)
-    for line in kubectl_lines(kubeconfig):
+    for line in kubectl_lines(kubeconfig, validates=validates):
         console.print(plain(line), soft_wrap=True)
+    if not validates:
+        console.print(plain(_NO_OPENAPI), soft_wrap=True)
 
 
-def kubectl_lines(kubeconfig: Path) -> list[str]:
-    """Commands to begin with."""
+def kubectl_lines(kubeconfig: Path, *, validates: bool = True) -> list[str]:
+    """Commands to begin with; `validates`: the server serves what kubectl checks manifests by."""
+    unchecked = "" if validates else " --validate=false"
     return [
         f"  export KUBECONFIG={kubeconfig}",
         "  kubectl get nodes",
-        f"  echo '{json.dumps(_PROFILE)}' | kubectl apply -f -",
+        f"  echo '{json.dumps(_PROFILE)}' | kubectl apply{unchecked} -f -",
         "  kubectl run web --image=nginx",
         "  kubectl get pods -o wide --watch",
         "  placewright run        # in another shell with the same KUBECONFIG: places the pods",
