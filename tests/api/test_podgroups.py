@@ -10,6 +10,7 @@ from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import Pod
 from placewright.api.podgroups import (
     CoschedulingPodGroup,
+    Disruption,
     Form,
     Gang,
     GroupObject,
@@ -98,6 +99,34 @@ def test_a_native_group_is_read_with_its_own_constraint(constraints: dict[str, A
 def test_a_basic_group_needs_nobody_but_the_pod_itself() -> None:
     read = gang(NativePodGroup, {"schedulingPolicy": {"basic": {}}}, NATIVE)
     assert (read.basic, read.min_member, read.topology_key) == (True, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "means"),
+    [
+        (None, None),
+        ("Pod", Disruption.POD),
+        ("PodGroup", Disruption.POD_GROUP),
+        ("Rack", None),
+        ({"single": {}}, Disruption.POD),
+        ({"all": {}}, Disruption.POD_GROUP),
+        ({}, None),
+    ],
+)
+def test_a_native_group_says_what_may_be_evicted_of_it(mode: object, means: Disruption | None) -> None:
+    found = gang(NativePodGroup, {"schedulingPolicy": {"gang": {"minCount": 4}}, "disruptionMode": mode, "priority": 7}, NATIVE)
+    assert (found.disruption, found.priority, found.min_member) == (means, 7, 4)
+
+
+@pytest.mark.parametrize(
+    ("minimum", "mode", "apart"),
+    [(4, None, False), (1, None, True), (4, "Pod", True), (1, "PodGroup", False), (None, None, True), (None, "PodGroup", False)],
+)
+def test_members_are_evicted_one_by_one_where_the_group_says_so_or_cannot_be_broken(
+    minimum: int | None, mode: str | None, *, apart: bool
+) -> None:
+    policy: dict[str, Any] = {"basic": {}} if minimum is None else {"gang": {"minCount": minimum}}
+    assert gang(NativePodGroup, {"schedulingPolicy": policy, "disruptionMode": mode}, NATIVE).goes_apart is apart
 
 
 def test_a_native_group_without_a_policy_is_one_that_cannot_be() -> None:

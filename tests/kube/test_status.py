@@ -9,7 +9,7 @@ from aiohttp import web
 from fake_api import FakeApi, answer, hang_up, refuse
 from pods import pod, pod_json
 
-from placewright.api.decode import decode
+from placewright.api.decode import convert, decode
 from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
@@ -310,6 +310,15 @@ async def test_a_victim_is_marked_and_then_deleted_by_uid(office: Office) -> Non
         }
     ]
     assert deletion.method == "DELETE" and deletion.body["preconditions"] == {"uid": "u-1"}
+
+
+async def test_a_victim_of_a_group_is_told_that_it_was_a_group(office: Office) -> None:
+    office.api.on(STATUS, OK)
+    office.api.on(DELETE, OK)
+    member = convert({"metadata": {"name": "m"}, "spec": {"schedulerName": "s", "schedulingGroup": {"podGroupName": "g"}}}, Pod)
+    await office.evictor().evict(pod("web", uid="u-1"), PodInfo(member), NodeName("node-1"))
+    (condition,) = office.api.requests[0].body["status"]["conditions"]
+    assert condition["message"] == "s: preempting to accommodate a higher priority podgroup"
 
 
 @pytest.mark.parametrize("gone", [404, 409])

@@ -64,6 +64,13 @@ def _in_words(name: str) -> str:
     return name if name.isprintable() and len(name) <= _LONGEST_NAME else shown(name)
 
 
+class Disruption(enum.StrEnum):
+    """What may be evicted of a group at a time; the values are those of `spec.disruptionMode` of Kubernetes 1.36."""
+
+    POD = "Pod"
+    POD_GROUP = "PodGroup"
+
+
 @dataclass(frozen=True, slots=True)
 class Gang:
     """What a group asks for, whichever way it says so.
@@ -77,6 +84,8 @@ class Gang:
         topology_required: whether they wait for such a domain, or only prefer it.
         created: when the object was, RFC 3339 in UTC, to the second.
         basic: its members are placed one by one, and only belong together (the native form's policy `basic`).
+        disruption: what the group says of its eviction; None where it says nothing.
+        priority: the group's own, which goes before its members' when groups and pods are evicted for each other; None where it has none.
     """
 
     ref: GroupRef
@@ -88,6 +97,15 @@ class Gang:
     created: str = ""
     resource_version: str = ""
     basic: bool = False
+    disruption: Disruption | None = None
+    priority: int | None = None
+
+    @property
+    def goes_apart(self) -> bool:
+        """Whether its members may be evicted one by one, however few remain."""
+        if self.disruption is None:
+            return self.basic or self.min_member <= 1
+        return self.disruption is Disruption.POD
 
 
 # --- scheduling.x-k8s.io -------------------------------------------------------------------------------------------------------
@@ -154,11 +172,20 @@ class GroupConstraints(KubeObject, frozen=True):
     topology_constraints: tuple[TopologyConstraint, ...] | None = None
 
 
+class DisruptionMode(KubeObject, frozen=True):
+    """What may be evicted of a group at a time, as v1alpha3 and later write it: one of both is there."""
+
+    single: dict[str, object] | None = None
+    all: dict[str, object] | None = None
+
+
 class NativeSpec(KubeObject, frozen=True):
-    """`spec` of Kubernetes' own PodGroup."""
+    """`spec` of Kubernetes' own PodGroup; `disruption_mode` is a word in v1alpha2."""
 
     scheduling_policy: GroupPolicy = GroupPolicy()
     scheduling_constraints: GroupConstraints | None = None
+    disruption_mode: str | DisruptionMode | None = None
+    priority: int | None = None
 
 
 class NativeStatus(KubeObject, frozen=True):
@@ -264,7 +291,8 @@ def gang_of(item: GroupObject, ref: GroupRef) -> Gang | None:
         case VolcanoPodGroup(spec=spec):
             return replace(plain, min_member=spec.min_member)
         case NativePodGroup(spec=spec):
-            return _constrained(_by_policy(plain, spec.scheduling_policy), spec.scheduling_constraints)
+            told = replace(plain, disruption=_disruption(spec.disruption_mode), priority=spec.priority)
+            return _constrained(_by_policy(told, spec.scheduling_policy), spec.scheduling_constraints)
         case Workload(spec=spec):
             name = ref.name.split("/")[1:2]
             policies = [group.policy for group in spec.pod_groups or () if [group.name] == name]
@@ -280,6 +308,14 @@ def _by_policy(gang: Gang, policy: GroupPolicy) -> Gang:
     if policy.gang is not None:
         return replace(gang, min_member=policy.gang.min_count)
     return replace(gang, min_member=0 if policy.basic is None else 1, basic=policy.basic is not None)
+
+
+def _disruption(mode: str | DisruptionMode | None) -> Disruption | None:
+    if isinstance(mode, DisruptionMode):
+        if mode.all is not None:
+            return Disruption.POD_GROUP
+        return None if mode.single is None else Disruption.POD
+    return Disruption(mode) if mode in tuple(Disruption) else None
 
 
 def _constrained(gang: Gang, constraints: GroupConstraints | None) -> Gang:

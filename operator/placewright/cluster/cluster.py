@@ -94,6 +94,8 @@ class Cluster:
         #: Uids of assumed pods by name, in the order of their assumption; hardly ever more than one.
         self._assumed_as: dict[PodKey, list[str]] = {}
         self._priorities: dict[int, int] = {}
+        #: Uids of pods on nodes that have been told to leave, as long as the API server does not show them as being deleted.
+        self._told_to_leave: set[str] = set()
         self._suppositions: list[Supposition] = []
 
     # --- reading ---------------------------------------------------------------------------------------------------------
@@ -190,6 +192,18 @@ class Cluster:
     def placement(self, uid: str) -> Placement | None:
         """Where a pod stands, or None."""
         return self._placements.get(uid)
+
+    def stands(self, uid: str) -> Placement | None:
+        """Where a pod stands, as far as nobody supposes it away; or None."""
+        known = self._placements.get(uid)
+        if known is None or not self._suppositions:
+            return known
+        _, more = net_of(self._suppositions, self._row_of.get(known.node)).get(uid, (known.pod, 0))
+        return None if more < 0 else known
+
+    def leaves(self, pod: PodInfo) -> bool:
+        """True for a pod on a node that is being deleted, or that has been told to leave."""
+        return pod.terminating or pod.uid in self._told_to_leave
 
     def assumed_predecessors(self, pod: PodInfo) -> list[Placement]:
         """Assumed pods of the same name as this one that are older: where this one exists, they do not."""
@@ -309,6 +323,15 @@ class Cluster:
         if row is not None:
             self.pod_journal.append(row)
 
+    def told_to_leave(self, uid: str) -> None:
+        """Preemption decided that this pod leaves its node; it counts there until it is gone. Pods that are on no node are no error."""
+        if uid in self._placements:
+            self._told_to_leave.add(uid)
+
+    def stays_after_all(self, uid: str) -> None:
+        """The pod could not be evicted."""
+        self._told_to_leave.discard(uid)
+
     def set_pod(self, pod: PodInfo) -> Placement | None:
         """The API server says that this pod is on `pod.node_name`: add, update or confirm. Returns what was known before.
 
@@ -373,6 +396,7 @@ class Cluster:
     def _leave(self, placement: Placement) -> None:
         pod, node, assumed = placement
         del self._placements[pod.uid]
+        self._told_to_leave.discard(pod.uid)
         self.gangs.leave(pod)
         pods = self._pods_on[node]
         del pods[pod.uid]
@@ -397,6 +421,8 @@ class Cluster:
     def _replace(self, known: Placement, pod: PodInfo) -> None:
         """Keep a pod as it is now; what columns count of it is not touched."""
         self._placements[pod.uid] = Placement(pod, known.node, assumed=False)
+        if pod.terminating:
+            self._told_to_leave.discard(pod.uid)
         self.gangs.replace(known.pod, pod)
         self._drop_priority(known.pod.priority)
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1

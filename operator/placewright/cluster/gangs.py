@@ -58,6 +58,8 @@ class Gangs:
         self._running: dict[GroupRef, int] = {}
         self._stirred: set[GroupRef] = set()
         self._moves = 0
+        #: The version of the native groups, and the lowest priority among them.
+        self._lowest: tuple[int, int | None] | None = None
         #: What was read from an object, as long as that is the one known.
         self._read: dict[GroupRef, tuple[GroupObject, Gang | None]] = {}
 
@@ -76,6 +78,14 @@ class Gangs:
         if known is None or known[0] is not item:
             known = self._read[ref] = item, gang_of(item, ref)
         return known[1]
+
+    def lowest_priority(self) -> int | None:
+        """The lowest priority that a group has of its own; None while none has one."""
+        table = self._objects.by_form[Form.NATIVE]
+        if self._lowest is None or self._lowest[0] != table.version:
+            own = [item.spec.priority for item in table.values() if item.spec.priority is not None]
+            self._lowest = table.version, min(own, default=None)
+        return self._lowest[1]
 
     def object_of(self, ref: GroupRef) -> GroupObject | None:
         """What declares the group, whole; None where nothing does."""

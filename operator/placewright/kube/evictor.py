@@ -73,7 +73,7 @@ class HttpEvictor:
             "type": DISRUPTION_TARGET,
             "status": "True",
             "reason": PREEMPTION_BY_SCHEDULER,
-            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod",
+            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {'podgroup' if preemptor.gang else 'pod'}",
             "lastTransitionTime": since or seconds_time(self._now()),
         }
         if victim.pod.metadata.generation:

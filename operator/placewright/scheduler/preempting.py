@@ -3,22 +3,26 @@
 The order is kube-scheduler's (1.33 and later): all victims but one at once, then the gate is lifted, then the last one. So whatever the
 last victim's end brings back finds the pod ready to be tried. Unlike there, a pod whose victim could not be evicted is tried again after
 its backoff, not at once: where evictions are refused, that would go on without a pause.
+
+Members of a group that leave together are one act: where some left and others could not be evicted, these are told again, later and later,
+whatever becomes of the pod for which room was made. The rest of a broken group would hold its nodes for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import Place
 from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.ports import EventRecorder, EventType, Evictor, StatusWriter
+from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, StatusWriter
 from placewright.scheduler.waiting import WaitingPods
 
 _logger = logging.getLogger(__name__)
@@ -27,18 +31,29 @@ PREEMPTED: Final = "Preempted"
 _PREEMPTING: Final = "Preempting"
 _PLUGIN: Final = "DefaultPreemption"
 _IN_MEMORY: Final = " (in kube-scheduler memory)."
+#: What upstream calls the place where a group makes room.
+_ANYWHERE: Final = "cluster"
+#: Seconds before the rest of a broken group is told again; an hour in all, then somebody has to look.
+_AGAIN: Final = (1, 2, 4, 8, 16, 32, *[60] * 59)
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Carries out what PostFilter found."""
+    """Carries out what PostFilter found.
 
+    Attributes:
+        sleep: waits so many seconds.
+    """
+
+    cluster: Cluster
     queue: SchedulingQueue
     waiting: WaitingPods
     binding: BindingCycle
     evictor: Evictor
     events: EventRecorder
     status: StatusWriter
+    lead: Lead
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def make_room(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> Coroutine[Any, Any, None]:
         """What must be true before the next pod is tried is done at once; the evictions are in what is returned."""
@@ -48,6 +63,8 @@ class Preemption:
                 nominator.delete(other.uid)
                 self.status.nomination_cleared(other)
         nominator.making_room_for.add(preemptor.uid)
+        for victim in victims:
+            self.cluster.told_to_leave(victim.uid)
         return self._evict(preemptor, node, victims)
 
     async def _evict(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> None:
@@ -60,10 +77,39 @@ class Preemption:
         # A pod that was gated in the meantime has no event to wait for but this one, and after a failure there may be none at all.
         if not all(left) or self.queue.locate(preemptor.uid) is Place.GATED:
             self.queue.retry(preemptor.uid)
+        await self._finish(self._torn(victims, left), preemptor, node)
+
+    def _torn(self, victims: Sequence[PodInfo], left: Sequence[bool]) -> list[PodInfo]:
+        """Of those that did not leave, the ones whose group leaves without them."""
+        broken = {victim.gang for victim, gone in zip(victims, left, strict=True) if gone and self._is_bound(victim)}
+        return [victim for victim, gone in zip(victims, left, strict=True) if not gone and victim.gang in broken]
+
+    def _is_bound(self, pod: PodInfo) -> bool:
+        gang = None if pod.gang is None else self.cluster.gangs.get(pod.gang)
+        return gang is not None and not gang.goes_apart
+
+    async def _finish(self, torn: Sequence[PodInfo], preemptor: PodInfo, node: NodeName) -> None:
+        """Evict the rest of broken groups, as long as it takes."""
+        for seconds in _AGAIN:
+            if not torn or not self.lead.active:
+                return
+            await self.sleep(seconds)
+            torn = [victim for victim in torn if self._stands(victim)]
+            left = await asyncio.gather(*(self._leaves(victim, preemptor, node) for victim in torn))
+            torn = [victim for victim, gone in zip(torn, left, strict=True) if not gone]
+
+    def _stands(self, pod: PodInfo) -> bool:
+        place = self.cluster.placement(pod.uid)
+        return place is not None and not self.cluster.leaves(place.pod)
+
+    def _by(self, preemptor: PodInfo, node: NodeName) -> str:
+        """Who preempts, in upstream's words: a member of a group does it for its group, wherever in the cluster."""
+        gang = None if preemptor.gang is None else self.cluster.gangs.get(preemptor.gang)
+        return f"pod {preemptor.uid} on node {node}" if gang is None else f"podgroup {gang.uid} on node {_ANYWHERE}"
 
     async def _leaves(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> bool:
         """True when the victim is on its way out."""
-        note = f"Preempted by pod {preemptor.uid} on node {node}"
+        note = f"Preempted by {self._by(preemptor, node)}"
         waiting = self.waiting.get(victim.uid)
         try:
             if waiting is not None:
@@ -75,6 +121,7 @@ class Preemption:
             else:
                 await self.evictor.evict(victim, preemptor, node)
         except Exception:
+            self.cluster.stays_after_all(victim.uid)
             _logger.exception("pod %s, a victim of pod %s, is still on node %s", victim.key, preemptor.key, node)
             return False
         self.events.record(victim, EventType.NORMAL, PREEMPTED, _PREEMPTING, note)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -61,6 +61,7 @@ class Ports:
     evictor: Evictor
     observers: Observers = field(default_factory=lambda: Observers([]))
     groups: GroupStatusWriter = field(default_factory=NoGroupStatus)
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 @dataclass(slots=True)
@@ -105,7 +106,9 @@ class Scheduler:
         self._failures = FailureHandler(queue, ports.events, ports.status, lead)
         self._observers = ports.observers
         self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events, ports.observers)
-        self._preemption = Preemption(queue, self.waiting, self.binding, ports.evictor, ports.events, ports.status)
+        self._preemption = Preemption(
+            cluster, queue, self.waiting, self.binding, ports.evictor, ports.events, ports.status, lead, ports.sleep
+        )  # fmt: skip
         self._tasks: set[asyncio.Task[Any]] = set()
         self._reserving = Reserving(cluster, queue, self.waiting)
         self.gangs = GangScheduler(self._around_gangs(ports.groups))

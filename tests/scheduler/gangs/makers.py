@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from placewright.api.decode import convert
-from placewright.api.podgroups import GROUP_LABEL, TOPOLOGY_KEY, TOPOLOGY_MODE, CoschedulingPodGroup
+from placewright.api.podgroups import GROUP_LABEL, TOPOLOGY_KEY, TOPOLOGY_MODE, CoschedulingPodGroup, NativePodGroup
 from scheduler.makers import PodMaker, World, pod
 
 _versions = itertools.count(1)
@@ -19,6 +19,20 @@ def group(name: str, members: int, *, timeout: int | None = None, topology: str 
         meta["annotations"] = {TOPOLOGY_KEY: topology, TOPOLOGY_MODE: mode}
     spec: dict[str, Any] = {"minMember": members} | ({} if timeout is None else {"scheduleTimeoutSeconds": timeout})
     return convert({"metadata": meta, "spec": spec}, CoschedulingPodGroup)
+
+
+def native(name: str, members: int | None, **spec: Any) -> NativePodGroup:
+    """A PodGroup of Kubernetes' own in namespace `default`; `members` None: of policy `basic`. `spec`: `disruptionMode`, `priority`."""
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": f"g{next(_versions)}"}
+    policy: dict[str, Any] = {"basic": {}} if members is None else {"gang": {"minCount": members}}
+    return convert({"metadata": meta, "spec": {"schedulingPolicy": policy, **spec}}, NativePodGroup)
+
+
+def native_member(of: str, name: str, cpu: str = "1") -> PodMaker:
+    """A member of a group of Kubernetes' own."""
+    maker = pod(name).requests(cpu=cpu)
+    maker._spec["schedulingGroup"] = {"podGroupName": of}
+    return maker
 
 
 def member(of: str, index: int, cpu: str = "1") -> PodMaker:

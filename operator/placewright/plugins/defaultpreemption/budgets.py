@@ -46,6 +46,11 @@ class Budgets:
             (breaking if self._breaks_one(pod, used) else others).append(pod)
         return breaking, others
 
+    def violations(self, units: Iterable[Iterable[PodInfo]]) -> list[int]:
+        """Of pods that leave together, how many would break a budget each, by unit; they use budgets up in the given order."""
+        used: dict[_Budget, int] = {}
+        return [sum([self._breaks_one(pod, used) for pod in unit]) for unit in units]
+
     def _breaks_one(self, pod: PodInfo, used: dict[_Budget, int]) -> bool:
         breaks = False
         for budget in self._covering(pod):

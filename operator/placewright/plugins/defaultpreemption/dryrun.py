@@ -2,7 +2,8 @@
 
 On every node all evictable pods are taken away; where the pod then fits, they come back one by one, as long as it still does. Nodes are
 tried in step, one look at the columns for all of them, as far as that can tell (see `RowTrials`). Others are tried one after another, once
-the hopeless ones were sorted out together. The outcomes are the same.
+the hopeless ones were sorted out together. The outcomes are the same. Nodes with members of groups that leave as a whole have a trial of
+their own (see `boundtrial`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from placewright.cluster.supposition import Supposition
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, RowTrials
 from placewright.framework.status import Status, error
+from placewright.plugins.defaultpreemption.boundtrial import BoundTrial
 from placewright.plugins.defaultpreemption.budgets import Budgets
-from placewright.plugins.defaultpreemption.eligibility import may_evict
+from placewright.plugins.defaultpreemption.together import OnNode, Together
 from placewright.plugins.defaultpreemption.trial import NO_VICTIMS, Outcome, Trial
 
 
@@ -30,26 +32,35 @@ class DryRun:
         self._cluster = handle.cluster
         self._pod = pod
         self._budgets = budgets
+        self._together = Together(self._cluster, pod)
 
     @property
     def pointless(self) -> bool:
-        """True when no pod anywhere has a lower priority: the common case of a full cluster without priorities."""
-        lowest = self._cluster.lowest_priority
-        return lowest is None or lowest >= self._pod.priority
+        """True when nobody anywhere has a lower priority."""
+        return self._together.pointless
 
     def on(self, nodes: Iterable[tuple[int, NodeName]]) -> Iterator[Outcome]:
         """The outcome on each of these rows, in the given order."""
-        trials = [Trial(row, node, self._evictable(node)) for row, node in nodes]
-        known = self._in_step([trial for trial in trials if trial.evictable])
+        bound: dict[int, OnNode] = {}
+        trials = [Trial(row, node, self._evictable(row, node, bound)) for row, node in nodes]
+        known = self._in_step([trial for trial in trials if trial.evictable and trial.row not in bound])
         for trial in trials:
-            if not trial.evictable:
+            if trial.row in bound:
+                yield BoundTrial(self._handle, self._pod, self._budgets, trial.row, trial.node, bound[trial.row]).run()
+            elif not trial.evictable:
                 yield NO_VICTIMS
             else:
                 yield known[trial.row] if trial.row in known else self._alone(trial)
 
-    def _evictable(self, node: NodeName) -> list[PodInfo]:
-        preemptor = self._pod
-        return [pod for pod in self._cluster.pods_on(node) if may_evict(preemptor, pod)]
+    def _evictable(self, row: int, node: NodeName, bound: dict[int, OnNode]) -> list[PodInfo]:
+        """Who may leave a node by themselves; where others may leave only with their group, the row is noted in `bound`."""
+        priority = self._together.priority
+        if not self._cluster.gangs.placed_groups:
+            return [pod for pod in self._cluster.pods_on(node) if pod.priority < priority]
+        found = self._together.on(node)
+        if found.bonds:
+            bound[row] = found
+        return found.singles
 
     # --- one node ------------------------------------------------------------------------------------------------------------
 

@@ -10,15 +10,11 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.status import Code
+from placewright.plugins.defaultpreemption.together import priority_of
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 WAITING_FOR_VICTIM: Final = "not eligible due to a terminating pod on the nominated node."
 _DISRUPTION: Final = ("DisruptionTarget", "True", "PreemptionByScheduler")
-
-
-def may_evict(preemptor: PodInfo, pod: PodInfo) -> bool:
-    """Only strictly lower priorities are evicted."""
-    return pod.priority < preemptor.priority
 
 
 def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> str:
@@ -31,7 +27,11 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> st
     row = cluster.row(pod.nominated_node) if pod.nominated_node else None
     if row is None or _code_of(row, diagnosis) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
-    leaving = any(may_evict(pod, other) and _leaves_for_preemption(other) for other in cluster.pods_on(pod.nominated_node))
+    priority, gangs = priority_of(cluster.gangs, pod), cluster.gangs
+    leaving = any(
+        min(other.priority, priority_of(gangs, other)) < priority and _leaves_for_preemption(cluster, other)
+        for other in cluster.pods_on(pod.nominated_node)
+    )
     return WAITING_FOR_VICTIM if leaving else ""
 
 
@@ -51,6 +51,8 @@ def _code_of(row: int, diagnosis: Diagnosis) -> Code | None:
     return None if diagnosis.absent is None else diagnosis.absent.code
 
 
-def _leaves_for_preemption(pod: PodInfo) -> bool:
+def _leaves_for_preemption(cluster: Cluster, pod: PodInfo) -> bool:
+    if cluster.leaves(pod) and not pod.terminating:
+        return True
     conditions = pod.pod.status.conditions or ()
     return pod.terminating and any((c.type, c.status, c.reason) == _DISRUPTION for c in conditions)

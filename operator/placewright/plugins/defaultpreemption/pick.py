@@ -25,11 +25,13 @@ class Candidate:
     Attributes:
         victims: most important first, at least one.
         violations: how many of them no disruption budget can spare.
+        ranks: the priorities that victims count with, where these are not their own but their groups'; in the same order.
     """
 
     node: NodeName
     victims: tuple[PodInfo, ...]
     violations: int
+    ranks: tuple[int, ...] = ()
 
     @property
     def cost(self) -> tuple[int, int, int, int, Seconds]:
@@ -38,9 +40,10 @@ class Candidate:
         Broken budgets first, then the priority of the top victim, the sum of priorities, the number of victims, and how long the top
         victims have run.
         """
-        top = self.victims[0].priority
-        total = sum(pod.priority + _PRIORITY_OFFSET for pod in self.victims)
-        earliest = min(start_time(pod) for pod in self.victims if pod.priority == top)
+        ranks = self.ranks or tuple(pod.priority for pod in self.victims)
+        top = ranks[0]
+        total = sum(rank + _PRIORITY_OFFSET for rank in ranks)
+        earliest = min(start_time(pod) for pod, rank in zip(self.victims, ranks, strict=True) if rank == top)
         return self.violations, top, total, len(self.victims), -earliest
 
 

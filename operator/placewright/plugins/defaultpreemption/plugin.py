@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from placewright.api.extenders import NodeVictims
@@ -29,6 +30,7 @@ from placewright.plugins.defaultpreemption.eligibility import rows_where_it_may_
 from placewright.plugins.defaultpreemption.importance import importance
 from placewright.plugins.defaultpreemption.pick import Candidate, pick
 from placewright.plugins.defaultpreemption.search import Search
+from placewright.plugins.defaultpreemption.together import Together
 
 NAME: Final = "DefaultPreemption"
 #: Clears an earlier nomination.
@@ -58,7 +60,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
         """SUCCESS with a node and its victims, most important first; else UNSCHEDULABLE with why no eviction helps.
 
-        Victims that are being deleted already count when nodes are compared, but nobody need evict them: they are left out of the result.
+        Victims that are leaving already count when nodes are compared, but nobody need evict them: they are left out of the result.
         Nothing is changed: whoever called evicts the victims and keeps the nomination.
         """
         if reason := why_not_eligible(pod, cluster, diagnosis):
@@ -71,27 +73,29 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if not search.candidates:
             return PostFilterResult(unschedulable(f"preemption: {search.summary(diagnosis.node_count)}"), NOWHERE)
         victims = {one.node: NodeVictims(one.victims, one.violations) for one in search.candidates}
-        return replace(_evicting(search.candidates), alternatives=Alternatives(victims, _among))
+        return replace(_evicting(cluster, search.candidates), alternatives=Alternatives(victims, partial(_among, cluster, pod)))
 
     def events(self) -> Sequence[EventInterest]:
         """Pods that leave, but none of them brings the pod back: the scheduler activates it itself when its victims are gone."""
         return (interest(EventResource.POD, Action.DELETE, _never),)
 
 
-def _among(victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
-    """The result when extenders left these nodes, perhaps with other victims."""
+def _among(cluster: Cluster, pod: PodInfo, victims: Mapping[NodeName, NodeVictims]) -> PostFilterResult:
+    """The result when extenders left these nodes, perhaps with other victims; whoever cannot stay without these leaves, too."""
     if not victims:
         return PostFilterResult(unschedulable("preemption: no candidate node for preemption"))
-    return _evicting([Candidate(node, _most_important_first(who.pods), who.violations) for node, who in victims.items()])
+    together = Together(cluster, pod)
+    candidates = []
+    for node, who in victims.items():
+        pods = together.completed(who.pods)
+        ranked = sorted(((together.rank_of(one), one) for one in pods), key=lambda each: (-each[0], *importance(each[1])))
+        candidates.append(Candidate(node, tuple(one for _, one in ranked), who.violations, tuple(rank for rank, _ in ranked)))
+    return _evicting(cluster, candidates)
 
 
-def _evicting(candidates: Iterable[Candidate]) -> PostFilterResult:
+def _evicting(cluster: Cluster, candidates: Iterable[Candidate]) -> PostFilterResult:
     best = pick(candidates)
-    return PostFilterResult(SUCCESS, best.node, tuple(victim for victim in best.victims if not victim.terminating))
-
-
-def _most_important_first(pods: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
-    return tuple(sorted(pods, key=importance))
+    return PostFilterResult(SUCCESS, best.node, tuple(victim for victim in best.victims if not cluster.leaves(victim)))
 
 
 def _never(_pod: PodInfo, _old: Any, _new: Any) -> Hint:

@@ -1,7 +1,8 @@
 """Preemption for a whole group: either enough members have a node once others leave, or nobody leaves.
 
-PostFilter is run member by member, with what earlier members take and their victims' leaving supposed. Members that fit as it is are
-assumed and reserved meanwhile; so what they use is not offered twice.
+PostFilter is run member by member, with what earlier members take and their victims' leaving supposed. Each looks for itself, so together
+they may have chosen more victims than the group needs. At the end every victim, or every group of victims that leaves as a whole, is let
+back if the members whose nodes it stands on find other seats.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.supposition import Supposition
 from placewright.framework.evaluation import Evaluation
+from placewright.plugins.defaultpreemption.budgets import Budgets
+from placewright.plugins.defaultpreemption.eligibility import NEVER
+from placewright.plugins.defaultpreemption.together import Unit, units_of
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, make_room
 from placewright.scheduler.gangs.choosing import Choosing
 from placewright.scheduler.gangs.domains import Domain
 from placewright.scheduler.gangs.group import Group, Surroundings
+from placewright.scheduler.gangs.seating import Seating
 
 
 @dataclass(slots=True)
@@ -49,6 +54,8 @@ class Evicting:
         """
         if not group.evaluator.runtime.post_filter:
             return Room()
+        if any(attempt.pod.pod.spec.preemption_policy == "Never" for attempt in group.attempts):
+            return Room(why=f"preemption: {NEVER}")
         where: list[Domain | None] = [None]
         if group.gang.topology_key and group.gang.topology_required:
             found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
@@ -70,43 +77,49 @@ class _Search:
         self._within = None if domain is None else domain.names
         self._room = Room()
         self._members = {attempt.uid for attempt in group.attempts}
+        #: By the member's uid, who leaves for its sake.
+        self._victims: dict[str, tuple[PodInfo, ...]] = {}
 
     def run(self) -> Room:
         """Go through the members until enough have a node, or one that is needed can have none."""
-        misfits = 0
         nominator = self._around.queue.nominator
-        with ExitStack() as taken, self._around.cluster.supposing(journalled=True) as supposition:
+        with ExitStack() as undone, self._around.cluster.supposing(journalled=True) as supposition:
             for attempt in self._group.attempts:  # where they were nominated to before is open again
                 node = nominator.node_of(attempt.uid)
                 if node is not None:
                     nominator.delete(attempt.uid)
-                    taken.callback(nominator.add, attempt.pod, node)
-            for attempt in self._group.attempts:
-                if len(self._room.nodes) == self._group.needed:
-                    break
-                misfits += not self._seat(attempt, supposition, taken)
-                if len(self._group.attempts) - misfits < self._group.needed:
-                    break
-        if len(self._room.nodes) < self._group.needed:
-            self._room.nodes.clear()
+                    undone.callback(nominator.add, attempt.pod, node)
+            seating = Seating(self._around, self._group.evaluator, self._within, supposition)
+            try:
+                if self._seated(seating, supposition):
+                    self._reprieve(seating, supposition)
+                    self._room.nodes = {uid: (seat.node, self._victims.get(uid, ())) for uid, seat in seating.seats.items()}
+            finally:
+                seating.give_back()
         return self._room
 
-    def _seat(self, attempt: Attempt, supposition: Supposition, taken: ExitStack) -> bool:
+    def _seated(self, seating: Seating, supposition: Supposition) -> bool:
+        misfits = 0
+        for attempt in self._group.attempts:
+            if len(seating.seats) == self._group.needed:
+                break
+            misfits += not self._seat(attempt, seating, supposition)
+            if len(self._group.attempts) - misfits < self._group.needed:
+                return False
+        return len(seating.seats) == self._group.needed
+
+    def _seat(self, attempt: Attempt, seating: Seating, supposition: Supposition) -> bool:
         """Give a member a node, with or without evictions."""
-        cycle, evaluator = self._around.cycle, self._group.evaluator
         try:
-            evaluation = cycle.evaluate(evaluator, attempt.pod, None, self._within)
+            evaluation = seating.evaluate(attempt)
             if not evaluation.count:
-                return self._evict(attempt.pod, evaluation, supposition)
-            placement = cycle.chosen(evaluator, evaluation)
-            self._around.reserving.take(placement)
+                return self._evict(attempt, evaluation, seating, supposition)
+            seating.take(attempt, evaluation)
         except NoPlacement:
             return False
-        taken.callback(self._around.reserving.give_back, placement)
-        self._room.nodes[attempt.uid] = (placement.node, ())
         return True
 
-    def _evict(self, pod: PodInfo, evaluation: Evaluation, supposition: Supposition) -> bool:
+    def _evict(self, attempt: Attempt, evaluation: Evaluation, seating: Seating, supposition: Supposition) -> bool:
         evaluator, cluster = self._group.evaluator, self._around.cluster
         result = make_room(evaluator.runtime, evaluation, evaluator.diagnose(evaluation))
         self._room.withdraws |= result.nominated_node == ""
@@ -114,7 +127,33 @@ class _Search:
         if row is None or result.nominated_node is None or any(victim.uid in self._members for victim in result.victims):
             self._room.why = self._room.why or result.status.message
             return False
-        supposition.remove([(row, victim) for victim in result.victims])
-        supposition.add([(row, pod)])
-        self._room.nodes[pod.uid] = (result.nominated_node, result.victims)
+        supposition.remove([move for unit in units_of(cluster, result.victims) for move in unit.moves])
+        seating.suppose(attempt, result.nominated_node, row)
+        self._victims[attempt.uid] = result.victims
         return True
+
+    # --- who need not leave after all --------------------------------------------------------------------------------------------
+
+    def _reprieve(self, seating: Seating, supposition: Supposition) -> None:
+        """Let back whom the group does not need to leave: those that break a budget first, then the most important."""
+        cluster = self._around.cluster
+        victims = [victim for pods in self._victims.values() for victim in pods]
+        units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
+        if len(units) == 1:
+            return  # somebody had to leave
+        violations = Budgets(cluster.objects.disruption_budgets.values()).violations(unit.pods for unit in units)
+        back: set[str] = set()
+        for unit, _ in sorted(zip(units, violations, strict=True), key=lambda each: not each[1]):
+            supposition.add(unit.moves)
+            lifted = list(seating.seats.values()) if self._look_around(unit) else seating.on({row for row, _ in unit.moves})
+            if seating.moved(lifted):
+                back.update(pod.uid for pod in unit.pods)
+            else:
+                supposition.remove(unit.moves)
+                seating.restore(lifted)
+        self._victims = {uid: tuple(pod for pod in pods if pod.uid not in back) for uid, pods in self._victims.items()}
+
+    def _look_around(self, unit: Unit) -> bool:
+        """Whether pods on other nodes may matter to the members, or the members to these."""
+        pods = [*unit.pods, *(attempt.pod for attempt in self._group.attempts)]
+        return any(pod.pod.spec.affinity is not None or pod.pod.spec.topology_spread_constraints for pod in pods)

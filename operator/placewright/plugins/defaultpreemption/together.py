@@ -1,0 +1,191 @@
+"""Who leaves with whom: members of a group that cannot do without each other are evicted together or not at all.
+
+What a group says of its disruption counts first: `Pod` lets single members go, `PodGroup` only all of them. Where it says nothing, members
+may go one by one as long as enough remain for the group to be of use; who goes beyond that takes all others along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from placewright.api.objects import NodeName
+from placewright.api.podgroups import Disruption, Gang, GroupRef
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.gangs import Gangs
+from placewright.plugins.defaultpreemption.importance import importance, start_time
+
+#: A pod with the row that it stands on.
+Move = tuple[int, PodInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods that leave together, or stay together.
+
+    Attributes:
+        pods: most important first; of a group also those on other nodes.
+        moves: the same with their rows; those on nodes that are not there are left out.
+        priority: the unit's.
+        ref: the group that would be broken; None for a pod that leaves alone.
+    """
+
+    pods: tuple[PodInfo, ...]
+    moves: tuple[Move, ...]
+    priority: int
+    ref: GroupRef | None = None
+
+    @property
+    def rank(self) -> tuple[int, bool, int, float]:
+        """Sorts the most important first: by priority, groups before pods, larger groups before smaller ones, then the oldest."""
+        oldest = min(start_time(pod) for pod in self.pods)
+        return -self.priority, self.ref is None, 0 if self.ref is None else -len(self.pods), oldest
+
+
+@dataclass(frozen=True, slots=True)
+class Bond:
+    """What holds a group together, as things stand.
+
+    Attributes:
+        members: those on nodes that are not leaving yet, most important first.
+        spare: so many of them may go while the others stay.
+        whole: all of them as a unit; None where the preemptor may not evict all.
+    """
+
+    members: tuple[PodInfo, ...]
+    spare: int
+    whole: Unit | None
+
+
+@dataclass(slots=True)
+class OnNode:
+    """Who may leave one node.
+
+    Attributes:
+        singles: pods that leave by themselves, each of lower priority than the preemptor.
+        bonds: the groups of which members on this node may leave only within bounds.
+        members: by group, those of its members here that may leave.
+    """
+
+    singles: list[PodInfo] = field(default_factory=list)
+    bonds: dict[GroupRef, Bond] = field(default_factory=dict)
+    members: dict[GroupRef, list[PodInfo]] = field(default_factory=dict)
+
+
+def priority_of(gangs: Gangs, pod: PodInfo) -> int:
+    """The priority with which a pod evicts others: its group's own one, if it has one."""
+    gang = None if pod.gang is None else gangs.get(pod.gang)
+    return pod.priority if gang is None or gang.priority is None else gang.priority
+
+
+class Together:
+    """Tells for one preemptor, and the cluster as it stands (or is supposed to), who would leave with whom."""
+
+    def __init__(self, cluster: Cluster, preemptor: PodInfo) -> None:
+        self._cluster = cluster
+        self._preemptor = preemptor
+        self._bonds: dict[GroupRef, Bond | None] = {}
+        self.priority = priority_of(cluster.gangs, preemptor)
+
+    @property
+    def pointless(self) -> bool:
+        """True when nobody anywhere has a lower priority: the common case of a full cluster without priorities."""
+        lowest, own = self._cluster.lowest_priority, self._cluster.gangs.lowest_priority()
+        return (lowest is None or lowest >= self.priority) and (lowest is None or own is None or own >= self.priority)
+
+    def on(self, node: NodeName) -> OnNode:
+        """Who may leave a node, for as far as the node itself goes."""
+        found = OnNode()
+        for pod in self._cluster.pods_on(node):
+            bond = None if pod.gang is None else self._bond(pod.gang)
+            if pod.gang is None or bond is None or self._cluster.leaves(pod):
+                if pod.priority < self.priority:
+                    found.singles.append(pod)
+            elif pod.priority < self.priority if bond.spare else bond.whole is not None:
+                found.bonds[pod.gang] = bond
+                found.members.setdefault(pod.gang, []).append(pod)
+        for ref in tuple(found.bonds):
+            self._loosen(found, ref)
+        return found
+
+    def completed(self, pods: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
+        """These victims, and whoever has to leave with them; most important first."""
+        chosen = {pod.uid: pod for pod in pods}
+        for ref in {pod.gang for pod in chosen.values() if pod.gang is not None}:
+            bond = self._bond(ref)
+            if bond is not None and sum(member.uid in chosen for member in bond.members) > bond.spare:
+                chosen.update({member.uid: member for member in bond.members})
+        return tuple(sorted(chosen.values(), key=importance))
+
+    def rank_of(self, pod: PodInfo) -> int:
+        """The priority that a victim counts with: that of the group with which it leaves as a whole, else its own."""
+        bond = None if pod.gang is None else self._bond(pod.gang)
+        return pod.priority if bond is None or bond.whole is None or bond.spare else bond.whole.priority
+
+    def _loosen(self, found: OnNode, ref: GroupRef) -> None:
+        """Members of whom no more stand here than may go leave by themselves; of others of which not all may go, the least important."""
+        bond, members = found.bonds[ref], sorted(found.members[ref], key=importance)
+        loose = bond.whole is None or len(members) <= bond.spare
+        if loose:
+            del found.bonds[ref], found.members[ref]
+            found.singles += members[max(len(members) - bond.spare, 0) :]
+        else:
+            found.members[ref] = members
+
+    # --- groups ----------------------------------------------------------------------------------------------------------------
+
+    def _bond(self, ref: GroupRef) -> Bond | None:
+        """What holds a group together; None where each of its members may go by itself."""
+        if ref not in self._bonds:
+            gang = self._cluster.gangs.get(ref)
+            self._bonds[ref] = None if gang is None or gang.goes_apart else self._bound(gang)
+        return self._bonds[ref]
+
+    def _bound(self, gang: Gang) -> Bond:
+        standing = [self._cluster.stands(uid) for uid in self._cluster.gangs.placed(gang.ref)]
+        places = sorted(
+            (place for place in standing if place is not None and not self._cluster.leaves(place.pod)),
+            key=lambda place: (importance(place.pod), place.pod.uid),
+        )
+        members = tuple(place.pod for place in places)
+        spare = 0 if gang.disruption is Disruption.POD_GROUP else max(len(members) - gang.min_member, 0)
+        priority = gang.priority if gang.priority is not None else max((pod.priority for pod in members), default=0)
+        if gang.ref == self._preemptor.gang or priority >= self.priority or not members:
+            return Bond(members, spare, None)
+        rows = [(self._cluster.row(place.node), place.pod) for place in places]
+        moves = tuple((row, pod) for row, pod in rows if row is not None)
+        return Bond(members, spare, Unit(members, moves, priority, gang.ref))
+
+
+def alone(row: int, pod: PodInfo) -> Unit:
+    """A pod that leaves by itself."""
+    return Unit((pod,), ((row, pod),), pod.priority)
+
+
+def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[Unit]:
+    """The victims as they leave: a group of which nobody stays is one unit, every other pod is one by itself."""
+    by_group: dict[GroupRef | None, list[PodInfo]] = {}
+    for victim in victims:
+        by_group.setdefault(victim.gang, []).append(victim)
+    units: list[Unit] = []
+    for ref, pods in by_group.items():
+        gang = None if ref is None else cluster.gangs.get(ref)
+        moves = [(row, pod) for pod in pods if (row := _row_of(cluster, pod)) is not None]
+        if ref is None or gang is None or gang.goes_apart or _somebody_stays(cluster, ref, {pod.uid for pod in pods}):
+            units += [alone(row, pod) for row, pod in moves]
+        else:
+            priority = gang.priority if gang.priority is not None else max(pod.priority for pod in pods)
+            units.append(Unit(tuple(sorted(pods, key=importance)), tuple(moves), priority, ref))
+    return units
+
+
+def _row_of(cluster: Cluster, pod: PodInfo) -> int | None:
+    place = cluster.placement(pod.uid)
+    return None if place is None else cluster.row(place.node)
+
+
+def _somebody_stays(cluster: Cluster, ref: GroupRef, leaving: AbstractSet[str]) -> bool:
+    places = [cluster.placement(uid) for uid in cluster.gangs.placed(ref) if uid not in leaving]
+    return any(place is not None and not cluster.leaves(place.pod) for place in places)
