@@ -254,7 +254,7 @@ async def test_history_of_a_profile_that_is_gone_is_there(desk: Desk) -> None:
 async def test_nothing_recorded_is_said_with_the_namespace_that_was_looked_into(desk: Desk) -> None:
     desk.stage.profile()
     ran = await desk("history", "default", "-n", "elsewhere")
-    assert ran.out == "nothing is recorded of profile default in namespace elsewhere; --namespace names the operator's\n"
+    assert ran.out == "nothing is recorded of profile default in namespace elsewhere; --operator-namespace names the operator's\n"
     assert (await desk("history", "nobody")).code == 2
 
 

@@ -200,7 +200,7 @@ async def test_a_disk_that_is_full_ends_the_recording_and_what_was_flushed_stays
 @asynccontextmanager
 async def process(stage: Stage, path: Path, *options: str) -> AsyncIterator[Process]:
     """The command, once it has begun to record; killed at the end if it still runs."""
-    words = ["-m", "placewright.cli.main", "record", "-o", str(path), "--kubeconfig", str(stage.sandbox.kubeconfig), *options]
+    words = ["-m", "placewright.cli.main", "record", "--write", str(path), "--kubeconfig", str(stage.sandbox.kubeconfig), *options]
     running = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=PIPE, stderr=PIPE)
     try:
         assert running.stderr is not None
@@ -254,7 +254,7 @@ async def test_a_recording_ends_by_itself_after_the_time_it_was_given(stage: Sta
     [
         (["-o", "r.gz", "--for", "soon"], "argument --for: found 'soon'; allowed a duration such as 90s, 30m or 1h30m"),
         (["-o", "r.gz", "--for", "0s"], "argument --for: found '0s'; allowed a duration"),
-        ([], "-o FILE is needed: where to write"),
+        ([], "--write FILE is needed: where to write"),
         (["--show", "/nowhere/r.gz"], "/nowhere/r.gz: cannot be read: No such file or directory"),
         (["-o", str(Path(__file__))], "found 'a file of that name'; allowed a new name, or --force to replace it"),
     ],

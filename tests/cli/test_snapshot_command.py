@@ -118,7 +118,7 @@ async def test_an_anonymised_snapshot_holds_no_names_and_says_so(stage: Stage, t
 async def test_a_file_that_is_there_is_refused_before_anybody_is_asked(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "s.gz"
     path.write_text("precious")
-    assert main(["snapshot", "-o", str(path), "--kubeconfig", "/nowhere"]) == 2
+    assert main(["snapshot", "--write", str(path), "--kubeconfig", "/nowhere"]) == 2
     assert capsys.readouterr().err.startswith(f"placewright: error: {path}: found 'a file of that name'; allowed a new name, or --force")
     assert path.read_text() == "precious"
 

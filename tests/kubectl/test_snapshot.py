@@ -50,7 +50,7 @@ async def mine(binary: str, tmp_path: Path) -> AsyncIterator[Kubectl]:
 
 
 async def snapshot(tool: Kubectl, path: Path) -> list[Object]:
-    assert await asyncio.to_thread(main, ["snapshot", "--kubeconfig", str(tool.kubeconfig), "-o", str(path)]) == 0
+    assert await asyncio.to_thread(main, ["snapshot", "--kubeconfig", str(tool.kubeconfig), "--write", str(path)]) == 0
     return list(open_snapshot(path).objects)
 
 

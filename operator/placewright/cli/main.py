@@ -16,6 +16,7 @@ from typing import Final
 
 from placewright.api.bad_input import InputError, printable
 from placewright.api.decode import DecodeError
+from placewright.cli.helptexts import describe
 from placewright.kube.errors import ConfigError
 
 COMMANDS: Final = (
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
     """Run one subcommand; returns the exit code. `program`: what people type before the arguments."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        parsed = _parser(words, program).parse_args(words)
+        parsed = make_parser(words, program).parse_args(words)
         code: int = parsed.main(parsed)
         sys.stdout.flush()
     except _INPUT_ERRORS as error:
@@ -73,7 +74,8 @@ def kubectl_plugin() -> int:
     return main(program="kubectl placewright")
 
 
-def _parser(words: Sequence[str], program: str) -> argparse.ArgumentParser:
+def make_parser(words: Sequence[str] = (), program: str = "placewright") -> argparse.ArgumentParser:
+    """The parser of the command that the words name; of all commands where they name none."""
     parser = _Parser(prog=program, description="A Kubernetes scheduler whose profiles are custom resources.")
     subparsers = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
     named = next((word for word in words if word in COMMANDS), None)
@@ -85,6 +87,7 @@ def _parser(words: Sequence[str], program: str) -> argparse.ArgumentParser:
                 raise
             continue
         module.register(subparsers)
+    describe(parser)
     return parser
 
 

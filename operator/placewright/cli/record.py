@@ -14,7 +14,7 @@ from placewright.cli.livecluster import add_cluster_options, readable
 from placewright.cli.options import Subparsers
 from placewright.cli.profiles.connection import ask
 from placewright.cli.recorder import Recorded, Recorder
-from placewright.cli.snapshot import add_largest_option, in_counts
+from placewright.cli.snapshot import add_file_option, add_largest_option, in_counts
 from placewright.kube.client import ApiClient
 from placewright.simulate.newfile import NewFile, refuse_to_overwrite
 from placewright.simulate.recording import read_recording
@@ -23,7 +23,7 @@ from placewright.simulate.recording import read_recording
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("record", help="follow what the scheduler sees of a cluster into a file")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write")
+    add_file_option(parser, "where to write")
     parser.add_argument("--for", dest="duration", type=_duration, metavar="DURATION", help="such as 1h30m (default: until Ctrl-C)")
     parser.add_argument("--force", action="store_true", help="replace a file of that name")
     parser.add_argument("--show", type=Path, metavar="FILE", help="check a recording and say what is in it, instead of making one")
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     if args.show is not None:
         return _show(args.show, args.largest << 20)
     if args.output is None:
-        raise InputError("-o FILE is needed: where to write")
+        raise InputError("--write FILE is needed: where to write")
     refuse_to_overwrite(args.output, force=args.force)
     recorded = ask(args, lambda client: _record(client, args))
     if not recorded.counts:

@@ -35,13 +35,19 @@ class Taken:
 def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("snapshot", help="save what the scheduler sees of a cluster")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: placewright-TIME.snapshot.gz in this folder")
+    add_file_option(parser, "where to write (default: placewright-TIME.snapshot.gz in this folder)")
     parser.add_argument("--force", action="store_true", help="replace a file of that name")
     parser.add_argument("--anonymise", action="store_true", help="made-up names, labels and images; placement stays the same")
     parser.add_argument("--show", type=Path, metavar="FILE", help="check a snapshot and say what is in it, instead of taking one")
     add_largest_option(parser)
     add_cluster_options(parser)
     parser.set_defaults(main=main)
+
+
+def add_file_option(parser: argparse.ArgumentParser, says: str) -> None:
+    """`--write`. It was `-o`, which is a format everywhere else, and is taken still."""
+    parser.add_argument("--write", dest="output", type=Path, metavar="FILE", help=says)
+    parser.add_argument("-o", "--output", dest="output", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def add_largest_option(parser: argparse.ArgumentParser) -> None:

@@ -17,18 +17,19 @@ T = TypeVar("T")
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    """`--kubeconfig`, `--context` and `--namespace`."""
+    """`--kubeconfig`, `--context` and `--operator-namespace`; `-n`, as that was once called, is a pod's namespace elsewhere."""
     group = parser.add_argument_group("cluster")
     found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
     group.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
     group.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
     group.add_argument(
-        "-n",
-        "--namespace",
+        "--operator-namespace",
+        dest="namespace",
         default=DEFAULT_NAMESPACE,
         metavar="NAME",
         help="where the operator runs: the history is kept there; profiles themselves have no namespace (default: %(default)s)",
     )
+    group.add_argument("-n", "--namespace", dest="namespace", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def ask(args: argparse.Namespace, work: Callable[[ApiClient], Awaitable[T]]) -> T:
@@ -61,5 +62,5 @@ def no_history(problem: RequestError, namespace: str) -> str:
         wanted = f"the right to list controllerrevisions.apps in namespace {namespace} is missing; Kubernetes' role view has it"
         return f"the history cannot be read: {wanted}"
     if isinstance(problem, ApiError) and problem.status == NOT_FOUND:
-        return f"there is no history in namespace {namespace}; --namespace names the operator's"
+        return f"there is no history in namespace {namespace}; --operator-namespace names the operator's"
     return f"the history cannot be read: {in_words(problem)}"

@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     to = console()
     if not entries:
-        say(to, f"nothing is recorded of profile {args.name} in namespace {args.namespace}; --namespace names the operator's")
+        say(to, f"nothing is recorded of profile {args.name} in namespace {args.namespace}; --operator-namespace names the operator's")
         return 0
     made = table("REV", "GEN", "AGE", "BY", "RESULT", "CHANGE", numbers=("REV", "GEN"))
     for entry in entries:
