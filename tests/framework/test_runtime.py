@@ -168,7 +168,9 @@ def test_what_all_post_filters_said_is_joined(runtime: ProfileRuntime) -> None:
 def test_a_post_filter_that_is_sure_ends_it(runtime: ProfileRuntime, final: Status) -> None:
     sure = PostFilterResult(final, NODE)
     Recorder.answers["Two.post_filter"] = sure
-    assert runtime.run_post_filter(CycleState(), pod("p"), Diagnosis(1)) == sure
+    found = runtime.run_post_filter(CycleState(), pod("p"), Diagnosis(1))
+    assert (found.status.code, found.nominated_node) == (final.code, NODE)
+    assert found.status.message.removeprefix('running PostFilter plugin "Two": ') == final.message
     assert "Three.post_filter" not in Recorder.calls
 
 

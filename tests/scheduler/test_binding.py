@@ -158,7 +158,7 @@ async def test_a_prebind_that_breaks_is_an_error() -> None:
     assert await world.attempt() is False
     assert taken_back(world)
     assert world.ports.bound == []
-    assert world.ports.statuses == [("web", "SchedulerError", "RuntimeError: no volume", "")]
+    assert world.ports.statuses == [("web", "SchedulerError", 'running PreBind plugin "P0": RuntimeError: no volume', "")]
 
 
 async def test_a_prebind_that_fails_is_an_error() -> None:

@@ -130,7 +130,7 @@ def test_a_plugin_that_raises_is_an_internal_failure_and_the_pod_backs_off() -> 
     world = World(scoring_plugin({}, broken="out of cheese")).nodes(node("a"), node("b")).pods(pod("web"))
     assert world.decide() is None
     assert world.place("web") is Place.BACKOFF
-    assert world.ports.statuses == [("web", "SchedulerError", "RuntimeError: out of cheese", "")]
+    assert world.ports.statuses == [("web", "SchedulerError", 'running PreScore plugin "Taste": RuntimeError: out of cheese', "")]
     assert world.scheduler.counts.errors == 1
 
 

@@ -16,6 +16,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.options import Subparsers
 from placewright.cli.terminal import printable_json
 from placewright.cli.verdict_table import show_verdict
+from placewright.framework.errors import PluginError
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
@@ -50,7 +51,7 @@ def _cases(path: Path, registry: Registry) -> int:
     for case in read_cases(path):
         try:
             result = answer(case, registry)
-        except InputError as problem:
+        except (InputError, PluginError) as problem:
             result = {"id": case["id"], "nodes": {}, "error": "; ".join(str(problem).splitlines())}
         sys.stdout.write(printable_json(msgspec.json.encode(result).decode()) + "\n")
     return 0

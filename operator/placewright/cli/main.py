@@ -17,6 +17,7 @@ from typing import Final
 from placewright.api.bad_input import InputError, printable
 from placewright.api.decode import DecodeError
 from placewright.cli.helptexts import describe
+from placewright.framework.errors import PluginError, PluginRegistrationError
 from placewright.kube.errors import ConfigError
 
 COMMANDS: Final = (
@@ -38,8 +39,8 @@ COMMANDS: Final = (
     "record",
     "version",
 )
-#: What people wrote and we cannot use; everything else that is raised is a defect and keeps its traceback.
-_INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError)
+#: What people wrote and we cannot use, plugins of theirs included; everything else that is raised is a defect and keeps its traceback.
+_INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError, PluginError, PluginRegistrationError)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -2,10 +2,60 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+#: What a plugin raised may be a page; events hold 1024 characters.
+_MOST: Final = 500
+
 
 class CycleError(Exception):
     """A plugin broke: the cycle fails, the pod comes back after its error backoff."""
 
 
+class PluginError(CycleError):
+    """A plugin raised, or answered what its extension point does not allow; the message names both, in one line.
+
+    Attributes:
+        plugin: its name.
+        point: the extension point, as kube-scheduler names it.
+        problem: what it did, without these names.
+        counted: True once it is among the plugin's failures.
+    """
+
+    def __init__(self, plugin: str, point: str, problem: str) -> None:
+        self.plugin = plugin
+        self.point = point
+        self.problem = problem
+        self.counted = False
+        super().__init__(f'running {point} plugin "{plugin}": {problem}')
+
+
+class PluginBuildError(PluginError):
+    """A plugin could not be built; the profile that wants it is not taken."""
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(plugin, "New", problem)
+        self.args = (f'initializing plugin "{plugin}": {problem}',)
+
+
+class PluginRegistrationError(Exception):
+    """A plugin cannot be registered; `plugin` names it."""
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(f"plugin {plugin}: {problem}")
+        self.plugin = plugin
+
+
 class InvalidScoreError(CycleError):
     """A plugin returned a score outside 0..100."""
+
+
+def raised(problem: BaseException) -> str:
+    """What somebody's code raised, in one line."""
+    kind = type(problem).__name__
+    try:
+        said = " ".join(str(problem).split())
+    except Exception:  # noqa: BLE001 - an exception is anybody's class
+        said = ""
+    text = f"{kind}: {said}" if said else kind
+    return text if len(text) <= _MOST else text[: _MOST - 1] + "…"

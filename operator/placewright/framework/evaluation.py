@@ -185,7 +185,7 @@ class Evaluator:
             return raw, raw
         summary = plugin.summarise(state, raw) if plugin.normalised else None
         scores = raw if summary is None else plugin.normalise(state, raw, summary)
-        check_range(plugin, scores)
+        check_range(plugin, scores, self.runtime.failures)
         return raw, scores
 
     def _pre_score(self, state: CycleState, pod: PodInfo, columns: PodColumns, feasible: Rows) -> None:

@@ -12,6 +12,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
+from placewright.framework.guard import Guarding
 from placewright.framework.interface import (
     Binder,
     BindError,
@@ -120,7 +121,11 @@ class NoGangMembers:
 
 
 class ProfileHandle:
-    """The `Handle` of one profile's plugins."""
+    """The `Handle` of one profile's plugins.
+
+    Attributes:
+        guarding: how the plugins are watched.
+    """
 
     def __init__(  # noqa: PLR0913 - one port each
         self,
@@ -132,7 +137,9 @@ class ProfileHandle:
         claims: ClaimWriter = NoClaimWriter(),  # noqa: B008 - it has no state
         announce: Announce = said_to_nobody,
         members: GangMembers = NoGangMembers(),  # noqa: B008 - it has no state
+        guarding: Guarding | None = None,
     ) -> None:
+        self.guarding = Guarding() if guarding is None else guarding
         self._members = members
         self._claims = claims
         self._announce = announce
@@ -201,7 +208,7 @@ class ProfileHandle:
     ) -> Evaluator:
         """Build the profile's plugins around this handle; exceptions of their constructors pass through."""
         self._runs = frozenset(plugin for names in profile.points.values() for plugin in names)
-        runtime = ProfileRuntime(profile, registry, self, extenders)
+        runtime = ProfileRuntime(profile, registry, self, extenders, self.guarding)
         self._evaluator = Evaluator(runtime, self._cluster, self._nominations)
         return self._evaluator
 

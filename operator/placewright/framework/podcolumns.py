@@ -16,6 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct
 from placewright.framework.errors import InvalidScoreError
+from placewright.framework.failures import PluginFailures
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -82,12 +83,13 @@ class PodColumns:
 
     def _fill_filters(self, filters: Sequence[FilterPlugin], state: CycleState, pod: PodInfo, cluster: Cluster) -> None:
         rows = np.arange(cluster.size)
-        self.fits = cluster.present.copy()
+        fits, passes = cluster.present.copy(), dict[str, BoolColumn]()
         state.steps.plugin_begins()
         for plugin in filters:
-            passes = self._passes[plugin.name] = plugin.filter(state, pod, cluster, rows)
+            column = passes[plugin.name] = plugin.filter(state, pod, cluster, rows)
             state.steps.plugin_ended(plugin.name, FILTER)
-            self.fits &= passes
+            fits &= column
+        self.fits, self._passes = fits, passes  # only now: a filter that raised must leave the columns of the old size together
         self._fits_changed()
 
     def _mend_filters(
@@ -212,7 +214,7 @@ class PodColumns:
     ) -> IntColumn:
         raw = self._raw[plugin.name][rows]
         scores = raw if summary is None else plugin.normalise(state, raw, summary)
-        check_range(plugin, scores[feasible])
+        check_range(plugin, scores[feasible], self._runtime.failures)
         return scores
 
     def local_score(
@@ -243,14 +245,15 @@ class PodColumns:
         return kept if kept is NOTHING_SCORED else kept[feasible]
 
 
-def check_range(plugin: ScorePlugin, scores: IntColumn) -> None:
-    """Raise `InvalidScoreError` for a score outside 0..100."""
+def check_range(plugin: ScorePlugin, scores: IntColumn, failures: PluginFailures) -> None:
+    """Raise `InvalidScoreError` for a score outside 0..100, and count it."""
     if len(scores) == 0:
         return
     values = scores.tolist() if len(scores) <= _FEW else (scores.min(), scores.max())
     low, high = min(values), max(values)
     if low < 0 or high > MAX_NODE_SCORE:
         wrong = low if low < 0 else high
+        failures.note(plugin.name, SCORE, f"found score {wrong}; allowed 0 to {MAX_NODE_SCORE}")
         raise InvalidScoreError(
             f'plugin "{plugin.name}" returns an invalid score {wrong}, it should in the range of [0, {MAX_NODE_SCORE}] after normalizing'
         )

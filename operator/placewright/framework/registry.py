@@ -6,17 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
+from placewright.framework.errors import PluginRegistrationError
 from placewright.framework.interface import Plugin
 
 ENTRY_POINT_GROUP: Final = "placewright.plugins"
-
-
-class PluginRegistrationError(Exception):
-    """A plugin cannot be registered; `plugin` names it."""
-
-    def __init__(self, plugin: str, problem: str) -> None:
-        super().__init__(f"plugin {plugin}: {problem}")
-        self.plugin = plugin
 
 
 class Registry(Mapping[str, type[Plugin]]):
@@ -26,7 +19,7 @@ class Registry(Mapping[str, type[Plugin]]):
         self._plugins: dict[str, type[Plugin]] = {}
         for plugin in plugins:
             name = getattr(plugin, "name", "")
-            if not name:
+            if not name or not isinstance(name, str):
                 raise PluginRegistrationError(plugin.__qualname__, "has no name")
             if name in self._plugins:
                 raise PluginRegistrationError(name, f"is registered twice: {self._plugins[name].__module__}, {plugin.__module__}")
@@ -54,7 +47,7 @@ def installed_plugins() -> list[type[Plugin]]:
 def _load(entry: EntryPoint) -> type[Plugin]:
     try:
         loaded = entry.load()
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise PluginRegistrationError(entry.name, f"does not load from {entry.value}: {problem}") from problem
     if not (isinstance(loaded, type) and issubclass(loaded, Plugin)):
         raise PluginRegistrationError(entry.name, f"{entry.value} is not a subclass of placewright.framework.interface.Plugin")

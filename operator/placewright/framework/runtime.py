@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
@@ -13,6 +13,7 @@ from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, EventInterest, EventResource, interest
+from placewright.framework.guard import Guarding, build, events_of, guard
 from placewright.framework.interface import (
     BindPlugin,
     CycleState,
@@ -58,6 +59,7 @@ class ProfileRuntime:
         profile: what this was built from; immutable.
         pre_filter, filter, pre_score, score, ...: the plugins of each extension point, in run order.
         extenders: all of the profile's, in the order in which they are asked.
+        failures: what plugins did wrong.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
     """
 
@@ -67,11 +69,17 @@ class ProfileRuntime:
         registry: Mapping[str, type[Plugin]],
         handle: Handle,
         extenders: Sequence[Extender] = (),
+        guarding: Guarding | None = None,
     ) -> None:
+        """Build the plugins. Raises `PluginBuildError` for one that is not ours, `InputError` about arguments, or what ours raise."""
         self.profile = profile
+        guarding = Guarding() if guarding is None else guarding
+        self.failures = guarding.failures
         self._handle = handle
         self.extenders = tuple(extenders)
-        self._plugins = {name: registry[name](profile.args[name], handle) for name in profile.plugin_names}
+        self._plugins = {name: build(registry[name], name, profile.args[name], handle) for name in profile.plugin_names}
+        for plugin in self._plugins.values():
+            guard(plugin, profile, guarding, handle.cluster)
         self.pre_enqueue_plugins = self._at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
         self.queue_sort = self._at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
         self.pre_filter = self._at(ExtensionPoint.PRE_FILTER, PreFilterPlugin)
@@ -84,7 +92,8 @@ class ProfileRuntime:
         self.pre_bind = self._at(ExtensionPoint.PRE_BIND, PreBindPlugin)
         self.bind = self._at(ExtensionPoint.BIND, BindPlugin)
         self.post_bind = self._at(ExtensionPoint.POST_BIND, PostBindPlugin)
-        self.interests = {name: _interests(plugin) for name, plugin in self._plugins.items()}
+        events = {name: events_of(plugin, profile, guarding, handle.cluster) for name, plugin in self._plugins.items()}
+        self.interests = {name: _interests(found) for name, found in events.items()}
         if self.extenders:
             self.interests[EXTENDER] = None
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
@@ -142,9 +151,8 @@ class ProfileRuntime:
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Unreserve in reverse order."""
-        for plugin in reversed(self.reserve):
-            plugin.unreserve(state, pod, node)
+        """Unreserve in reverse order. One that raises keeps no other from giving back; the first exception is raised in the end."""
+        _all(partial(plugin.unreserve, state, pod, node) for plugin in reversed(self.reserve))
 
     def run_permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> tuple[Status, dict[str, Seconds]]:
         """SUCCESS or a rejection, and which plugins want the pod to wait, for how long at most (seconds)."""
@@ -197,11 +205,25 @@ class ProfileRuntime:
         return False
 
     def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        """Tell everybody who wants to know."""
-        for plugin in self.post_bind:
-            state.steps.plugin_begins()
-            plugin.post_bind(state, pod, node)
-            state.steps.plugin_ended(plugin.name, POST_BIND)
+        """Tell everybody who wants to know, likewise."""
+        _all(partial(self._post_bind, plugin, state, pod, node) for plugin in self.post_bind)
+
+    @staticmethod
+    def _post_bind(plugin: PostBindPlugin, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        state.steps.plugin_begins()
+        plugin.post_bind(state, pod, node)
+        state.steps.plugin_ended(plugin.name, POST_BIND)
+
+
+def _all(calls: Iterable[Callable[[], None]]) -> None:
+    first: Exception | None = None
+    for call in calls:
+        try:
+            call()
+        except Exception as problem:  # noqa: BLE001 - raised below
+            first = first or problem
+    if first is not None:
+        raise first
 
 
 def _after(said: Sequence[str], result: PostFilterResult) -> PostFilterResult:
@@ -231,13 +253,12 @@ def reads_of(plugin: Plugin) -> Reads:
     return plugin.reads if isinstance(plugin, (FilterPlugin, ScorePlugin)) else Reads.CLUSTER
 
 
-def _interests(plugin: Plugin) -> Sequence[EventInterest] | None:
+def _interests(events: Sequence[EventInterest] | None) -> Sequence[EventInterest] | None:
     """The plugin's events; who waits for new nodes also hears of taints that go.
 
     A node is often added tainted and becomes usable only when the taint is removed; filters that ran after the taint filter never saw
     it (upstream issue 109437).
     """
-    events = plugin.events()
     if events is None or not _wants(events, Action.ADD) or _wants(events, Action.UPDATE_NODE_TAINT):
         return events
     return (*events, interest(EventResource.NODE, Action.UPDATE_NODE_TAINT))

@@ -25,7 +25,8 @@ from msgspec.structs import replace
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.errors import CycleError
+from placewright.framework.answers import WrongAnswer
+from placewright.framework.errors import PluginError
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -37,7 +38,8 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.status import SUCCESS, Status
+from placewright.framework.status import SUCCESS, Code, Status
+from placewright.framework.steps import FILTER, SCORE
 
 #: The volume that the API server adds to every pod, under a name that no two pods share.
 _TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105 - a prefix of names
@@ -68,7 +70,7 @@ class ScalarFilter(ScalarPlugin, FilterPlugin, ABC):
         """SUCCESS, or why the pod cannot go there (`unschedulable(...)`, `unresolvable(...)`); `pods` are those on the node."""
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
-        """`filter_node`, row by row; raises `CycleError` when that is neither success nor a rejection."""
+        """`filter_node`, row by row; raises `PluginError` when that is neither success nor a rejection."""
         return np.fromiter((self._verdict(pod, cluster, row).ok for row in rows.tolist()), np.bool_, len(rows))
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
@@ -83,9 +85,12 @@ class ScalarFilter(ScalarPlugin, FilterPlugin, ABC):
         if name is None:
             return SUCCESS  # a free row fits nothing, whatever filters say of it
         status = self.filter_node(pod, cluster.node(row), tuple(cluster.pods_on(name)))
+        if not isinstance(status, Status) or status.code in (Code.WAIT, Code.SKIP):
+            wrong = WrongAnswer(status, 'SUCCESS or unschedulable("why")', f" for node {name}")
+            raise PluginError(self.name, FILTER, str(wrong))
         if status.ok or status.rejected:
             return status
-        raise CycleError(f'running Filter plugin "{self.name}": {status.message or status.code.value}')
+        raise PluginError(self.name, FILTER, status.message)
 
 
 class ScalarScore(ScalarPlugin, ScorePlugin, ABC):
@@ -98,7 +103,7 @@ class ScalarScore(ScalarPlugin, ScorePlugin, ABC):
         """How well the node suits the pod, more is better; `pods` are those on the node. Also asked of nodes that cannot hold the pod."""
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
-        """`score_node`, row by row; raises `CycleError` when that is no whole number."""
+        """`score_node`, row by row; raises `PluginError` when that is no whole number."""
         return np.fromiter((self._rating(pod, cluster, row) for row in rows.tolist()), np.int64, len(rows))
 
     def _rating(self, pod: PodInfo, cluster: Cluster, row: int) -> int:
@@ -106,6 +111,6 @@ class ScalarScore(ScalarPlugin, ScorePlugin, ABC):
         if name is None:
             return 0
         rating = self.score_node(pod, cluster.node(row), tuple(cluster.pods_on(name)))
-        if not isinstance(rating, (int, np.integer)):
-            raise CycleError(f'running Score plugin "{self.name}": found {rating!r} for node {name}; allowed a whole number')
+        if not isinstance(rating, (int, np.integer)) or isinstance(rating, bool):
+            raise PluginError(self.name, SCORE, str(WrongAnswer(rating, "a whole number", f" for node {name}")))
         return int(rating)

@@ -7,6 +7,7 @@ from typing import Any
 
 from placewright.api.bad_input import shown
 from placewright.api.profile import PluginConfig
+from placewright.framework.errors import raised
 from placewright.framework.interface import Plugin
 from placewright.profiles.argumentschema import broken_constraints
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
@@ -32,7 +33,17 @@ def resolve_args(
             given[config.name] = _args_of(catalogue[config.name], config.args or {}, f"{path}.args", problems)
         elif config.name not in DEFAULT_PLUGINS:
             problems.append(Problem(f"{path}.name", repr(config.name), f"a known plugin{did_you_mean(config.name, catalogue)}"))
-    return {name: given[name] if name in given else catalogue[name].Args() for name in names if name in catalogue}
+    return {
+        name: given[name] if name in given else _defaults_of(catalogue[name], problems) for name in names if name in catalogue
+    }
+
+
+def _defaults_of(plugin: type[Plugin], problems: list[Problem]) -> object:
+    try:
+        return plugin.Args()
+    except Exception as error:  # noqa: BLE001 - anybody's class, which may want to be told something
+        problems.append(Problem(_PATH, f"no arguments for {plugin.name}", f"an entry that has them; without, {raised(error)}"))
+        return None
 
 
 def _args_of(plugin: type[Plugin], raw: Mapping[str, Any], path: str, problems: list[Problem]) -> object:
@@ -41,7 +52,9 @@ def _args_of(plugin: type[Plugin], raw: Mapping[str, Any], path: str, problems: 
         return read_args(plugin, raw)
     except ProfileError as error:
         problems.extend(problem.inside(path) for problem in error.problems)
-        return None
+    except Exception as error:  # noqa: BLE001 - anybody's class
+        problems.append(Problem(path, shown(dict(raw)), f"what plugin {plugin.name} takes; it raised {raised(error)}"))
+    return None
 
 
 def read_args(plugin: type[Plugin], raw: Mapping[str, Any]) -> object:

@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 
 from placewright.api.bad_input import InputError
 from placewright.api.profile import LIVE, SHADOW, SchedulingProfile
+from placewright.framework.errors import PluginError
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.defaults import Catalogue
@@ -178,6 +179,8 @@ class LiveProfiles(Generic[R]):
             runtime = self._build(resolved)
         except InputError as error:
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint=str(error))
+        except PluginError as error:
+            return replace(entry, reason=Reason.BUILD_FAILED, complaint=str(error))
         except Exception as error:  # noqa: BLE001 - plugins' constructors are anybody's code, and none may stop the scheduler
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=f"{type(error).__name__}: {error}")
         return replace(entry, good=Active(resolved, runtime))

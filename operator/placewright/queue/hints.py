@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from placewright.api.pods import PodInfo
+from placewright.framework.errors import PluginError
 from placewright.framework.events import Action, ClusterEvent, EventInterest, EventResource, Hint, HintFunction, always
 from placewright.queue.queued import QueuedPod
 
@@ -75,7 +76,10 @@ class EventHints:
             try:
                 if hint(queued.pod, old, new) is Hint.QUEUE:
                     return True
-            except Exception:  # noqa: BLE001 - out-of-tree code: one bad hint must not keep other pods from being moved
+            except PluginError as problem:
+                _log.warning("%s; pod %s is tried again", problem, queued.key, extra={"about": plugin})
+                return True
+            except Exception:  # noqa: BLE001 - one bad hint must not keep other pods from being moved
                 _log.warning("Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True)
                 return True
         return False

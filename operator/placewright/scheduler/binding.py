@@ -16,6 +16,7 @@ from placewright.api.annotations import DECISION, Decision
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
+from placewright.framework.blame import why
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.framework.status import Code, Status, error
 from placewright.framework.steps import BIND, POST_BIND, PRE_BIND, WAIT_ON_PERMIT
@@ -74,8 +75,8 @@ class BindingCycle:
         except BindError as problem:
             status, unknown = error(str(problem)), problem.unknown
         except Exception as problem:
-            _logger.exception("binding pod %s to node %s broke", placement.pod.key, placement.node)
-            status = error(f"{type(problem).__name__}: {problem}")
+            status = error(why(problem))
+            _logger.exception("binding pod %s to node %s broke: %s", placement.pod.key, placement.node, status.message)
         finally:
             self.under_way.pop(uid, None)
             self.barriers.pop(uid, None)
@@ -159,8 +160,9 @@ class BindingCycle:
         try:
             with attempt.steps.step(POST_BIND):
                 placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
-        except Exception:
-            _logger.exception("PostBind of pod %s broke; the pod is bound", placement.pod.key)
+        except Exception as problem:
+            what = why(problem)
+            _logger.exception("PostBind of pod %s broke; the pod is bound: %s", placement.pod.key, what)
         self.queue.activate(placement.state.activate.values())
         attempt.succeeded()
         self.observers.attempt_ended(attempt)
@@ -187,7 +189,7 @@ class BindingCycle:
             status = await self._made_ready(placement, barrier)
         except BaseException as problem:
             if barrier is not None:
-                barrier.leave(pod.uid, error(f"{type(problem).__name__}: {problem}"))
+                barrier.leave(pod.uid, error(why(problem)))
             raise
         if barrier is not None:
             gone = (flight := self.queue.flights.get(pod.uid)) is None or flight.gone
@@ -246,8 +248,9 @@ def unreserve(placement: Placement) -> None:
     """Let plugins give back what they reserved; one that breaks doing so does not keep the pod."""
     try:
         placement.runtime.run_unreserve(placement.state, placement.pod, placement.node)
-    except Exception:
-        _logger.exception("Unreserve of pod %s broke", placement.pod.key)
+    except Exception as problem:
+        what = why(problem)
+        _logger.exception("Unreserve of pod %s broke: %s", placement.pod.key, what)
 
 
 def rejected_late(status: Status) -> NoPlacement:

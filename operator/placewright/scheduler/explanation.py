@@ -14,6 +14,7 @@ import numpy as np
 from placewright.api.annotations import Decision
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Diagnosis, Rows
@@ -201,7 +202,7 @@ def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Now:
     except (CycleError, InvalidScoreError) as problem:
         return Now(error=cut(str(problem)), nodes=cluster.node_count)
     except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
-        return Now(error=cut(f"{type(problem).__name__}: {problem}"), nodes=cluster.node_count)
+        return Now(error=cut(why(problem)), nodes=cluster.node_count)
 
 
 def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> Now:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from placewright.api.pods import PodInfo
+from placewright.framework.blame import why
 from placewright.framework.events import EventInterest
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status, error
@@ -34,11 +35,13 @@ class ProfilePolicy:
         return self._runtime.interests
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """The profile's verdict; a plugin that raises gates the pod with what it said."""
+        """The profile's verdict; a plugin that raises gates the pod, until anything happens that could help anybody."""
         try:
             return self._runtime.run_pre_enqueue(pod)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code, and the queue must not break
-            return error(f"PreEnqueue failed: {problem}")
+            message = why(problem)
+            self._runtime.failures.kept_out(pod, message)
+            return error(message)
 
     def sort_key(self, pod: PodInfo, timestamp: float) -> SortKey:
         """By the profile's QueueSort plugin."""

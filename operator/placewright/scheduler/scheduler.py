@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.blame import why
 from placewright.framework.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
@@ -200,8 +201,9 @@ class Scheduler:
 
     def _not_placed(self, attempt: Attempt, problem: Exception) -> None:
         if not isinstance(problem, NoPlacement):
-            _logger.error("scheduling pod %s broke", attempt.pod.key, exc_info=problem)
-            problem = broken(f"{type(problem).__name__}: {problem}")
+            what = why(problem)
+            _logger.error("scheduling pod %s broke: %s", attempt.pod.key, what, exc_info=problem)
+            problem = broken(what)
         self._fail(attempt, problem)
 
     def _fail(self, attempt: Attempt, failure: NoPlacement) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.errors import CycleError, InvalidScoreError
+from placewright.framework.errors import CycleError, InvalidScoreError, PluginError
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Diagnosis
 from placewright.framework.status import Code
@@ -73,7 +73,7 @@ class Verdict:
 
 
 def evaluate_pod(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Verdict:
-    """Evaluate one pending pod on every node, changing nothing."""
+    """Evaluate one pending pod on every node, changing nothing. Raises `PluginError` for what a plugin that is not ours does wrong."""
     gate = evaluator.runtime.run_pre_enqueue(pod)
     if not gate.ok:
         return Verdict(gated=gate.message)
@@ -85,6 +85,8 @@ def evaluate_pod(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Verdic
         nodes = [*_rejected(cluster, diagnosis), *_fitting(evaluator, cluster, evaluation)]
         ordered = tuple(sorted(nodes, key=lambda verdict: verdict.node))
         return _verdict(evaluator, evaluation, diagnosis, ordered)
+    except PluginError:
+        raise
     except (CycleError, InvalidScoreError) as problem:
         return Verdict(error=str(problem))
 

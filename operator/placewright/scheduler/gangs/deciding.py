@@ -20,6 +20,7 @@ from typing import Any, Final
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
+from placewright.framework.blame import why
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import Seconds
 from placewright.plugins.gangrules import declaration_complaint, members_complaint
@@ -271,8 +272,9 @@ class GangScheduler:
         """Something is wrong with us, or with a plugin; all members are tried again, together."""
         around, gang = self._around, group.gang
         if not isinstance(problem, NoPlacement):
-            _logger.error("deciding %s broke", gang.ref, exc_info=problem)
-            problem = broken(f"{type(problem).__name__}: {problem}")
+            what = why(problem)
+            _logger.error("deciding %s broke: %s", gang.ref, what, exc_info=problem)
+            problem = broken(what)
         around.queue.gang_failed(gang.ref, problem.message)
         for attempt in group.attempts:
             around.fail(attempt, problem)

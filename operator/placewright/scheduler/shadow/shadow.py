@@ -13,6 +13,7 @@ from typing import Final
 from placewright.api.podgroups import GroupRef
 from placewright.api.profile import ShadowStatus
 from placewright.cluster.cluster import Cluster
+from placewright.framework.blame import why
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.resolved import ResolvedProfile
 from placewright.scheduler.ports import Clock
@@ -182,7 +183,7 @@ class Shadow:
 
     def _broke(self, problem: Exception) -> None:
         self.errors += 1
-        self.last_error = f"{type(problem).__name__}: {problem}"[:_MAX_ERROR]
+        self.last_error = why(problem)[:_MAX_ERROR]
         self._changed = True
         level = logging.WARNING if self.errors == 1 else logging.DEBUG
         _logger.log(level, "shadow %s: %s", self.profile.name, self.last_error, exc_info=problem if self.errors == 1 else None)

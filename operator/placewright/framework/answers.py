@@ -1,0 +1,237 @@
+"""What each extension point allows a plugin to answer, checked for plugins that are not ours.
+
+A check takes the answer and what the plugin was called with, and returns the answer as the framework keeps it. It raises `WrongAnswer`
+with what was found and what is allowed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+import numpy as np
+
+from placewright.api.pods import PodInfo
+from placewright.framework.apart import Judge
+from placewright.framework.events import EventInterest, Hint
+from placewright.framework.interface import (
+    BoolColumn,
+    IntColumn,
+    PermitResult,
+    PostFilterResult,
+    PreFilterResult,
+    Rejection,
+)
+from placewright.framework.status import Code, Status
+
+#: What a call was made with, by position.
+Asked = Sequence[Any]
+Check = Callable[[Any, Asked], Any]
+
+_LONGEST: Final = 80
+_REJECTIONS: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+
+
+class WrongAnswer(Exception):
+    """A plugin answered what its extension point does not allow."""
+
+    def __init__(self, found: object, allowed: str, where: str = "") -> None:
+        super().__init__(f"found {described(found)}{where}; allowed {allowed}")
+        if inspect.iscoroutine(found):
+            found.close()  # it would complain that nobody awaited it
+
+
+def described(value: object) -> str:
+    """A value in a few words."""
+    if inspect.isawaitable(value):
+        return "a coroutine (is the method async?)"
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return "a generator (does the method yield?)"
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}, shape {value.shape}"
+    if isinstance(value, Status):
+        return f"the status {value.code.value}"
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
+        return f"a {type(value).__name__} of {len(value)}"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - anybody's class
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+# --- statuses -----------------------------------------------------------------------------------------------------------------------
+
+
+def status_of(*codes: Code) -> Check:
+    """A `Status` with one of these codes, or an error."""
+    allowed = (*codes, Code.ERROR)
+    words = "a Status: " + ", ".join(code.value for code in allowed)
+
+    def check(answer: Any, _asked: Asked) -> Status:
+        if not isinstance(answer, Status) or answer.code not in allowed:
+            raise WrongAnswer(answer, words)
+        if not isinstance(answer.reasons, tuple) or not all(isinstance(reason, str) for reason in answer.reasons):
+            raise WrongAnswer(answer.reasons, "a tuple of texts as the status' reasons")
+        return answer
+
+    return check
+
+
+admitted: Final = status_of(Code.SUCCESS, *_REJECTIONS)
+prepared: Final = status_of(Code.SUCCESS, Code.SKIP, *_REJECTIONS)
+_permitted: Final = status_of(Code.SUCCESS, Code.WAIT, *_REJECTIONS)
+_made_room: Final = status_of(Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+_rejecting: Final = status_of(*_REJECTIONS)
+
+
+def pre_filter_result(answer: Any, asked: Asked) -> PreFilterResult:
+    """A status, and the names of nodes or None."""
+    if not isinstance(answer, PreFilterResult):
+        raise WrongAnswer(answer, "a PreFilterResult")
+    prepared(answer.status, asked)
+    if answer.nodes is not None and not (isinstance(answer.nodes, AbstractSet) and all(isinstance(n, str) for n in answer.nodes)):
+        raise WrongAnswer(answer.nodes, "a frozenset of node names, or None, as the result's nodes")
+    return answer if answer.nodes is None else PreFilterResult(answer.status, frozenset(answer.nodes))
+
+
+def permit_result(answer: Any, asked: Asked) -> PermitResult:
+    """A status; with `Wait`, for how long."""
+    if not isinstance(answer, PermitResult):
+        raise WrongAnswer(answer, "a PermitResult")
+    _permitted(answer.status, asked)
+    if answer.status.code is Code.WAIT and not (_is_number(answer.timeout) and answer.timeout >= 0):
+        raise WrongAnswer(answer.timeout, "a number of seconds as the result's timeout")
+    return answer
+
+
+def post_filter_result(answer: Any, asked: Asked) -> PostFilterResult:
+    """A status, a node and victims."""
+    if not isinstance(answer, PostFilterResult):
+        raise WrongAnswer(answer, "a PostFilterResult")
+    _made_room(answer.status, asked)
+    if not (answer.nominated_node is None or isinstance(answer.nominated_node, str)):
+        raise WrongAnswer(answer.nominated_node, "a node's name, an empty text or None as the result's nominated_node")
+    if not (isinstance(answer.victims, tuple) and all(isinstance(victim, PodInfo) for victim in answer.victims)):
+        raise WrongAnswer(answer.victims, "a tuple of PodInfo as the result's victims")
+    return answer
+
+
+# --- columns ------------------------------------------------------------------------------------------------------------------------
+
+
+def passes(answer: Any, asked: Asked) -> BoolColumn:
+    """One bool a row, in an array of the framework's own."""
+    column: BoolColumn = _column(answer, len(asked[-1]), np.bool_)
+    return column
+
+
+def scores(answer: Any, asked: Asked) -> IntColumn:
+    """One whole number a row, likewise; asked about `rows` last."""
+    column: IntColumn = _column(answer, len(asked[-1]), np.int64)
+    return column
+
+
+def normalised(answer: Any, asked: Asked) -> IntColumn:
+    """One whole number for each raw score; asked with a state, the raw scores and the summary."""
+    column: IntColumn = _column(answer, len(asked[1]), np.int64)
+    return column
+
+
+def _column(answer: Any, size: int, kind: type[np.bool_ | np.int64]) -> Any:
+    right = isinstance(answer, np.ndarray) and answer.shape == (size,)
+    if not right or (answer.dtype == np.bool_) != (kind is np.bool_) or not np.can_cast(answer.dtype, kind):
+        raise WrongAnswer(answer, f"an array of {kind.__name__.rstrip('_')} with one answer for each row, shape ({size},)")
+    return answer.astype(kind)  # a copy: what is kept here is mended row by row
+
+
+def rejections(answer: Any, asked: Asked) -> list[Rejection]:
+    """Every row in exactly one group, each with a rejection."""
+    rows = asked[-1]
+    if not (isinstance(answer, (list, tuple)) and all(isinstance(group, tuple) and len(group) == 2 for group in answer)):
+        raise WrongAnswer(answer, "a list of Rejection from explain")
+    groups = []
+    for status, rejected in answer:
+        _rejecting(status, asked)
+        if status.code is Code.ERROR:
+            raise WrongAnswer(status, "rejections from explain")
+        groups.append(Rejection(status, np.asarray(rejected, np.intp)))
+    told = np.sort(np.concatenate([group.rows for group in groups])) if groups else np.zeros(0, np.intp)
+    if not np.array_equal(told, np.sort(rows)):
+        raise WrongAnswer(told, f"each of the {len(rows)} rows in exactly one Rejection from explain")
+    return groups
+
+
+def judge(answer: Any, _asked: Asked) -> Judge | None:
+    """A judge, or None."""
+    if answer is not None and not isinstance(answer, Judge):
+        raise WrongAnswer(answer, "a Judge, or None")
+    return answer
+
+
+# --- the rest -----------------------------------------------------------------------------------------------------------------------
+
+
+def hashable(answer: Any, _asked: Asked) -> Any:
+    """Something that can be compared and kept, or None."""
+    if inspect.isawaitable(answer):
+        raise WrongAnswer(answer, "a hashable value, or None")
+    try:
+        hash(answer)
+    except TypeError:
+        raise WrongAnswer(answer, "a hashable value, or None") from None
+    return answer
+
+
+def awaitable(answer: Any) -> Awaitable[Any]:
+    """What an async method returns."""
+    if not inspect.isawaitable(answer):
+        raise WrongAnswer(answer, "a coroutine: the method has to be async")
+    return answer
+
+
+def nothing(answer: Any, _asked: Asked) -> None:
+    """No answer is wanted, but one that would have to be awaited says that nothing was done."""
+    if inspect.isawaitable(answer) or inspect.isgenerator(answer):
+        raise WrongAnswer(answer, "None")
+
+
+def sort_key() -> Check:
+    """A check of one queue's keys: tuples that can be compared with each other."""
+    first: list[tuple[Any, ...]] = []
+
+    def check(answer: Any, _asked: Asked) -> tuple[Any, ...]:
+        if not isinstance(answer, tuple):
+            raise WrongAnswer(answer, "a tuple")
+        if any(part != part for part in answer):  # noqa: PLR0124 - NaN, which has no place in any order
+            raise WrongAnswer(math.nan, "a tuple of what can be compared")
+        try:
+            _ = answer < first[0] if first else answer < answer  # noqa: PLR0124 - can it be compared at all?
+            _ = bool(first) and first[0] < answer
+        except TypeError:
+            raise WrongAnswer(repr(answer), f"a tuple that compares with those of other pods, such as {first[:1] or 'numbers'}") from None
+        first[:] = first or [answer]
+        return answer
+
+    return check
+
+
+def hint(answer: Any, _asked: Asked) -> Hint:
+    """`Hint.QUEUE` or `Hint.SKIP`."""
+    if not isinstance(answer, Hint):
+        raise WrongAnswer(answer, "Hint.QUEUE or Hint.SKIP")
+    return answer
+
+
+def interests(answer: Any) -> Sequence[EventInterest] | None:
+    """What `events` may answer."""
+    if answer is not None and not (isinstance(answer, (list, tuple)) and all(isinstance(each, EventInterest) for each in answer)):
+        raise WrongAnswer(answer, "a list of interest(…), or None, from events")
+    return answer
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)

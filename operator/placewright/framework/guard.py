@@ -1,0 +1,343 @@
+"""Stands between the framework and plugins that are not ours.
+
+What such a plugin raises, or answers that its extension point does not allow, becomes a `PluginError`, which names the plugin and the
+point, and is counted. The calls of our own plugins go past here: they cost nothing.
+
+The calls of a plugin are replaced on the object itself, so the framework calls `plugin.filter` whoever wrote it, and `isinstance` goes on
+saying which points the plugin has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NoReturn
+
+from placewright.api.bad_input import InputError
+from placewright.api.errors import BindError
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework import answers
+from placewright.framework.answers import Asked, Check, WrongAnswer
+from placewright.framework.apart import Judge, JudgesApart
+from placewright.framework.errors import PluginBuildError, PluginError, raised
+from placewright.framework.events import EventInterest, Hint, always
+from placewright.framework.failures import PluginFailures
+from placewright.framework.interface import (
+    BindPlugin,
+    BoolColumn,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    Reads,
+    Rejection,
+    ReservePlugin,
+    Rows,
+    ScorePlugin,
+)
+from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.status import Code, Status, error
+from placewright.framework.untouched import Snapshot
+
+_logger = logging.getLogger(__name__)
+
+_OURS: Final = __name__.partition(".")[0]
+_HINT: Final = "QueueingHint"
+#: What a plugin may raise besides exceptions without anything else being ended by it. KeyboardInterrupt is a person's.
+_ANYTHING: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
+#: What is awaited may be cancelled by others.
+_ANYTHING_AWAITED: Final = (Exception, SystemExit)
+
+
+@dataclass(frozen=True, slots=True)
+class Guarding:
+    """How a profile's plugins are watched.
+
+    Attributes:
+        failures: where what they do wrong is counted.
+        untouched: look at every call whether the plugin wrote into objects; slow.
+    """
+
+    failures: PluginFailures = field(default_factory=PluginFailures)
+    untouched: bool = False
+
+
+class PluginInCall:
+    """A plugin, and what is known of whoever calls it; the watchdog finds this in the frames of a loop that hangs.
+
+    Attributes:
+        plugin: its name.
+        profile, generation: of the SchedulingProfile that runs it.
+    """
+
+    def __init__(self, plugin: str, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> None:
+        self.plugin = plugin
+        self.profile = profile.name
+        self.generation = profile.generation
+        self._failures = guarding.failures
+        self._cluster = cluster if guarding.untouched else None
+
+    def failed(self, point: str, problem: BaseException) -> PluginError:
+        """The error to raise in place of what was raised."""
+        if isinstance(problem, PluginError):
+            found = problem
+        elif isinstance(problem, WrongAnswer):
+            found = PluginError(self.plugin, point, str(problem))
+        else:
+            found = PluginError(self.plugin, point, raised(problem))
+        if not found.counted:
+            found.counted = True
+            first = self._failures.note(found.plugin, found.point, found.problem)
+            _logger.log(logging.ERROR if first else logging.DEBUG, "profile %s: %s", self.profile, found, exc_info=problem)
+        return found
+
+    def said(self, point: str, answer: Any) -> None:
+        """Count an answer that is an error by its own account."""
+        status = answer if isinstance(answer, Status) else getattr(answer, "status", None)
+        if isinstance(status, Status) and status.code is Code.ERROR:
+            self._failures.note(self.plugin, point, status.message)
+
+    def before(self, asked: Asked) -> Snapshot | None:
+        """What the plugin is shown, where it is watched whether it writes into it."""
+        return None if self._cluster is None else Snapshot(self._cluster, asked)
+
+
+# --- building -----------------------------------------------------------------------------------------------------------------------
+
+
+def is_ours(plugin: type[Plugin]) -> bool:
+    """Whether we wrote it."""
+    return plugin.__module__.partition(".")[0] == _OURS
+
+
+def build(kind: type[Plugin], name: str, args: object, handle: Any) -> Plugin:
+    """Make a plugin. Raises `PluginBuildError`; an `InputError` about its arguments passes through."""
+    if is_ours(kind):
+        return kind(args, handle)
+    try:
+        plugin = kind(args, handle)
+        reads = getattr(plugin, "reads", Reads.NODE)
+    except InputError:
+        raise
+    except _ANYTHING as problem:
+        raise PluginBuildError(name, raised(problem)) from problem
+    if not isinstance(reads, Reads):
+        raise PluginBuildError(name, f"found reads = {answers.described(reads)}; allowed a member of Reads")
+    for given, own in (("handle", handle), ("args", args)):
+        plugin.__dict__.setdefault(given, own)  # a constructor of its own may have forgotten super().__init__
+    return plugin
+
+
+def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> None:
+    """Have all calls of a plugin watched that is not ours."""
+    if is_ours(type(plugin)):
+        return
+    call = PluginInCall(plugin.name, profile, guarding, cluster)
+    for base, method, point, check in _CALLS:
+        if isinstance(plugin, base):
+            plugin.__dict__[method] = _called(call, point, getattr(plugin, method), check)
+    for base, method, point in _AWAITED_CALLS:
+        if isinstance(plugin, base):
+            plugin.__dict__[method] = _awaited(call, point, getattr(plugin, method), answers.prepared)
+    if isinstance(plugin, QueueSortPlugin):
+        plugin.__dict__["sort_key"] = _sorting(_called(call, "QueueSort", plugin.sort_key, answers.sort_key()))
+    for base, method, adapt in _ADAPTED:
+        if isinstance(plugin, base):
+            plugin.__dict__[method] = adapt(call, plugin.__dict__[method])
+
+
+def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> Sequence[EventInterest] | None:
+    """The events that a plugin wants to hear of, their hints watched. Raises `PluginBuildError`."""
+    if is_ours(type(plugin)):
+        return plugin.events()
+    try:
+        events = answers.interests(plugin.events())
+    except WrongAnswer as problem:
+        raise PluginBuildError(plugin.name, str(problem)) from problem
+    except _ANYTHING as problem:
+        raise PluginBuildError(plugin.name, f"events: {raised(problem)}") from problem
+    call = PluginInCall(plugin.name, profile, guarding, cluster)
+    return None if events is None else [replace(each, hint=_hinting(call, each.hint)) for each in events]
+
+
+# --- calls --------------------------------------------------------------------------------------------------------------------------
+
+Method = Callable[..., Any]
+
+#: Methods that the framework calls: whose they are, the name of the point, and what may be answered.
+_CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
+    (Plugin, "sign", "Sign", answers.hashable),
+    (PreEnqueuePlugin, "pre_enqueue", "PreEnqueue", answers.admitted),
+    (PreFilterPlugin, "pre_filter", "PreFilter", answers.pre_filter_result),
+    (ScorePlugin, "fingerprint", "Score", answers.hashable),
+    (FilterPlugin, "fingerprint", "Filter", answers.hashable),
+    (FilterPlugin, "filter", "Filter", answers.passes),
+    (FilterPlugin, "explain", "Filter", answers.rejections),
+    (JudgesApart, "judge", "Filter", answers.judge),
+    (PostFilterPlugin, "post_filter", "PostFilter", answers.post_filter_result),
+    (PreScorePlugin, "pre_score", "PreScore", answers.prepared),
+    (ScorePlugin, "score", "Score", answers.scores),
+    (ScorePlugin, "summarise", "NormalizeScore", answers.hashable),
+    (ScorePlugin, "normalise", "NormalizeScore", answers.normalised),
+    (ReservePlugin, "reserve", "Reserve", answers.admitted),
+    (ReservePlugin, "unreserve", "Unreserve", answers.nothing),
+    (PermitPlugin, "permit", "Permit", answers.permit_result),
+    (PostBindPlugin, "post_bind", "PostBind", answers.nothing),
+)
+_AWAITED_CALLS: Final[tuple[tuple[type[Any], str, str], ...]] = (
+    (PreBindPlugin, "pre_bind", "PreBind"),
+    (BindPlugin, "bind", "Bind"),
+)
+#: The point of each method that the framework calls.
+POINTS: Final[Mapping[str, str]] = {
+    "sort_key": "QueueSort", **{method: point for _, method, point, _ in _CALLS}, **{method: point for _, method, point in _AWAITED_CALLS}
+}  # fmt: skip
+
+
+def _called(call: PluginInCall, point: str, method: Method, check: Check) -> Method:
+    def guarded_call(*asked: Any, **named: Any) -> Any:
+        if named:  # the framework names none: the plugin calls itself
+            return method(*asked, **named)
+        seen = call.before(asked)
+        try:
+            answer = check(method(*asked), asked)
+            _require_untouched(seen)
+        except _ANYTHING as problem:
+            _raise(call.failed(point, problem), problem)
+        call.said(point, answer)
+        return answer
+
+    return guarded_call
+
+
+def _awaited(call: PluginInCall, point: str, method: Method, check: Check) -> Method:
+    async def guarded_call(*asked: Any) -> Any:
+        seen = call.before(asked)
+        try:
+            answer = check(await answers.awaitable(method(*asked)), asked)
+            _require_untouched(seen)
+        except BindError:
+            raise  # what became of a Binding is the API server's word, whoever sent it
+        except _ANYTHING_AWAITED as problem:
+            _raise(call.failed(point, problem), problem)
+        call.said(point, answer)
+        return answer
+
+    return guarded_call
+
+
+def _hinting(call: PluginInCall, hint: Method) -> Method:
+    if hint is always:
+        return hint
+
+    def guarded_call(pod: PodInfo, old: Any, new: Any) -> Hint:
+        try:
+            return answers.hint(hint(pod, old, new), ())
+        except _ANYTHING as problem:
+            _raise(call.failed(_HINT, problem), problem)
+
+    return guarded_call
+
+
+def _raise(found: PluginError, problem: BaseException) -> NoReturn:
+    if found is problem:
+        raise found
+    raise found from problem
+
+
+def _require_untouched(seen: Snapshot | None) -> None:
+    written = "" if seen is None else seen.written()
+    if written:
+        raise PluginWroteError(written)
+
+
+class PluginWroteError(WrongAnswer):
+    """A plugin wrote into an object that it was shown."""
+
+    def __init__(self, what: str) -> None:
+        Exception.__init__(self, what)
+
+
+# --- answers that say more than a column ----------------------------------------------------------------------------------------------
+
+
+class _GuardedJudge(Judge):
+    """A judge of a plugin that is not ours."""
+
+    def __init__(self, call: PluginInCall, judge: Judge) -> None:
+        self._passes = _called(call, "Filter", judge.passes, answers.passes)
+        self._explain = _called(call, "Filter", judge.explain, answers.rejections)
+
+    def passes(self, rows: Rows) -> BoolColumn:
+        """As it says."""
+        found: BoolColumn = self._passes(rows)
+        return found
+
+    def explain(self, rows: Rows) -> list[Rejection]:
+        """As it says."""
+        found: list[Rejection] = self._explain(rows)
+        return found
+
+
+def _judging(call: PluginInCall, method: Method) -> Method:
+    def judge(*asked: Any) -> Judge | None:
+        found = method(*asked)
+        return None if found is None else _GuardedJudge(call, found)
+
+    return judge
+
+
+def _making_room(call: PluginInCall, method: Method) -> Method:
+    """An error of PostFilter stands in the pod's message without anything around it: it names itself."""
+
+    def post_filter(*asked: Any) -> PostFilterResult:
+        result: PostFilterResult = method(*asked)
+        if result.status.code is not Code.ERROR:
+            return result
+        return replace(result, status=error(str(PluginError(call.plugin, "PostFilter", result.status.message))))
+
+    return post_filter
+
+
+def _admitting(call: PluginInCall, method: Method) -> Method:
+    """An error of PreEnqueue is no rejection: nothing that the plugin waits for will end it."""
+
+    def pre_enqueue(*asked: Any) -> Status:
+        status: Status = method(*asked)
+        if status.code is Code.ERROR:
+            found = PluginError(call.plugin, "PreEnqueue", status.message)
+            found.counted = True
+            raise found
+        return status
+
+    return pre_enqueue
+
+
+def _sorting(method: Method) -> Method:
+    """Pods whose key cannot be had, or cannot be compared with others, come after all others, in the order in which they came."""
+
+    def sort_key(pod: PodInfo, timestamp: float) -> tuple[Any, ...]:
+        try:
+            key: tuple[Any, ...] = method(pod, timestamp)
+        except PluginError:
+            return (1, timestamp)
+        return (0, *key)
+
+    return sort_key
+
+
+_ADAPTED: Final[tuple[tuple[type[Any], str, Callable[[PluginInCall, Method], Method]], ...]] = (
+    (JudgesApart, "judge", _judging),
+    (PostFilterPlugin, "post_filter", _making_room),
+    (PreEnqueuePlugin, "pre_enqueue", _admitting),
+)
