@@ -1,0 +1,302 @@
+"""Random sequences of pods before a real kube-scheduler, of any version: each decision, and who had to go for it.
+
+Nothing but the server's own state counts: before each pod the cluster is read anew, so both always decide about what kube-scheduler chose
+before. Nodes are few and small, so that pods preempt. What controllers and kubelets do is done here: pods that were placed start, one after
+another and each at a time of its own, victims go, and disruption budgets say what they allow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from contract.client import MERGE, Client, Watch
+from contract.cluster import client_from
+from e2e.answers.claimed import CLAIMS, Devices
+from e2e.answers.randomcluster import APPS, NAMESPACES, PRIORITIES, Dice, Object, services
+from placewright.api.decode import convert
+from placewright.api.profile import SchedulingProfile
+from placewright.controlplane.kubescheduler import KubeScheduler
+from placewright.controlplane.server import ControlPlane
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright.simulate.evaluate import Verdict, evaluate_pod
+from placewright.simulate.world import offline_evaluator, world_from
+
+NODES: Final = 12
+PODS: Final = 80
+#: The oldest minor version whose rules are all the same as ours.
+SAME_RULES: Final = 36
+_ALL_NODES: Final = {"percentageOfNodesToScore": 100}
+#: Scores whose rules changed after 1.20 (`table.py`), and the default spreading: both schedulers leave them out there.
+_CHANGED_SCORES: Final = ("NodeResourcesBalancedAllocation", "ImageLocality", "InterPodAffinity", "PodTopologySpread")
+_BUDGETS: Final = {20: "/apis/policy/v1beta1"}
+_EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_AT_ONCE: Final = {"gracePeriodSeconds": 0}
+#: Less than the client's own deadline for an event.
+_VICTIM_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pod, what kube-scheduler made of it, and what we say of the same cluster.
+
+    Attributes:
+        node: where it went without anybody's going; "" otherwise.
+        message: of the condition PodScheduled, where it went nowhere at first.
+        nominated: where it went after victims had gone; "" otherwise.
+        victims: who had to go, as namespace/name, sorted.
+        landed: where the nominated pod came to be.
+    """
+
+    key: str
+    node: str
+    message: str
+    nominated: str
+    victims: tuple[str, ...]
+    landed: str
+    ours: Verdict
+
+
+def profile(minor: int, *, ours: bool) -> Object:
+    """The default, less the scores whose rules changed; ours weighs what is left as kube-scheduler did then."""
+    if minor >= SAME_RULES:
+        return {}
+    others = {"NodeAffinity": 1, "TaintToleration": 1} if ours else {}
+    score = {
+        "disabled": [{"name": name} for name in (*_CHANGED_SCORES, *others)],
+        "enabled": [{"name": name, "weight": weight} for name, weight in others.items()],
+    }
+    return {"plugins": {"score": score}}
+
+
+def run_sequence(plane: ControlPlane, seed: int) -> list[Step]:
+    """Fills the control plane, has its own kube-scheduler place `PODS` pods, and empties it again."""
+    return asyncio.run(_run(plane, Dice(seed)))
+
+
+async def _run(plane: ControlPlane, dice: Dice) -> list[Step]:
+    assert plane.assets.kube_scheduler is not None, "whoever calls has looked"
+    minor = plane.assets.minor
+    async with client_from(plane.kubeconfig) as client:
+        sequence = PodSequence(client, dice, minor)
+        await sequence.furnish()
+        scheduler = KubeScheduler(
+            plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, profile=profile(minor, ours=False), settings=_ALL_NODES
+        )
+        with scheduler:
+            await sequence.warm_up()
+            steps = [await sequence.step(number) for number in range(PODS)]
+    return steps
+
+
+class PodSequence:
+    """A cluster that fills up and empties."""
+
+    def __init__(self, client: Client, dice: Dice, minor: int) -> None:
+        self._client = client
+        self._dice = dice
+        self._minor = minor
+        self._started = 0
+        self._devices = Devices(client, dice)
+        self._has_devices = minor >= CLAIMS
+
+    # --- what is there ---
+
+    async def furnish(self) -> None:
+        """Nodes, classes, Services, budgets and devices."""
+        await self._create("/api/v1/namespaces", ({"metadata": {"name": name}} for name in NAMESPACES if name != "default"))
+        classes = ({"metadata": {"name": name}, "value": value} for name, value in PRIORITIES.items())
+        await self._create("/apis/scheduling.k8s.io/v1/priorityclasses", classes)
+        nodes = [_small(self._dice, self._dice.node(number)) for number in range(NODES)]
+        await self._create("/api/v1/nodes", nodes)
+        for service in services():
+            await self._create(f"/api/v1/namespaces/{service['metadata']['namespace']}/services", [service])
+        for namespace in NAMESPACES:
+            await self._budget(namespace)
+        if self._has_devices:
+            await self._devices.furnish([node["metadata"]["name"] for node in nodes], PODS)
+
+    async def _budget(self, namespace: str) -> None:
+        """One that allows a few disruptions of an app's pods; nobody counts them, so it goes on allowing them."""
+        path = f"{_BUDGETS.get(self._minor, '/apis/policy/v1')}/namespaces/{namespace}/poddisruptionbudgets"
+        body = {"metadata": {"name": "few"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": self._dice.choice(APPS)}}}}
+        (await self._client.post(path, body)).expect(201)
+        status = {"disruptionsAllowed": self._dice.randint(0, 1), "currentHealthy": 3, "desiredHealthy": 1, "expectedPods": 3}
+        (await self._client.patch(f"{path}/few/status", {"status": status | {"observedGeneration": 1}}, MERGE)).expect(200)
+
+    async def warm_up(self) -> None:
+        """Return when kube-scheduler places pods; it has heard of all that there is then."""
+        pod = {"metadata": {"name": "warm-up", "namespace": "default"}, "spec": _anywhere()}
+        async with self._watching() as watch:
+            await self._remove(await _News(watch, await self._post(pod)).settled(placed=True))
+
+    async def _objects(self) -> list[Object]:
+        """All that placement looks at, as the server has it."""
+        collections = {
+            "/api/v1/nodes": ("v1", "Node"),
+            "/api/v1/pods": ("v1", "Pod"),
+            "/api/v1/services": ("v1", "Service"),
+            "/apis/scheduling.k8s.io/v1/priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass"),
+            f"{_BUDGETS.get(self._minor, '/apis/policy/v1')}/poddisruptionbudgets": ("policy/v1", "PodDisruptionBudget"),
+            **(self._devices.collections if self._has_devices else {}),
+        }
+        found = []
+        for path, (version, kind) in collections.items():
+            items = (await self._client.get(path)).expect(200)["items"]
+            found += [{"apiVersion": version, "kind": kind, **item} for item in items]
+        return found
+
+    # --- one pod after another ---
+
+    async def step(self, number: int) -> Step:
+        """Another pod; sometimes one that was there goes before."""
+        if self._dice.maybe(0.15):
+            await self._somebody_goes()
+        pod = self._pod(number)
+        before = await self._objects()
+        async with self._watching() as watch:
+            created = await self._post(pod)
+            ours = _evaluate([*before, {"kind": "Pod", "apiVersion": "v1", **created}], _key(created), self._minor)
+            news = _News(watch, created)
+            seen = await news.settled()
+            node = str(seen["spec"].get("nodeName", ""))
+            nominated = "" if node else str(seen["status"].get("nominatedNodeName", ""))
+            landed = await self._make_room(news, ours.victims) if nominated else ""
+        if node or landed:
+            await self._start(seen)
+        else:  # or it would be tried again beside the next ones
+            await self._remove(seen)
+        return Step(_key(created), node, "" if node else _message(seen), nominated, tuple(sorted(news.told_to_go)), landed, ours)
+
+    def _pod(self, number: int) -> Object:
+        """No two pods in the same moment: who came later matters to preemption."""
+        pod = self._dice.pod(f"pod-{number:03}")
+        if self._minor < SAME_RULES:  # how hard constraints count changed
+            pod["spec"].pop("topologySpreadConstraints", None)
+        if "priorityClassName" not in pod["spec"] and self._dice.maybe(0.5):
+            pod["spec"]["priorityClassName"] = self._dice.choice(tuple(PRIORITIES))
+        if self._has_devices and self._dice.maybe(0.2):
+            self._devices.let_claim(pod, number)
+        return pod
+
+    async def _make_room(self, news: _News, expected: Sequence[str]) -> str:
+        """Victims go once all that we expect were told to, or nobody else is; where the pod came to be, "" if it did not in time."""
+        await news.until(lambda: set(expected) <= news.told_to_go.keys())
+        gone: set[str] = set()
+
+        async def others_go() -> None:
+            for key, victim in list(news.told_to_go.items()):
+                if key not in gone:
+                    gone.add(key)
+                    await self._remove(victim)
+
+        await others_go()
+        while not news.node and await news.hear():
+            await others_go()
+        return news.node
+
+    async def _start(self, pod: Object) -> None:
+        """As its kubelet would, a minute after the one before: preemption spares who runs for longer."""
+        self._started += 1
+        began = (_EPOCH + timedelta(minutes=self._started)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        (await self._client.patch(f"{_path(pod)}/status", {"status": {"phase": "Running", "startTime": began}}, MERGE)).expect(200)
+
+    async def _somebody_goes(self) -> None:
+        pods = (await self._client.get("/api/v1/pods")).expect(200)["items"]
+        free = sorted((each for each in pods if not each["spec"].get("resourceClaims")), key=_key)
+        if free:
+            await self._remove(self._dice.choice(free))
+
+    # --- requests ---
+
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[Watch]:
+        listed = (await self._client.get("/api/v1/pods", limit=1)).expect(200)
+        async with self._client.watch("/api/v1/pods", resourceVersion=listed["metadata"]["resourceVersion"]) as watch:
+            yield watch
+
+    async def _post(self, pod: Object) -> Object:
+        return (await self._client.post(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods", pod)).expect(201)
+
+    async def _remove(self, pod: Object) -> None:
+        (await self._client.delete(_path(pod), _AT_ONCE)).expect(200)
+
+    async def _create(self, path: str, bodies: Iterable[Object]) -> None:
+        for body in bodies:
+            (await self._client.post(path, body)).expect(201)
+
+
+def _evaluate(objects: Sequence[Object], key: str, minor: int) -> Verdict:
+    world = world_from(objects, key)
+    registry = in_tree()
+    resolved = resolve(convert({"spec": profile(minor, ours=True)}, SchedulingProfile), registry)
+    return evaluate_pod(offline_evaluator(resolved, registry, world.cluster), world.cluster, world.pending[key])
+
+
+def _small(dice: Dice, node: Object) -> Object:
+    resources = node["status"]["allocatable"] | {"cpu": dice.choice(("1", "2", "3")), "memory": dice.choice(("2Gi", "4Gi", "8Gi"))}
+    node["status"] |= {"allocatable": resources, "capacity": resources}
+    return node
+
+
+def _anywhere() -> Object:
+    return {"containers": [{"name": "c", "image": "registry.example/tiny:1"}], "tolerations": [{"operator": "Exists"}]}
+
+
+class _News:
+    """What becomes of one pod, and who is told to go meanwhile.
+
+    Attributes:
+        told_to_go: by namespace/name, as last seen.
+        node: where the pod is; "" as long as it is nowhere.
+    """
+
+    def __init__(self, watch: Watch, pod: Object) -> None:
+        self._watch = watch
+        self._uid = pod["metadata"]["uid"]
+        self._pod = pod
+        self.told_to_go: dict[str, Object] = {}
+        self.node = ""
+
+    async def hear(self) -> bool:
+        """Take in one event; False when none comes for long."""
+        try:
+            async with asyncio.timeout(_VICTIM_SECONDS):
+                event = await self._watch.next()
+        except TimeoutError:
+            return False
+        seen: Object = event["object"]
+        if seen["metadata"]["uid"] == self._uid:
+            self._pod, self.node = seen, str(seen["spec"].get("nodeName", ""))
+        elif seen["metadata"].get("deletionTimestamp") and event["type"] == "MODIFIED":
+            self.told_to_go[_key(seen)] = seen
+        return True
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Return when it is so, or when nothing comes for long."""
+        while not done() and await self.hear():
+            pass
+
+    async def settled(self, *, placed: bool = False) -> Object:
+        """The pod as it is once it is on a node, or once kube-scheduler has said that it fits nowhere."""
+        await self.until(lambda: bool(self.node or (_message(self._pod) and not placed)))
+        assert self.node or _message(self._pod), "kube-scheduler said nothing of the pod"
+        return self._pod
+
+
+def _message(pod: Object) -> str:
+    conditions: list[Any] = pod.get("status", {}).get("conditions") or []
+    return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False"), "")
+
+
+def _key(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _path(pod: Object) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
