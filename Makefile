@@ -7,7 +7,7 @@ READY := $(VENV)/installed
 ARGS :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults soak e2e lint types imports generate generated check clean
+.PHONY: help demo test faults soak e2e conformance lint types imports generate generated check clean
 
 help: ## What there is
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ e2e: $(READY) ## The tests that want a real API server (docs/e2e.md)
 		export KUBEBUILDER_ASSETS; \
 	fi; \
 	$(BIN)/pytest --real tests/contract tests/e2e $(ARGS)
+
+# Takes E2E_TEST and KUBEBUILDER_ASSETS from the environment, or builds what it needs (docs/conformance.md).
+conformance: $(READY) ## Upstream's own end-to-end tests of scheduling, on a real control plane
+	@$(BIN)/python -m placewright.controlplane.conformance $(ARGS)
 
 lint: $(READY) ## Style, by ruff
 	@$(BIN)/ruff check --quiet operator tests manifests

@@ -100,7 +100,7 @@ def test_a_half_built_folder_is_never_taken_and_goes_before_the_next_build(place
 
 def test_what_another_recipe_built_is_not_taken(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.provide()
-    monkeypatch.setattr("placewright.controlplane.provide.recipe", lambda: "another")
+    monkeypatch.setattr("placewright.controlplane.provide.recipe", lambda _targets: "another")
     assert place.provide().folder.name.endswith("-another")
 
 

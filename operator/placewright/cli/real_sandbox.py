@@ -6,24 +6,20 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
 from placewright.cli.definitions import crd_folders
 from placewright.controlplane.kubelet import Kubelet
+from placewright.controlplane.nodekeeper import make_nodes
 from placewright.controlplane.provide import provide
 from placewright.controlplane.server import ControlPlane, Options
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
-from placewright.kube.events import seconds_time
 from placewright.kube.login import load_config
 from placewright.sandbox.definitionfiles import read_definitions
-from placewright.sandbox.nodes import simulated_node
 
-#: Requests under way at once while nodes are made.
-IN_FLIGHT: Final = 32
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ESTABLISHED_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.05
@@ -72,7 +68,7 @@ async def _serve(running: ControlPlane, nodes: int, ready: Ready) -> None:
             for folder in crd_folders():
                 for definition in read_definitions(folder):
                     await _define(client, definition)
-            await _make_nodes(client, nodes, running.assets.minor)
+            await make_nodes(client, nodes, running.assets.minor)
             ready(running, await serves_openapi(client))
             await _run_while_served(Kubelet(client), running)
 
@@ -118,16 +114,3 @@ async def _define(client: ApiClient, definition: dict[str, Any]) -> None:
 def _established(answer: bytes) -> bool:
     conditions = msgspec.json.decode(answer).get("status", {}).get("conditions") or []
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
-
-
-async def _make_nodes(client: ApiClient, count: int, minor: int) -> None:
-    slots = asyncio.Semaphore(IN_FLIGHT)
-
-    async def make(number: int) -> None:
-        node = simulated_node(number, seconds_time(datetime.now(UTC)))
-        # kubectl shows it, and a kubelet newer than its API server is none that could be.
-        node["status"]["nodeInfo"]["kubeletVersion"] = f"v1.{minor}.0-sandbox"
-        async with slots:
-            await client.post("/api/v1/nodes", node)
-
-    await asyncio.gather(*(make(number) for number in range(count)))

@@ -62,6 +62,16 @@ class Assets:
         """The kubectl of the same build, where there is one."""
         return _if_there(self.folder / "kubectl")
 
+    @property
+    def kube_controller_manager(self) -> Path | None:
+        """The kube-controller-manager of the same build, where there is one."""
+        return _if_there(self.folder / "kube-controller-manager")
+
+    @property
+    def e2e_test(self) -> Path | None:
+        """The program with upstream's end-to-end tests of the same build, where there is one."""
+        return _if_there(self.folder / "e2e.test")
+
 
 def from_environment(environ: Mapping[str, str]) -> Assets | None:
     """The programs that KUBEBUILDER_ASSETS names; None where it is not set. Raises `InputError` when they are not there."""

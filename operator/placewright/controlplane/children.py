@@ -23,10 +23,11 @@ class ControlPlaneFailed(Exception):
 class Child:
     """One running program. Start it from a thread that lives as long as it should: on Linux it dies with that thread."""
 
-    def __init__(self, program: Path, flags: Sequence[str], folder: Path) -> None:
-        self.name = program.name
-        self._log = folder / f"{program.name}.log"
-        with self._log.open("ab") as output:
+    def __init__(self, program: Path, flags: Sequence[str], folder: Path, name: str = "") -> None:
+        """`folder` is where it works and has its log; `name`, of the log too, is the program's unless another is given."""
+        self.name = name or program.name
+        self.log = folder / f"{self.name}.log"
+        with self.log.open("ab") as output:
             # A session of its own: Ctrl-C on the terminal is ours to handle, in order.
             self._process = subprocess.Popen(  # noqa: S603 - a program of the user's own choice, no shell
                 [*_dying_with_us(), program, *flags],
@@ -47,11 +48,16 @@ class Child:
         """Whether it is gone."""
         return self._process.poll() is not None
 
-    def end(self) -> None:
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative for the signal that ended it."""
+        return self._process.poll()
+
+    def end(self, seconds: float = _END_SECONDS) -> None:
         """Politely, then surely."""
         self._process.terminate()
         try:
-            self._process.wait(_END_SECONDS)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -62,7 +68,7 @@ class Child:
 
     def last_words(self) -> str:
         """The end of its log, in one line."""
-        lines = self._log.read_bytes()[-_LAST_BYTES:].decode(errors="replace").strip().splitlines()
+        lines = self.log.read_bytes()[-_LAST_BYTES:].decode(errors="replace").strip().splitlines()
         return " | ".join(line.strip() for line in lines[-_LAST_LINES:]) or "it said nothing"
 
 

@@ -94,7 +94,25 @@ def etcd_flags(folder: Path, ports: Ports, keys: Keys) -> list[str]:
     ]
 
 
-def api_server_flags(minor: int, ports: Ports, keys: Keys, audit_log: Path | None) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a control plane has beyond its version's defaults.
+
+    Attributes:
+        gates: as `--feature-gates` takes them, of every program.
+        apis: as `--runtime-config` takes them.
+        controllers: whether there is a controller manager, so that what needs one is admitted.
+    """
+
+    gates: str = ""
+    apis: str = ""
+    controllers: bool = False
+
+
+PLAIN: Final = Features()
+
+
+def api_server_flags(minor: int, ports: Ports, keys: Keys, audit_log: Path | None, features: Features = PLAIN) -> list[str]:
     """A kube-apiserver of version 1.`minor`."""
     flags = [
         f"--etcd-servers=https://127.0.0.1:{ports.etcd}",
@@ -114,13 +132,22 @@ def api_server_flags(minor: int, ports: Ports, keys: Keys, audit_log: Path | Non
         f"--service-account-signing-key-file={keys.service_accounts}",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--allow-privileged=true",
-        f"--disable-admission-plugins={_NEEDS_CONTROLLERS}",
+        *gates_flag(features.gates),
     ]
+    if features.apis:
+        flags.append(f"--runtime-config={features.apis}")
+    if not features.controllers:
+        flags.append(f"--disable-admission-plugins={_NEEDS_CONTROLLERS}")
     if minor < _NO_PLAIN_HTTP:
         flags.append("--insecure-port=0")
     if audit_log is not None:
         flags += [f"--audit-log-path={audit_log}", f"--audit-policy-file={keys.audit_policy}", "--audit-log-format=json"]
     return flags
+
+
+def gates_flag(gates: str) -> list[str]:
+    """Any program's flag for feature gates; nothing for none."""
+    return [f"--feature-gates={gates}"] if gates else []
 
 
 def _signing_key() -> bytes:

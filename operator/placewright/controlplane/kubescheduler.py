@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 import yaml
 
 from placewright.controlplane.children import Child, free_ports
+from placewright.controlplane.flags import gates_flag
 
 NOTHING: Final[Mapping[str, Any]] = {}
 #: Requests a second that it may make: enough that its own limit is never what is measured.
@@ -27,6 +28,7 @@ class KubeScheduler:
 
     Attributes:
         log: where its output goes.
+        gates: feature gates, as its flag takes them; set before it starts, where it is to have other than its version's.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class KubeScheduler:
         self._config.write_text(yaml.safe_dump({**_configuration(minor, kubeconfig, profile), **settings}))
         self._child: Child | None = None
         self.log = folder / "kube-scheduler.log"
+        self.gates = ""
 
     def __enter__(self) -> Self:
         flags = [
@@ -62,6 +65,7 @@ class KubeScheduler:
             f"--cert-dir={self._folder / 'kube-scheduler'}",
             "--authentication-skip-lookup",
             f"--v={self._verbosity}",
+            *gates_flag(self.gates),
         ]
         if self._minor < _NO_PLAIN_HTTP:
             flags.append("--port=0")

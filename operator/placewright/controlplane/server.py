@@ -1,7 +1,7 @@
 """etcd and kube-apiserver as child processes, on free loopback ports, with TLS, RBAC, service accounts and an audit log.
 
-There is no controller manager, as in envtest: nobody makes default service accounts or tokens, ends namespaces, collects garbage or counts
-budgets. What a test needs of that it does itself.
+There is no controller manager of itself, as in envtest: nobody makes default service accounts or tokens, ends namespaces, collects garbage
+or counts budgets. What a test needs of that it does itself, or it starts one (`controllermanager.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from placewright.controlplane.assets import Assets
 from placewright.controlplane.children import Child, ControlPlaneFailed, free_ports
-from placewright.controlplane.flags import Keys, api_server_flags, etcd_flags
+from placewright.controlplane.flags import PLAIN, Features, Keys, api_server_flags, etcd_flags
 from placewright.sandbox.credentials import write_private
 
 _READY_SECONDS: Final = 90.0
@@ -37,11 +37,13 @@ class Options:
         audit: whether every request is logged, for `ControlPlane.audit_log`; costs the server time, so benchmarks do without.
         kubeconfig: where the administrator's kubeconfig is written; None for a temporary file.
         port: of the API server; 0 for a free one.
+        features: what it has beyond its version's defaults.
     """
 
     audit: bool = True
     kubeconfig: Path | None = None
     port: int = 0
+    features: Features = PLAIN
 
 
 class ControlPlane:
@@ -82,6 +84,11 @@ class ControlPlane:
         self._closing.close()
 
     @property
+    def keys(self) -> Keys:
+        """Its files."""
+        return self._keys
+
+    @property
     def api_server_pid(self) -> int:
         """Process id; 0 while it is down."""
         return self._api_server.pid if self._api_server else 0
@@ -115,7 +122,8 @@ class ControlPlane:
 
     def launch_api_server(self) -> None:
         """Start it again on the same port, and do not wait."""
-        flags = api_server_flags(self.assets.minor, self._ports, self._keys, self.audit_log if self._options.audit else None)
+        audit_log = self.audit_log if self._options.audit else None
+        flags = api_server_flags(self.assets.minor, self._ports, self._keys, audit_log, self._options.features)
         self._api_server = Child(self.assets.kube_apiserver, flags, self.folder)
 
     def wait_until_ready(self) -> None:
