@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from contract.devices import VERSION as DEVICES
 from placewright.controlplane.audit import Record, denied, read_records
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright.kube.login import load_config
 
+from .devices import pod_with_a_device
 from .groups import define_groups, group_of
 from .installation import USER, Installation, the_shipped
 from .stage import Stage
@@ -58,9 +60,12 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
         (urgent,) = await stage.pods(1, cpu="4", priority_class=urgently)
         await stage.until_running([urgent])
         assert victim not in stage.views.pods
-        await stage.node("empty")
+        empty = await stage.node("empty")
         await stage.until_running(await group_of(stage, "train", 2, cpu="1"))
         await stage.until_active(await stage.edit_profile(weights={"NodeResourcesFit": 2}))
+        if stage.control_plane.assets.minor >= DEVICES:
+            async with pod_with_a_device(stage, empty) as trainer:
+                await stage.until_running([trainer])
     rarely = {
         ("", "persistentvolumes", "patch"),  # claims that wait for their pod's node
         ("", "persistentvolumeclaims", "patch"),
@@ -75,8 +80,16 @@ async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
         *(("scheduling.k8s.io", "workloads", verb) for verb in ("list", "watch")),
         ("scheduling.k8s.io", "podgroups/status", "patch"),
     }
-    if stage.control_plane.assets.minor < 34:
+    if stage.control_plane.assets.minor < DEVICES:
         rarely |= {right for right in given() if right[0] == "resource.k8s.io"}
+    else:
+        rarely |= {
+            ("resource.k8s.io", "resourceclaims", "get"),  # when somebody else was faster
+            ("resource.k8s.io", "resourceclaims", "create"),  # for extended resources that devices serve
+            ("resource.k8s.io", "resourceclaims", "delete"),
+            ("resource.k8s.io", "resourceclaims/binding", "patch"),  # asked for beside the write of a status: no request of its own
+            *(("resource.k8s.io", "devicetaintrules", verb) for verb in ("list", "watch")),  # which this server has not switched on
+        }
     if stage.control_plane.assets.minor < 21:  # serves no version of them that can be read
         rarely |= {("storage.k8s.io", "csistoragecapacities", verb) for verb in ("list", "watch")}
     by_number = {("apps", "controllerrevisions", "delete")}  # from the 21st generation on, which earlier tests may have come to
