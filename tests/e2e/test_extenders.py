@@ -332,6 +332,8 @@ async def _stage(kubeconfig: Path) -> AsyncIterator[tuple[Client, Watch, Extende
 
 #: What is not compared: see the module's text.
 PREEMPTOR: Final = "vip"
+#: The first minor version whose pods have a generation by default.
+COUNTS_GENERATIONS: Final = 34
 
 
 def test_they_ask_the_same_questions(runs: tuple[Run, Run]) -> None:
@@ -353,14 +355,17 @@ def test_a_pod_that_the_extender_wants_nowhere_is_told_so_in_its_words(runs: tup
         assert run.message.startswith("0/6 nodes are available: 6 no licence.")
 
 
-def test_the_operator_asks_about_victims_as_they_are_and_takes_the_node_that_is_agreed_to(runs: tuple[Run, Run], *, knows: bool) -> None:
+def test_the_operator_asks_about_victims_as_they_are_and_takes_the_node_that_is_agreed_to(
+    runs: tuple[Run, Run], plane: ControlPlane, *, knows: bool
+) -> None:
     _, ours = runs
     question = ours.questions["/all/preempt", PREEMPTOR]
     whole = {node: {"Pods": [_forgotten(low)], "NumPDBViolations": 0} for node, low in ours.victims.items()}
     by_uid = {node: {"Pods": [["UID"]], "NumPDBViolations": 0} for node in ours.victims}
     assert question["NodeNameToVictims"] == (None if knows else whole)
     assert question["NodeNameToMetaVictims"] == (by_uid if knows else None)
-    assert question["Pod"]["metadata"] == {"name": PREEMPTOR, "namespace": NAMESPACE}
+    counted = {"generation": 1} if plane.assets.minor >= COUNTS_GENERATIONS else {}
+    assert question["Pod"]["metadata"] == {"name": PREEMPTOR, "namespace": NAMESPACE, **counted}
     assert ours.placed[PREEMPTOR] == NODES[2]
 
 
