@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placewright.api.annotations import Decision
-from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.cli import bench
 from placewright.cli.bench import reload
 from placewright.cli.bench.audit import SCORERS, Audit, distinct_weights
@@ -63,7 +63,7 @@ def test_a_generation_that_nobody_applied_is_found() -> None:
 def test_the_weights_of_a_thousand_changes_are_allowed_in_a_profile() -> None:
     weights = distinct_weights(1000)
     assert max(weights.values()) <= MAX_WEIGHT
-    profile = SchedulingProfile(spec=ProfileSpec(weights=weights))
+    profile = default_profile(weights=weights)
     scoring = resolve(profile, in_tree()).weights
     assert scoring == {**weights, "DynamicResources": 2}, "these are all that score pods without claims by default"
 

@@ -286,7 +286,7 @@ def test_extenders_that_would_be_asked_are_said_to_be_left_out(tmp_path: Path, c
     for_all = {"urlPrefix": "http://all", "filterVerb": "f"}
     for_gpus = {"urlPrefix": "http://gpu", "filterVerb": "f", "managedResources": [{"name": "example.com/gpu"}]}
     named = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}}
-    file = written(tmp_path, named | {"spec": {"extenders": [for_all, for_gpus]}}, name="profile.json")
+    file = written(tmp_path, named | {"spec": {"schedulerName": "p", "extenders": [for_all, for_gpus]}}, name="profile.json")
     assert main(["evaluate", "-o", "json", "-f", written(tmp_path, NODE, POD), "--profile", file]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["best"] == ["worker-1"]

@@ -39,9 +39,12 @@ def test_a_plugin_without_arguments_takes_none(capsys: pytest.CaptureFixture[str
 
 def test_the_schema_of_a_profile_takes_a_profile(capsys: pytest.CaptureFixture[str]) -> None:
     validator = Draft202012Validator(json.loads(printed(capsys, "SchedulingProfile")))
-    manifest = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "a"}, "spec": {}}
+    spec = {"schedulerName": "a"}
+    manifest = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "a"}, "spec": spec}
     assert validator.is_valid(manifest)
     assert not validator.is_valid(manifest | {"specs": {}})
+    assert not validator.is_valid(manifest | {"spec": {}}), "a profile says whose pods it places"
+    assert validator.is_valid(manifest | {"spec": {"mode": "Shadow", "shadows": "b"}}), "but for a shadow"
 
 
 def test_a_name_that_nobody_has_is_one_line_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,10 @@ PODS = (
     "p-1,3000,1024,1,1000,,LS,Running,50,400,120\n"
     "p-2,9000,1024,0,0,,LS,Pending,60,500,\n"
 )
-PROFILE = "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: %s}\nspec: {%s}\n"
+PROFILE = (
+    "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: %s}\n"
+    "spec: {schedulerName: default-scheduler, %s}\n"
+)
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ spec: {{schedulerName: {KEY}, weights: {{{KEY}: 3}}, {KEY}: 4}}
 STRANGE = f"""apiVersion: placewright.dev/v1alpha1
 kind: SchedulingProfile
 metadata: {{name: a, labels: {{x: {KEY}}}}}
-spec: {{extenders: [{{urlPrefix: "http://x", filterVerb: f, managedResources: [{{name: {KEY}}}]}}]}}
+spec: {{schedulerName: default-scheduler, extenders: [{{urlPrefix: "http://x", filterVerb: f, managedResources: [{{name: {KEY}}}]}}]}}
 """
 MANIFESTS = f"""
 kind: Node

@@ -35,7 +35,8 @@ def trace(tmp_path: Path) -> list[str]:
 
 def profile_file(folder: Path, name: str, spec: str = "") -> str:
     path = folder / f"{name}.yaml"
-    path.write_text(f"apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
+    kind = "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile"
+    path.write_text(f"{kind}\nmetadata: {{name: {name}}}\nspec: {{schedulerName: default-scheduler, {spec}}}\n")
     return str(path)
 
 

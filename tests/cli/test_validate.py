@@ -58,6 +58,7 @@ def written(folder: Path, text: str, name: str = "profiles.yaml") -> str:
 
 
 def profile(name: str = "p", **spec: Any) -> str:
+    spec = {"schedulerName": "batch", **spec}
     return yaml.safe_dump(
         {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
     )
@@ -98,14 +99,14 @@ def test_our_own_samples_are_right(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (profile(weights={"example.com/x.y": 1}), "7:5: spec.weights.example.com/x.y: "),
+        (profile(weights={"example.com/x.y": 1}), "8:5: spec.weights.example.com/x.y: "),
         (profile().replace("name: p", "labels: {}"), "3:1: metadata.name: found nothing"),
         (profile(pluginConfig=[{"name": "NodeResourcesFit", "args": {"ignored": []}}]), "8:7: spec.pluginConfig[0].args.ignored: "),
-        (profile(weigths={}), "6:3: spec.weigths: found an unknown field; "),
+        (profile(weigths={}), "7:3: spec.weigths: found an unknown field; "),
         (profile(extenders=[{"urlPrefix": "http://x"}]), "7:5: spec.extenders[0]: found nothing to call"),
         ("apiVersion: v1\nkind: List\nitems:\n- " + profile(paused=3).replace("\n", "\n  "), "9:5: items[0].spec.paused: "),
-        (profile() + "---\n" + profile("q"), "11:1: spec.schedulerName: found 'default-scheduler'; allowed each schedulerName once"),
-        (profile() + "---\n" + profile(schedulerName="q"), "10:3: metadata.name: found 'p'; allowed each name once"),
+        (profile() + "---\n" + profile("q"), "13:3: spec.schedulerName: found 'batch'; allowed each schedulerName once"),
+        (profile() + "---\n" + profile(schedulerName="q"), "11:3: metadata.name: found 'p'; allowed each name once"),
         (profile("Bad_Name"), "4:3: metadata.name: found 'Bad_Name'"),
     ],
 )
@@ -117,7 +118,7 @@ def test_each_problem_stands_at_its_field_or_at_what_should_hold_it(
 
 
 def test_an_alias_is_followed_to_where_its_value_was_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = profile().replace("spec: {}", "spec:\n  weights: &w {NodeName: 1}\n  pluginConfig: []\n")
+    text = profile().replace("spec:", "spec:\n  weights: &w {NodeName: 1}\n  pluginConfig: []")
     (said,) = said_of(text, tmp_path, capsys)
     assert said.startswith("6:16: spec.weights.NodeName: ")
 
@@ -232,7 +233,7 @@ def test_github_gets_annotations_in_which_nothing_can_break_out(tmp_path: Path, 
     file = written(tmp_path, profile(weights={"a%0A::error::b": 1}), "a,b.yaml")
     (line,) = told(capsys, "-o", "github", file, code=2).splitlines()
     head, _, message = line.removeprefix("::error ").partition("::")
-    assert head == f"file={tmp_path / 'a'}%2Cb.yaml,line=7,col=5,title=Scheduling profile"
+    assert head == f"file={tmp_path / 'a'}%2Cb.yaml,line=8,col=5,title=Scheduling profile"
     assert message.startswith("spec.weights.a%250A::error::b: ")
 
 

@@ -27,6 +27,7 @@ CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigur
 
 def profile(name: str, **spec: Any) -> dict[str, Any]:
     spec = {"schedulerName": name, **spec}
+    spec = {"schedulerName": "default-scheduler", **spec}
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": name}, "spec": spec}
 
 

@@ -32,6 +32,7 @@ NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 def manifest(name: str = "p", **spec: Any) -> Object:
     metadata = {"name": name, "uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": []}
+    spec = {"schedulerName": "default-scheduler", **spec}
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": metadata, "spec": spec}
 
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from kube.extender_server import ExtenderServer, silent
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import NoBinder, NoVolumeWriter, ProfileHandle
@@ -163,7 +163,7 @@ async def test_an_extender_whose_ca_cannot_be_read_leaves_the_last_good_generati
 
 
 def generation(one: ScriptedExtender) -> Active[Evaluator]:
-    profile = resolve(SchedulingProfile(), in_tree())
+    profile = resolve(default_profile(), in_tree())
     handle = ProfileHandle(Cluster(), NoBinder(), NoNominations(), (), NoVolumeWriter())
     return Active(profile, handle.evaluator(profile, in_tree(), [one]))
 

@@ -17,6 +17,7 @@ URL = "http://extender.example"
 
 def profile(name: str, **spec: Any) -> dict[str, Any]:
     metadata = {"name": name}
+    spec = {"schedulerName": "default-scheduler", **spec}
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": metadata, "spec": spec}
 
 

@@ -21,7 +21,7 @@ from placewright.api.devices import (
 from placewright.api.errors import ClaimError
 from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
-from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluation
 from placewright.framework.handle import NoVolumeWriter, ProfileHandle
@@ -118,7 +118,7 @@ class Claiming:
             self._node(f"n{number}", count)
         spec = {"extendedResourceName": resource} if resource else {}
         self.cluster.objects.put(convert({"metadata": {"name": "gpu"}, "spec": spec}, DeviceClass))
-        profile = resolve(SchedulingProfile(spec=ProfileSpec()), in_tree())
+        profile = resolve(default_profile(), in_tree())
         handle = ProfileHandle(self.cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), self.server)
         self.evaluator = handle.evaluator(profile, in_tree())
         self.table = self.cluster.objects.devices.claims

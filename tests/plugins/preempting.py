@@ -9,7 +9,7 @@ from typing import Any
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.api.profile import PluginConfig, ProfileSpec, SchedulingProfile
+from placewright.api.profile import PluginConfig, default_profile
 from placewright.api.workloads import PodDisruptionBudget
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluation, Evaluator
@@ -105,7 +105,7 @@ class Scene:
         """The default profile around this cluster."""
         registry = in_tree().extended(self.extra)
         configs = [PluginConfig(name="DefaultPreemption", args=self.args)]
-        profile = resolve(SchedulingProfile(spec=ProfileSpec(plugin_config=configs)), registry)
+        profile = resolve(default_profile(plugin_config=configs), registry)
         return build_evaluator(profile, registry, self.cluster, NoBinder(), self)
 
     def diagnosed(self, preemptor: PodInfo) -> tuple[Evaluator, Evaluation, Diagnosis]:

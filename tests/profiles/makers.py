@@ -52,11 +52,11 @@ CATALOGUE = {
 
 
 def profile(spec: dict[str, Any] | None = None, name: str = "p", **metadata: Any) -> SchedulingProfile:
-    """A SchedulingProfile with this spec, read as from a file."""
+    """A SchedulingProfile with this spec, for the default scheduler's pods unless it says otherwise, read as from a file."""
     document = {
         "apiVersion": "placewright.dev/v1alpha1",
         "kind": "SchedulingProfile",
         "metadata": {"name": name, **metadata},
-        "spec": spec or {},
+        "spec": {"schedulerName": "default-scheduler", **(spec or {})},
     }
     return read_profiles(document, "test")[0]

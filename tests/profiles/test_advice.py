@@ -9,7 +9,7 @@ import pytest
 
 from placewright.framework.influence import Influence
 from placewright.framework.resolved import ExtensionPoint
-from placewright.profiles.advice import ENOUGH_SAMPLES, Hint, advise
+from placewright.profiles.advice import ENOUGH_SAMPLES, Hint, advise, advise_beforehand
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE, profile
 
@@ -17,7 +17,7 @@ QUIET = Influence([])
 
 
 def hints(spec: dict[str, Any], influence: Influence | None = None) -> tuple[Hint, ...]:
-    resolved = resolve(profile(spec), CATALOGUE)
+    resolved = resolve(profile({"schedulerName": "batch", **spec}), CATALOGUE)
     names = resolved.at(ExtensionPoint.SCORE)
     return advise(resolved, [CATALOGUE[name] for name in names], influence or Influence(names))
 
@@ -108,3 +108,19 @@ def test_advice_stays_word_for_word_the_same_while_decisions_go_on() -> None:
         for count in (ENOUGH_SAMPLES, 10 * ENOUGH_SAMPLES)
     )
     assert few == many != ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"schedulerName": "default-scheduler"}, True),
+        ({"schedulerName": "default-scheduler", "weights": {"ImageLocality": 2}}, True),
+        ({"schedulerName": "default-scheduler", "paused": True}, False),
+        ({"schedulerName": "default-scheduler2"}, False),
+        ({"mode": "Shadow", "shadows": "other"}, False),
+    ],
+)
+def test_who_takes_the_pods_of_the_default_scheduler_is_told_that_kube_scheduler_must_be_off(spec: dict[str, Any], told: bool) -> None:
+    found = advise_beforehand(resolve(profile(spec), CATALOGUE))
+    assert [hint.reason for hint in found] == (["DefaultSchedulerName"] if told else [])
+    assert all("kube-scheduler" in hint.message and hint.path == "spec.schedulerName" for hint in found)

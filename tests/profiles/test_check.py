@@ -74,7 +74,9 @@ CASES = [
     ),
     (
         {"schedulerName": ""},
-        "spec.schedulerName: found ''; allowed a name of 1 to 253 characters without spaces around it",
+        "spec.schedulerName: found nothing; allowed the schedulerName of the pods that the profile places; until now one without it took "
+        "the pods of default-scheduler, so write 'schedulerName: default-scheduler' to go on with them, where no kube-scheduler places "
+        "them",
     ),
     (
         {"pluginConfig": [{"name": "NodeName"}, {"name": "NodeName"}]},

@@ -60,7 +60,7 @@ def test_plugins_of_a_scheduler_configuration_are_taken_as_written() -> None:
 
 def test_null_means_absent() -> None:
     (profile,) = read_profiles(MANIFEST + "spec: {schedulerName: null, paused: null, plugins: {score: null}}", "a.yaml")
-    assert (profile.spec.scheduler_name, profile.spec.paused) == ("default-scheduler", False)
+    assert (profile.spec.scheduler_name, profile.spec.paused) == ("", False)
 
 
 CASES = {

@@ -230,7 +230,8 @@ def test_two_names_that_become_one_are_told_apart() -> None:
 
 
 def test_a_profile_passes_unchanged() -> None:
-    text = "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: web}\nspec: {preset: spread}\n"
+    head = "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: web}\n"
+    text = f"{head}spec: {{schedulerName: web, preset: spread}}\n"
     (profile,) = convert(text, "a.yaml", PLUGINS).profiles
     assert profile == read_profiles(text, "a.yaml")[0]
 

@@ -25,6 +25,7 @@ HEADER = "# yaml-language-server: $schema="
 
 
 def manifest(**spec: Any) -> dict[str, Any]:
+    spec = {"schedulerName": "p", **spec}
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
 
 

@@ -35,6 +35,7 @@ def tls(**fields: Any) -> Spec:
 #: By the message of the rule: an object that breaks it and nothing else, with the former one where the rule is about a change.
 BREAKS: dict[str, tuple[Spec, Spec | None]] = {
     "schedulerName is immutable": ({"schedulerName": "b"}, {"schedulerName": "a"}),
+    "schedulerName is required": ({"schedulerName": None}, None),
     "mode Shadow and shadows": ({"mode": "Shadow"}, None),
     "shadow is for mode Shadow alone": ({"shadow": {"budgetPercent": 3}}, None),
     "mode is immutable": ({"mode": "Shadow", "shadows": "a"}, {}),
@@ -53,6 +54,7 @@ FINE: list[tuple[Spec, Spec | None]] = [
     ({"mode": "Shadow", "shadows": "a"}, None),
     ({"mode": "Shadow", "shadows": "b", "shadow": {"budgetPercent": 50}}, {"mode": "Shadow", "shadows": "a"}),
     ({"mode": "Live", "shadows": ""}, None),
+    ({"mode": "Shadow", "shadows": "a", "schedulerName": None}, None),
     ({"backoff": {"initialSeconds": 20, "maxSeconds": 0}}, None),
     ({"backoff": {"initialSeconds": 10}}, None),
     (extender(prioritizeVerb="score", weight=1), None),
@@ -74,7 +76,8 @@ def sandboxed() -> CustomResource:
 
 
 def manifest(spec: Spec) -> Spec:
-    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
+    said = {name: value for name, value in {"schedulerName": "default-scheduler", **spec}.items() if value is not None}
+    return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": said}
 
 
 def said_by_the_api_server(resource: CustomResource, new: Spec, old: Spec | None) -> str:

@@ -19,6 +19,7 @@ CRDS = Path(__file__).parents[2] / "crds"
 
 
 def manifest(spec: dict[str, Any]) -> dict[str, Any]:
+    spec = {"schedulerName": "p", **spec}
     return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
 
 
@@ -58,7 +59,6 @@ def test_defaults_of_spec_hold_to_their_own_schema_and_status_has_none() -> None
     schemas = parts(openapi_schema())
     defaults = {path: schema["default"] for path, schema in schemas if "default" in schema}
     assert defaults == {
-        ".spec.schedulerName": "default-scheduler",
         ".spec.backoff": {},
         ".spec.backoff.initialSeconds": 1.0,
         ".spec.backoff.maxSeconds": 10.0,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.changes import Change, Kind
@@ -49,7 +49,7 @@ def now(objects: list[Object], pending: str = "p") -> Now:
 
 
 def evaluator(world: World) -> Any:
-    return offline_evaluator(resolve(SchedulingProfile(), in_tree()), in_tree(), world.cluster)
+    return offline_evaluator(resolve(default_profile(), in_tree()), in_tree(), world.cluster)
 
 
 def fitting(objects: list[Object]) -> set[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
@@ -35,7 +35,7 @@ class Bench:
 
     def __init__(self, objects: list[Body], *, per_pod: int = 5, overall: int = 2000, insight: bool = True) -> None:
         self.world = world_from(objects, "test")
-        self.evaluator = offline_evaluator(resolve(SchedulingProfile(), in_tree()), in_tree(), self.world.cluster)
+        self.evaluator = offline_evaluator(resolve(default_profile(), in_tree()), in_tree(), self.world.cluster)
         self.now = 0.0
         ticks = itertools.count()
         cycle = offline_cycle(self.world.cluster)

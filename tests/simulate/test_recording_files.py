@@ -18,7 +18,7 @@ from placewright.simulate.scenario import Act
 Body = dict[str, Any]
 NODE: Body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "n1"}}
 GROUP = "placewright.dev/v1alpha1"
-PROFILE: Body = {"apiVersion": GROUP, "kind": "SchedulingProfile", "metadata": {"name": "mine", "uid": "m"}, "spec": {}}
+PROFILE: Body = {"apiVersion": GROUP, "kind": "SchedulingProfile", "metadata": {"name": "mine", "uid": "m"}, "spec": {"schedulerName": "x"}}
 
 
 def pod(name: str, node: str = "", phase: str = "", **meta: Any) -> Body:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.framework.evaluation import Evaluator
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
@@ -50,7 +50,7 @@ def attempt(case: Case) -> Any:
     """What the proof of a tie wants to know."""
     world: World = world_from(case["objects"], case["id"])
     pod = world.pending[f"{case['namespace']}/{case['pod']}"]
-    profile = read_profiles(case["config"], case["id"])[0] if case.get("config") else SchedulingProfile()
+    profile = read_profiles(case["config"], case["id"])[0] if case.get("config") else default_profile()
     evaluator: Evaluator = offline_evaluator(resolve(profile, REGISTRY), REGISTRY, world.cluster)
     return evaluator, world.cluster, pod, evaluator.diagnose(evaluator.evaluate(pod))
 

@@ -76,9 +76,9 @@ class ShadowSettings(KubeObject, frozen=True):
 
 
 class ProfileSpec(KubeObject, frozen=True):
-    """`spec` of a SchedulingProfile."""
+    """`spec` of a SchedulingProfile. A live profile without a `scheduler_name` does not say whose pods it takes, and is refused."""
 
-    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    scheduler_name: str = ""
     preset: str | None = None
     plugins: Plugins = Plugins()
     plugin_config: list[PluginConfig] | None = None
@@ -181,3 +181,9 @@ class SchedulingProfile(KubeObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ProfileSpec = msgspec.field(default_factory=ProfileSpec)
     status: ProfileStatus = msgspec.field(default_factory=ProfileStatus)
+
+
+def default_profile(name: str = "", **spec: Any) -> SchedulingProfile:
+    """kube-scheduler's default profile, for the pods of `default-scheduler`, with what `spec` says besides; of no object."""
+    spec.setdefault("scheduler_name", DEFAULT_SCHEDULER_NAME)
+    return SchedulingProfile(metadata=ObjectMeta(name=name), spec=ProfileSpec(**spec))

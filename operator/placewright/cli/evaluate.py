@@ -12,7 +12,7 @@ from rich.console import Console
 
 from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.api.pods import PodInfo
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import SchedulingProfile, default_profile
 from placewright.cli.options import Subparsers
 from placewright.cli.terminal import printable_json
 from placewright.cli.verdict_table import show_verdict
@@ -95,7 +95,7 @@ def _choices(world: World, most: int = 10) -> str:
 def _profile(path: Path | None, pod: PodInfo) -> SchedulingProfile:
     """The profile in the file that claims the pod, or its only one; kube-scheduler's default without a file."""
     if path is None:
-        return SchedulingProfile()
+        return default_profile()
     profiles = placing([profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)])
     claiming = [profile for profile in profiles if profile.spec.scheduler_name == pod.scheduler_name]
     if not claiming and len(profiles) != 1:

@@ -11,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 
 from placewright.api.bad_input import InputError, bad_field, printable
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import SchedulingProfile, default_profile
 from placewright.cli.options import whole_number
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
@@ -95,7 +95,7 @@ def candidates(
     if not paths:
         found = [] if snapshot is None else list(profiles_in(snapshot))
         found += [] if record is None else read_recording(record).profiles
-        return [_candidate(found or [SchedulingProfile()], str(snapshot or record) if found else "the default profile", registry)]
+        return [_candidate(found or [default_profile()], str(snapshot or record) if found else "the default profile", registry)]
     several = [_from_file(path, registry) for path in paths]
     names = Counter(candidate.name for candidate in several)
     return [replace(one, name=f"{one.name} ({path})") if names[one.name] > 1 else one for one, path in zip(several, paths, strict=True)]

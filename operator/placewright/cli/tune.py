@@ -13,7 +13,7 @@ from rich.console import Console
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.objects import ObjectMeta
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import SchedulingProfile, default_profile
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data, print_table, say, table
 from placewright.cli.simulating import Candidate, add_scenario_options, say_not_asked, scenario_of
@@ -116,7 +116,7 @@ def _base(path: Path | None, snapshot: Path | None, record: Path | None) -> Sche
     else:
         found = [] if snapshot is None else list(profiles_in(snapshot))
         found += [] if record is None else read_recording(record).profiles
-        found = found or [SchedulingProfile()]
+        found = found or [default_profile()]
     if len(found) != 1:
         raise bad_field(str(path or snapshot or record), f"{len(found)} profiles", "one; name a file with a single profile with --profile")
     return found[0]

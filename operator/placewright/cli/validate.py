@@ -1,6 +1,6 @@
 """`placewright validate`: are these profiles right? For CI, pre-commit and before `kubectl apply`; needs no cluster.
 
-Exit code 2 when anything is wrong, 0 when not.
+Exit code 2 when anything is wrong, 0 when not. Advice, as in the condition of that name, goes to standard error and changes no exit code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def register(subparsers: Subparsers) -> None:
         help="SchedulingProfiles or KubeSchedulerConfigurations, YAML or JSON; a folder stands for all in it, - for standard input",
     )
     parser.add_argument("-o", "--output", choices=sorted(FORMATS), default="text", help="how to say what is wrong (default: %(default)s)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing when nothing is wrong")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing when nothing is wrong, and give no advice")
     parser.set_defaults(main=main)
 
 
@@ -43,6 +43,8 @@ def main(args: argparse.Namespace) -> int:
     checked = [check_file(text, name, catalogue) for name, text in _texts(args.files)]
     findings = [finding for one in checked for finding in one.findings]
     sys.stdout.write(FORMATS[args.output](findings))
+    if not args.quiet:
+        sys.stderr.writelines(f"placewright: advice: {advice}\n" for one in checked for advice in one.advice)
     if args.output == "text" and not (findings or args.quiet):
         sys.stdout.write(_summary(checked))
     return 2 if findings else 0

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME
 from placewright.framework.influence import SAMPLE_EVERY, Influence
 from placewright.framework.interface import MAX_NODE_SCORE, Plugin
 from placewright.framework.resolved import ResolvedProfile
@@ -17,6 +18,7 @@ from placewright.profiles.defaults import DEFAULT_PLUGINS
 
 #: Reasons of the condition; stable, for alerts and scripts.
 DROWNS_OTHERS: Final = "WeightDrownsOthers"
+DEFAULT_SCHEDULER: Final = "DefaultSchedulerName"
 NEVER_DECIDES: Final = "PluginNeverDecides"
 NOTHING_TO_SCORE: Final = "PluginHasNothingToScore"
 SEVERAL_HINTS: Final = "SeveralHints"
@@ -28,10 +30,17 @@ _LATELY: Final = f"the last {ENOUGH_SAMPLES * SAMPLE_EVERY} decisions, of which 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """One piece of advice: a reason for programs, and a sentence for people that says what to do."""
+    """One piece of advice.
+
+    Attributes:
+        reason: for programs.
+        message: for people; says what to do.
+        path: the field of the profile that it is about.
+    """
 
     reason: str
     message: str
+    path: str = "spec"
 
 
 def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> tuple[Hint, ...]:
@@ -39,7 +48,24 @@ def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence:
 
     `scorers` are the classes of its score plugins, `influence` is what they did since it took effect.
     """
-    return (*_drowning(profile), *_ineffective(profile, scorers, influence))
+    return (*advise_beforehand(profile), *_drowning(profile), *_ineffective(profile, scorers, influence))
+
+
+def advise_beforehand(profile: ResolvedProfile) -> tuple[Hint, ...]:
+    """What can be said of a profile before it is in effect, by reading it: for files, too."""
+    return tuple(_instead_of_kube_scheduler(profile))
+
+
+def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Hint]:
+    """Two schedulers of the same pods fill nodes beyond what they have: neither counts what the other is about to bind."""
+    if profile.scheduler_name == DEFAULT_SCHEDULER_NAME and profile.shadows is None and not profile.paused:
+        yield Hint(
+            DEFAULT_SCHEDULER,
+            f"The profile takes the pods of schedulerName {DEFAULT_SCHEDULER_NAME}, which kube-scheduler places in every cluster: it must "
+            "be switched off, as two schedulers of the same pods overfill nodes. Otherwise make a profile for another schedulerName and "
+            "delete this one.",
+            "spec.schedulerName",
+        )
 
 
 def _drowning(profile: ResolvedProfile) -> Iterator[Hint]:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final
 
 from placewright.api.bad_input import shown
-from placewright.api.profile import LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME, LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
 from placewright.framework.interface import MAX_NODE_SCORE
 from placewright.framework.resolved import ExtensionPoint
 from placewright.profiles.bounds import (
@@ -29,13 +29,17 @@ from placewright.profiles.extenders import check_extenders
 from placewright.profiles.merge import ALL, MULTI_POINT, plugin_set
 from placewright.profiles.problem import Problem, did_you_mean
 
+_NAME_MISSING: Final = (
+    f"the schedulerName of the pods that the profile places; until now one without it took the pods of {DEFAULT_SCHEDULER_NAME}, so write "
+    f"'schedulerName: {DEFAULT_SCHEDULER_NAME}' to go on with them, where no kube-scheduler places them"
+)
 _WEIGHT_RANGE: Final = f"0 to {MAX_WEIGHT}"
 
 
 def check_spec(spec: ProfileSpec, catalogue: Catalogue) -> list[Problem]:
     """Everything that can be seen without merging, in the order of the document."""
     return [
-        *_check_scheduler_name(spec.scheduler_name),
+        *_check_scheduler_name(spec),
         *_check_plugins(spec, catalogue),
         *_check_percentage(spec.percentage_of_nodes_to_score),
         *_check_weights(spec.weights or {}, catalogue),
@@ -73,8 +77,12 @@ def check_same_mode(mode: str, former: str) -> Iterator[Problem]:
         yield Problem("spec.mode", shown(mode), f"{shown(former)}: it is immutable; for the other mode, make another profile")
 
 
-def _check_scheduler_name(name: str) -> Iterator[Problem]:
-    if not name or name != name.strip() or len(name) > MAX_NAME_LENGTH:
+def _check_scheduler_name(spec: ProfileSpec) -> Iterator[Problem]:
+    name = spec.scheduler_name
+    if not name:
+        if not spec.is_shadow:
+            yield Problem("spec.schedulerName", "nothing", _NAME_MISSING)
+    elif name != name.strip() or len(name) > MAX_NAME_LENGTH:
         yield Problem("spec.schedulerName", shown(name), f"a name of 1 to {MAX_NAME_LENGTH} characters without spaces around it")
 
 

@@ -187,6 +187,6 @@ def refuse_repeated_names(profiles: Iterable[SchedulingProfile]) -> None:
         if profile.spec.is_shadow:
             continue
         name = profile.spec.scheduler_name
-        if name in seen:
+        if name and name in seen:
             raise ProfileError([Problem("schedulerName", repr(name), "each schedulerName once")])
         seen.add(name)

@@ -44,7 +44,11 @@ def _verb(text: str) -> Facets:
 
 FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
     "ProfileSpec": {
-        "schedulerName": {"description": "The pods whose spec.schedulerName is this are placed by this profile. Immutable.", **_NAME},
+        "schedulerName": {
+            "description": "The pods whose spec.schedulerName is this are placed by this profile. Required, but for a Shadow, "
+            "which claims none. Immutable.",
+            **_NAME,
+        },
         "preset": {
             "description": "What the profile starts from; all else that it says goes over it. Absent: default, as kube-scheduler.",
             "enum": list(PRESETS),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from placewright.api.profile import ProfileSpec, SchedulingProfile, ShadowSettings
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME, ProfileSpec, SchedulingProfile, ShadowSettings
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.profiles.arguments import resolve_args
 from placewright.profiles.check import check_not_itself, check_resolved, check_spec
@@ -22,7 +22,7 @@ from placewright.profiles.problem import ProfileError
 def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile:
     """Check, merge with the defaults and convert the arguments; raise `ProfileError` with all that is wrong.
 
-    Example: `resolve(SchedulingProfile(), catalogue)` is kube-scheduler's default profile, as far as the catalogue goes.
+    Example: `resolve(default_profile(), catalogue)` is kube-scheduler's default profile, as far as the catalogue goes.
     """
     spec = profile.spec
     problems = [*check_spec(spec, catalogue), *check_not_itself(profile.metadata.name, spec), *check_preset(spec.preset)]
@@ -38,7 +38,7 @@ def resolve(profile: SchedulingProfile, catalogue: Catalogue) -> ResolvedProfile
     extenders = resolve_extenders(spec.extenders)
     leave_to_extenders(args, extenders)
     return ResolvedProfile(
-        scheduler_name=spec.scheduler_name,
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER_NAME,  # a shadow need not have one
         name=profile.metadata.name,
         uid=profile.metadata.uid,
         generation=profile.metadata.generation,

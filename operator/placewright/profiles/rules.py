@@ -37,6 +37,10 @@ RULES: Final[Mapping[tuple[str, str], tuple[Rule, ...]]] = {
             f"({_SHADOW}) == (has(self.shadows) && size(self.shadows) > 0)",
             "mode Shadow and shadows, the name of a live profile, go together",
         ),
+        Rule(
+            f"({_SHADOW}) || (has(self.schedulerName) && size(self.schedulerName) > 0)",
+            "schedulerName is required: the spec.schedulerName of the pods that the profile places",
+        ),
         Rule(f"!has(self.shadow) || ({_SHADOW})", "shadow is for mode Shadow alone"),
     ),
     ("ProfileSpec", "schedulerName"): (

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import inspect
 
-from placewright.api.profile import GROUP, KIND, PLURAL, VERSION, ProfileSpec, ProfileStatus
+from placewright.api.profile import GROUP, KIND, PLURAL, SHADOW, VERSION, ProfileSpec, ProfileStatus
 from placewright.profiles.descriptions import FIELDS, REQUIRED
 from placewright.profiles.rules import rules_of
 
@@ -25,6 +25,11 @@ _SCALARS: Final[Mapping[type[inspect.Type], str]] = {
     inspect.IntType: "integer",
     inspect.FloatType: "number",
     inspect.BoolType: "boolean",
+}
+#: What the definition says in CEL.
+_UNLESS_SHADOW: Final[Schema] = {
+    "if": {"not": {"properties": {"mode": {"const": SHADOW}}, "required": ["mode"]}},
+    "then": {"required": ["schedulerName"]},
 }
 _COLUMNS: Final = (
     ("Scheduler", "string", ".spec.schedulerName", "The schedulerName whose pods this profile places."),
@@ -64,6 +69,7 @@ def json_schema() -> Schema:
     schema["properties"]["kind"] = {"const": KIND}
     schema["properties"]["metadata"] = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}}
     schema["required"] = ["apiVersion", "kind", "metadata", "spec"]
+    schema["properties"]["spec"] |= _UNLESS_SHADOW
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": KIND, **schema}
 
 
@@ -132,7 +138,7 @@ def _field(struct: type, field: inspect.Field, *, defaults: bool) -> Schema:
     schema |= rules_of(struct.__name__, field.encode_name)
     if not defaults:
         schema.pop("default", None)
-    elif isinstance(field.default, (str, bool, int, float)):
+    elif isinstance(field.default, (str, bool, int, float)) and field.default != "":
         schema["default"] = field.default
     return schema
 

@@ -17,6 +17,7 @@ import yaml
 
 from placewright.api.bad_input import printable, shown
 from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
+from placewright.profiles.advice import Hint, advise_beforehand
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
 from placewright.profiles.conversion.configuration import read_configuration
@@ -62,13 +63,26 @@ class Finding(NamedTuple):
         return printable(f"{self.file}:{self.place.line}:{self.place.column}: {self.problem}")
 
 
+class Advice(NamedTuple):
+    """What the condition Advice would say of a profile, and where the profile says so."""
+
+    file: str
+    place: Place
+    hint: Hint
+
+    def __str__(self) -> str:
+        """One line, as compilers write it."""
+        return printable(f"{self.file}:{self.place.line}:{self.place.column}: {self.hint.message}")
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in one file, and how many profiles and other objects it has."""
+    """What was found in one file, how many profiles and other objects it has, and advice on what is right, but perhaps not meant so."""
 
     findings: tuple[Finding, ...]
     profiles: int = 0
     others: int = 0
+    advice: tuple[Advice, ...] = ()
 
 
 @dataclass(slots=True)
@@ -76,6 +90,7 @@ class _Notes:
     """What has been found so far."""
 
     problems: list[tuple[Problem, yaml.Node]] = field(default_factory=list)
+    advice: list[tuple[Hint, str, yaml.Node]] = field(default_factory=list)
     profiles: int = 0
     others: int = 0
     names: set[str] = field(default_factory=set)
@@ -99,7 +114,8 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
     for document in documents:
         _check(document.value, "", document, catalogue, notes)
     findings = (Finding(file, place_of(problem.path, node), problem) for problem, node in notes.problems)
-    return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others)
+    advice = tuple(Advice(file, place_of(path, node), hint) for hint, path, node in notes.advice)
+    return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others, advice)
 
 
 def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogue: Catalogue) -> list[Problem]:
@@ -132,6 +148,15 @@ def _check(value: Any, path: str, document: PlacedDocument, catalogue: Catalogue
         return
     problems = list(_problems(value, group, catalogue, notes))
     notes.add((problem.inside(path) if path else problem for problem in problems), document.node)
+    if not problems:
+        notes.advice += ((hint, f"{path}.{hint.path}" if path else hint.path, document.node) for hint in _advice(value, catalogue))
+
+
+def _advice(value: Mapping[str, Any], catalogue: Catalogue) -> Iterator[Hint]:
+    """On a manifest that is right. A configuration is kube-scheduler's own, or becomes manifests first."""
+    if value["kind"] == KIND:
+        for profile in _read(value, catalogue):
+            yield from advise_beforehand(resolve(profile, catalogue))
 
 
 def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes: _Notes) -> Iterator[Problem]:
@@ -172,7 +197,7 @@ def _of_profile(profile: SchedulingProfile, catalogue: Catalogue) -> Iterator[Pr
 
 
 def _repeated(name: str, seen: set[str]) -> Iterator[Problem]:
-    if name in seen:
+    if name and name in seen:
         yield Problem("spec.schedulerName", shown(name), "each schedulerName once: the older of two profiles would win")
     seen.add(name)
 

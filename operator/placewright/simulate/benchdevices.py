@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, Final
 
-from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.simulate.benchmark import RUNS, WARM_UP, run_once
@@ -81,7 +81,7 @@ _CASES: Final = (
 
 def measure_devices(nodes: int = NODES, pods: int = PODS) -> list[DeviceMeasurement]:
     """Each case on a fresh cluster, `RUNS` times, in turns; no more pods than the devices are sure to be enough for."""
-    profile = resolve(SchedulingProfile(spec=ProfileSpec()), in_tree())
+    profile = resolve(default_profile(), in_tree())
     seconds: dict[str, list[float]] = {case.claims: [] for case in _CASES}
     counts: dict[str, tuple[int, int]] = {}
     for _ in range(RUNS):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.podgroups import GROUP_LABEL
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.framework.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -86,7 +86,7 @@ def _run(manifests: Sequence[Manifest], groups: int) -> tuple[float, int]:
     world = world_from(manifests, "benchmark")
     queue = SchedulingQueue(lambda _name: policy, time.monotonic)
     handle = ProfileHandle(world.cluster, NoBinder(), queue.nominator, (), NoVolumeWriter(), members=queue.gangs)
-    evaluator = handle.evaluator(resolve(SchedulingProfile(), in_tree()), in_tree())
+    evaluator = handle.evaluator(resolve(default_profile(), in_tree()), in_tree())
     policy = ProfilePolicy(evaluator.runtime)
     cycle = SchedulingCycle(world.cluster, queue.nominator, random.Random(0))
     ports = Ports(Nothing(), Nothing(), Nothing())

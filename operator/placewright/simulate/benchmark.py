@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -79,7 +79,7 @@ def measure(name: str, nodes: int, pods: int) -> Measurement:
     workload = WORKLOADS[name]
     before = workload.cluster(nodes)
     pending = workload.pods(pods + WARM_UP)
-    profile = resolve(SchedulingProfile(spec=ProfileSpec(preset=workload.preset)), in_tree())
+    profile = resolve(default_profile(preset=workload.preset), in_tree())
     outcomes = [run_once(before, pending, profile) for _ in range(RUNS)]
     placed = outcomes[-1][1]
     return Measurement(

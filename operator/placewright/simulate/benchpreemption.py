@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from placewright.api.pods import PodInfo
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.framework.evaluation import Evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -91,7 +91,7 @@ def measure_attempts(name: str, nodes: int) -> Attempts:
     """Try `ATTEMPTS` pods of a variety; `KeyError` for an unknown one."""
     variety = VARIETIES[name]
     world = _world(variety, nodes)
-    evaluator = offline_evaluator(resolve(SchedulingProfile(), in_tree()), in_tree(), world.cluster)
+    evaluator = offline_evaluator(resolve(default_profile(), in_tree()), in_tree(), world.cluster)
     cycle = offline_cycle(world.cluster)
     first, measured = list(world.pending.values())[:_WARM_UP], list(world.pending.values())[_WARM_UP:]
     for pod in first:

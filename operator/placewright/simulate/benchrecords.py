@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.cluster.observed import ObservedCluster
 from placewright.framework.handle import build_evaluator
 from placewright.framework.resolved import ResolvedProfile
@@ -80,7 +80,7 @@ class RecordCost:
 def measure_records(name: str, nodes: int, slices: int) -> RecordCost:
     """Decide so many slices of a workload's pods, at least two, with records and without; `KeyError` for an unknown workload."""
     workload = WORKLOADS[name]
-    profile = resolve(SchedulingProfile(spec=ProfileSpec(preset=workload.preset)), in_tree())
+    profile = resolve(default_profile(preset=workload.preset), in_tree())
     before, pods = workload.cluster(nodes), workload.pods(slices * SLICE + WARM_UP)
     sides = [Side(before, pods, profile), Side(before, pods, profile)]
     records = sides[1].keep_records()

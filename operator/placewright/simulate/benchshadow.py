@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from placewright.api.objects import ObjectMeta
-from placewright.api.profile import SHADOW, ProfileSpec, SchedulingProfile, ShadowSettings
+from placewright.api.profile import SHADOW, ProfileSpec, SchedulingProfile, ShadowSettings, default_profile
 from placewright.cluster.observed import ObservedCluster
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
@@ -67,7 +67,7 @@ class ShadowCost:
 def measure_shadow(name: str, nodes: int, slices: int, budget_percent: float) -> ShadowCost:
     """Decide so many slices of a workload's pods, with a shadow and without; `KeyError` for an unknown workload."""
     workload = WORKLOADS[name]
-    live = resolve(SchedulingProfile(metadata=ObjectMeta(name=_LIVE), spec=ProfileSpec(preset=workload.preset)), in_tree())
+    live = resolve(default_profile(_LIVE, preset=workload.preset), in_tree())
     before, pods = workload.cluster(nodes), workload.pods(slices * SLICE + WARM_UP)
     alone, shadowed = _Side(before, pods, live), _Side(before, pods, live)
     shadowed.attach(workload.preset, budget_percent)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from placewright.api.bad_input import InputError, bad_field
-from placewright.api.profile import SchedulingProfile
+from placewright.api.profile import default_profile
 from placewright.framework.registry import Registry
 from placewright.framework.status import Code
 from placewright.profiles.config import read_profiles
@@ -56,7 +56,7 @@ def answer(case: Mapping[str, Any], registry: Registry) -> dict[str, Any]:
     if pod is None:
         raise bad_field(f"{where}: pod", f"{case['namespace']}/{case['pod']}", "a pod among the objects that is on no node")
     config = case.get("config")
-    profile = read_profiles(config, where)[0] if config else SchedulingProfile()
+    profile = read_profiles(config, where)[0] if config else default_profile()
     evaluator = offline_evaluator(resolve(profile, registry), registry, world.cluster)
     return {"id": case["id"], **as_expectation(evaluate_pod(evaluator, world.cluster, pod))}
 

@@ -51,8 +51,8 @@ def manifest(profile: SchedulingProfile) -> Document:
 
 
 def stated_spec(spec: ProfileSpec) -> Document:
-    """`spec` without what is as it would be anyway; the schedulerName is always there."""
-    document: Document = {"schedulerName": spec.scheduler_name}
+    """`spec` without what is as it would be anyway; the schedulerName comes first."""
+    document: Document = {"schedulerName": spec.scheduler_name} if spec.scheduler_name else {}
     for name, value in msgspec.to_builtins(spec).items():
         if name == "plugins":
             value = stated_plugins(spec.plugins)  # noqa: PLW2901 - the same field, pruned

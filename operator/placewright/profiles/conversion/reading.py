@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.bad_input import shown
-from placewright.api.profile import KIND, SchedulingProfile
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME, KIND, SchedulingProfile
 from placewright.profiles.config import API_VERSION, CONFIG_KIND, read_manifest, refuse_repeated_names
 from placewright.profiles.conversion.configuration import read_configuration
 from placewright.profiles.conversion.findings import Finding, Findings
@@ -106,8 +106,17 @@ def _read(
     if kind == KIND:
         if document.get("apiVersion") != API_VERSION:
             raise ProfileError([Problem("apiVersion", shown(document.get("apiVersion")), API_VERSION)])
-        return [read_manifest(document)], ProcessSettings()
+        return [_with_scheduler_name(read_manifest(document), findings)], ProcessSettings()
     raise ProfileError([Problem("kind", shown(kind), _KINDS)])
+
+
+def _with_scheduler_name(profile: SchedulingProfile, findings: Findings) -> SchedulingProfile:
+    """Older versions read a profile without a schedulerName as one for the default scheduler's pods."""
+    if profile.spec.scheduler_name or profile.spec.is_shadow:
+        return profile
+    said = f"{DEFAULT_SCHEDULER_NAME}, which went without saying in older versions; no kube-scheduler may place these pods, too"
+    findings.note(f"profile {profile.metadata.name}: spec.schedulerName", said)
+    return msgspec.structs.replace(profile, spec=msgspec.structs.replace(profile.spec, scheduler_name=DEFAULT_SCHEDULER_NAME))
 
 
 def _with_object_names(profiles: Iterable[SchedulingProfile]) -> list[SchedulingProfile]:
