@@ -198,7 +198,7 @@ def test_a_wrong_manifest_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
         ("kind: Nonsense", "Nonsense"),
         (
             '{"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"},'
-            ' "spec": {"weights": {"NoSuchPlugin": 1}}}',
+            ' "spec": {"schedulerName": "p", "weights": {"NoSuchPlugin": 1}}}',
             "NoSuchPlugin",
         ),
         ("[]", "profile.yaml"),

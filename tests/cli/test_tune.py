@@ -144,7 +144,8 @@ def test_a_name_twice_two_profiles_and_a_place_that_cannot_be_written_are_said_i
     pending = [*trace, "--objective", "pending", *FIT]
     assert "each name once" in refused(capsys, *pending, *FIT)
     two = tmp_path / "two.yaml"
-    two.write_text("---\n".join(Path(profile_file(tmp_path, name, f"schedulerName: {name}")).read_text() for name in "ab"))
+    texts = [Path(profile_file(tmp_path, name, "")).read_text().replace("default-scheduler", name) for name in "ab"]
+    two.write_text("---\n".join(texts))
     assert "found '2 profiles'; allowed one" in refused(capsys, *pending, "--profile", str(two))
     assert "cannot be written" in refused(capsys, *pending, "--write", str(tmp_path / "nowhere" / "x.yaml"))
     assert "the following arguments are required" in refused(capsys, *trace)
