@@ -104,6 +104,25 @@ async def test_it_is_said_who_changed_the_profile(stage: Stage, store: HistorySt
     assert revision.changed_at.endswith("Z")
 
 
+async def test_changes_of_the_same_fields_that_follow_at_once_all_have_an_author_and_an_event(stage: Stage, store: HistoryStore) -> None:
+    async with operator(stage), ApiClient(load_config(str(stage.sandbox.kubeconfig))) as client:
+        await stage.until(lambda: results(stage) == ["Active"], "the first generation is recorded")
+        path, params = "/apis/placewright.dev/v1alpha1/schedulingprofiles/default", {"fieldManager": "argocd-controller"}
+        for weight in range(2, 8):  # not all of them can be the first of their second
+            await client.patch(path, {"spec": {"weights": {"ImageLocality": weight}}}, params)
+            await stage.until(lambda weight=weight: len(results(stage)) == weight, "it is recorded")  # type: ignore[misc]
+        await stage.until(lambda: len(announced(stage)) == 7, "all are announced")
+    assert [each.recorded.changed_by for each in (await store.revisions())[1:]] == ["argocd-controller"] * 6
+    assert announced(stage) == [f"generation {number} places the pods of schedulerName 'placewright'" for number in range(1, 8)]
+
+
+def announced(stage: Stage) -> list[str]:
+    """What the events ProfileActive say, in the order in which they were written."""
+    key = stage.sandbox.resource("", "v1", "events").key
+    found = [each for each in stage.sandbox.store.listed(key) if each.object["reason"] == "ProfileActive"]
+    return [each.object["message"] for each in sorted(found, key=lambda each: each.version)]
+
+
 async def test_an_operator_that_starts_again_records_nothing_twice(stage: Stage, store: HistoryStore) -> None:
     async with operator(stage):
         await stage.until(lambda: results(stage) == ["Active"], "it is recorded")

@@ -56,6 +56,28 @@ def office() -> Office:
     return made
 
 
+async def test_a_standing_that_is_over_before_the_status_is_due_is_announced_all_the_same(office: Office) -> None:
+    await office.report(1)
+    for generation in (2, 3):
+        standing = Standing("p", "x", generation, generation, Reason.ACTIVE, f"because {generation}")
+        office.reporter.note(standing)
+        await office.reporter.report(standing, NOBODY, ())  # not due
+    assert [note for _, _, note in office.events] == ["because", "because 2"], "what holds now is told with its status"
+    office.seconds += 1.0
+    for _ in range(3):
+        await office.reporter.report(Standing("p", "x", 3, 3, Reason.ACTIVE, "because 3"), NOBODY, ())
+    assert [note for _, _, note in office.events] == ["because", "because 2", "because 3"]
+
+
+async def test_of_a_storm_of_changes_the_last_are_announced(office: Office) -> None:
+    await office.report(1)
+    for generation in range(2, 1000):
+        office.reporter.note(Standing("p", "x", generation, generation, Reason.ACTIVE, str(generation)))
+    office.seconds += 1.0
+    await office.reporter.report(Standing("p", "x", 999, 999, Reason.ACTIVE, "999"), NOBODY, ())
+    assert [note for _, _, note in office.events][1:] == [str(number) for number in range(980, 1000)]
+
+
 async def test_the_status_is_written_once_when_nothing_changes(office: Office) -> None:
     for _ in range(5):
         await office.report()

@@ -21,6 +21,7 @@ from placewright.kube.history import (
 from placewright.kube.login import load_config
 from placewright.kube.profileapi import (
     Author,
+    Change,
     apply_profile,
     last_author,
     list_profiles,
@@ -103,6 +104,39 @@ def test_nobody_is_named_for_labels_or_for_what_was_only_taken_away() -> None:
     old = [entry("argocd", "2026-01-01T00:00:05Z"), entry("kubectl", "2026-01-01T00:00:05Z")]
     assert last_author(old[:1], old) == Author("", "")
     assert last_author([entry("labeller", "2026-01-01T00:00:05Z", fields="f:metadata")]) == Author("", "")
+
+
+def of_spec(manager: str, *paths: str, time: str = "2026-01-01T00:00:05Z") -> dict[str, Any]:
+    """An entry that owns these fields of `spec`, such as `weights.NodeAffinity`."""
+    spec: dict[str, Any] = {}
+    for path in paths:
+        inner = spec
+        for step in path.split("."):
+            inner = inner.setdefault(f"f:{step}", {})
+    return {"manager": manager, "time": time, "operation": "Update", "fieldsV1": {"f:spec": spec}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "who"),
+    [
+        ({"weights": {"NodeAffinity": 1}}, {"weights": {"NodeAffinity": 2}}, "kubectl"),
+        ({"weights": {"NodeAffinity": 1}, "paused": True}, {"weights": {"NodeAffinity": 1}, "paused": False}, "argocd"),
+        ({"plugins": {"score": {"enabled": [{"name": "A"}]}}}, {"plugins": {"score": {"enabled": []}}}, "argocd"),
+        ({"preset": "spread"}, {}, ""),  # nobody owns that
+    ],
+)
+def test_two_changes_of_the_same_fields_within_a_second_leave_one_entry_and_have_one_author(
+    before: dict[str, Any], after: dict[str, Any], who: str
+) -> None:
+    entries = [of_spec("argocd", "paused", "plugins.score"), of_spec("kubectl", "weights.NodeAffinity")]
+    assert last_author(entries, entries, Change(before, after, quick=True)).manager == who
+    assert last_author(entries, entries, Change(before, after, quick=False)) == Author("", "")
+
+
+def test_of_several_owners_of_what_changed_the_latest_wrote_it() -> None:
+    entries = [of_spec("late", "weights.A", time="2026-01-01T00:00:06Z"), of_spec("early", "weights.A")]
+    change = Change({"weights": {"A": 1}}, {"weights": {"A": 2}}, quick=True)
+    assert last_author(entries, entries, change) == Author("late", "2026-01-01T00:00:06Z")
 
 
 def test_names_and_labels_of_long_profiles_are_valid_and_distinct() -> None:

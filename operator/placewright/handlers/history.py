@@ -18,7 +18,7 @@ from typing import Any, Final
 from placewright.api.decode import DecodeError
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.history import HistoryStore, RecordedGeneration, Revision, name_of, without_keys
-from placewright.kube.profileapi import last_author
+from placewright.kube.profileapi import Change, last_author
 from placewright.profiles.standing import Standing
 
 _logger = logging.getLogger(__name__)
@@ -29,6 +29,8 @@ KEPT: Final = 20
 _MOST_WAITING: Final = 500
 _BEAT_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 30.0
+#: Two changes of one second are seen within that long, in seconds: news may be late.
+_QUICK_SECONDS: Final = 3.0
 
 
 @dataclass(slots=True)
@@ -38,11 +40,13 @@ class _Seen:
     Attributes:
         recorded: as it is written.
         fields: its managedFields, to see who changes them next.
+        seen_at: when it was seen first, seconds of the clock.
         told: the standing that has been written, or waits to be.
     """
 
     recorded: RecordedGeneration
     fields: Sequence[Mapping[str, Any]]
+    seen_at: float
     told: Standing | None = None
 
 
@@ -86,7 +90,12 @@ class HistoryKeeper:
         if known is not None and known.recorded.uid == uid and known.recorded.generation >= generation:
             known.fields = fields
             return
-        author = last_author(fields, () if known is None else known.fields)
+        if known is None or known.recorded.uid != uid:
+            author = last_author(fields)
+        else:
+            quick = self._clock() - known.seen_at < _QUICK_SECONDS
+            change = Change(known.recorded.spec, without_keys(profile.get("spec") or {}), quick)
+            author = last_author(fields, known.fields, change)
         recorded = RecordedGeneration(
             profile=name,
             uid=uid,
@@ -95,7 +104,7 @@ class HistoryKeeper:
             changed_at=author.time or self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
             spec=without_keys(profile.get("spec") or {}),
         )
-        self._seen[name] = _Seen(recorded, fields)
+        self._seen[name] = _Seen(recorded, fields, self._clock())
         self._note(self._seen[name], self._standings().get(name))
 
     def forget(self, name: str, uid: str) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,7 +22,7 @@ from placewright.kube.errors import RequestError
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.wire import Wire
 from placewright.profiles.advice import Hint, advise
-from placewright.profiles.live import Active, LiveProfiles
+from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.standing import Reason, Standing
 from placewright.queue.queue import SchedulingQueue
 
@@ -88,6 +88,8 @@ class ProfileKeeper:
             _logger.error("profile %s: generation %d is refused: %s", name, standing.observed_generation, standing.message)
         else:
             _logger.info("profile %s: %s", name, standing.message)
+        self._note(standing, *outcome.others)
+        self._say_of_others(outcome.others)
         self._changed.set()
 
     def remove(self, name: str, uid: str) -> None:
@@ -95,15 +97,41 @@ class ProfileKeeper:
         seen = self._seen.get(name)
         if seen is None or seen.metadata.uid != uid:
             return
-        active = next((swap for swap in self._live.remove(name, uid).swaps if swap.after is None), None)
-        if active is not None:
-            _logger.warning("profile %s was deleted: pods of schedulerName %r wait", name, active.scheduler_name)
+        outcome = self._live.remove(name, uid)
+        self._say_deleted(name, outcome.swaps)
+        self._note(*outcome.others)
+        self._say_of_others(outcome.others)
         self._seen.pop(name)
         self._unreadable.pop(name, None)
         for result in (TAKEN, REFUSED):
             del self.reloads[name, result]
         self._reporter.forget(name)
         self._changed.set()
+
+    def _note(self, *standings: Standing) -> None:
+        """Have it announced; only by the active replica, as the others have nothing to say."""
+        if self._may_write():
+            for standing in standings:
+                self._reporter.note(standing)
+
+    @staticmethod
+    def _say_deleted(name: str, swaps: Sequence[Swap[Evaluator]]) -> None:
+        for swap in swaps:
+            if swap.after is None:
+                _logger.warning("profile %s was deleted: pods of schedulerName %r wait", name, swap.scheduler_name)
+            else:
+                heir = swap.after.profile
+                what = "profile %s was deleted: profile %s (generation %d) places the pods of schedulerName %r from now on"
+                _logger.warning(what, name, heir.name, heir.generation, swap.scheduler_name)
+        if not swaps:
+            _logger.info("profile %s was deleted; no pods were its own", name)
+
+    @staticmethod
+    def _say_of_others(standings: Sequence[Standing]) -> None:
+        """What another profile's change did to these: one that inherits a schedulerName, one that has nothing to shadow any more."""
+        for standing in standings:
+            level = logging.WARNING if standing.reason.stalls else logging.INFO
+            _logger.log(level, "profile %s: %s", standing.name, standing.message)
 
     async def compare(self) -> None:
         """Remove profiles that are gone although no watch said so; raises `RequestError` or `DecodeError`."""

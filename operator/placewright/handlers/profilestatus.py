@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +29,9 @@ _logger = logging.getLogger(__name__)
 #: Between two writes of one profile's status, in seconds.
 WRITE_SECONDS: Final = 1.0
 
+#: Events about one profile that wait at most; of a storm of changes the last ones are told.
+_MOST_UNSAID: Final = 20
+
 #: Reasons of events about profiles.
 ACTIVE: Final = "ProfileActive"
 REJECTED: Final = "ProfileRejected"
@@ -41,6 +45,7 @@ class _Report:
         metadata, conditions: of the object as it was seen last; the conditions with what we wrote since.
         written: the status that we wrote last; None when it has to be written anew.
         announced: the standing that events tell of.
+        unsaid: standings since then, oldest first: one that was over before the status was due is announced, too.
         due: when its status may be written again, seconds of the clock.
         failing: the last write failed, and that has been said.
     """
@@ -50,6 +55,7 @@ class _Report:
     shown: ProfileStatus = field(default_factory=ProfileStatus)
     written: Mapping[str, Any] | None = None
     announced: Standing | None = None
+    unsaid: deque[Standing] = field(default_factory=lambda: deque(maxlen=_MOST_UNSAID))
     due: float = 0.0
     failing: bool = False
 
@@ -82,6 +88,12 @@ class StatusReporter:
         if known.written is not None and _ours(status) != _ours(msgspec.convert(known.written, ProfileStatus)):
             known.written = None
 
+    def note(self, standing: Standing) -> None:
+        """A profile stands so now; the next may follow before there is time to say so."""
+        report = self._reports.get(standing.name)
+        if report is not None:
+            report.unsaid.append(standing)
+
     def uid_of(self, name: str) -> str | None:
         """The profile that is reported under this name; None for nobody."""
         report = self._reports.get(name)
@@ -101,13 +113,18 @@ class StatusReporter:
     ) -> None:
         """Write the status and announce the standing, as far as they changed and are due. Never raises for what the API server does."""
         report = self._reports.get(standing.name)
-        if report is None or self._clock() < report.due:
+        if report is None:
+            return
+        await self._announce_former(report, standing)
+        if self._clock() < report.due:
             return
         status = status_of(standing, report.conditions, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), pending, hints, shadow)
         if report.written != status:
             report.due = self._clock() + WRITE_SECONDS
             await self._write(report, status)
         await self._announce_once(report, standing)
+        if report.unsaid and report.unsaid[0] == standing:
+            report.unsaid.popleft()
 
     async def _write(self, report: _Report, status: Mapping[str, Any]) -> None:
         try:
@@ -123,6 +140,11 @@ class StatusReporter:
             return
         report.failing = False
         report.conditions = msgspec.convert(status["conditions"], tuple[Condition, ...])
+
+    async def _announce_former(self, report: _Report, standing: Standing) -> None:
+        """What held in between; what holds now is announced with its status."""
+        while len(report.unsaid) > 1 or (report.unsaid and report.unsaid[0] != standing):
+            await self._announce_once(report, report.unsaid.popleft())
 
     async def _announce_once(self, report: _Report, standing: Standing) -> None:
         if report.announced == standing:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -102,16 +103,50 @@ def manifest_of(name: str, spec: Mapping[str, Any], uid: str = "") -> Object:
 # --- who wrote what ----------------------------------------------------------------------------------------------------------------
 
 
-def last_author(managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = ()) -> Author:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is known of a change besides the entries of managers.
+
+    Attributes:
+        before, after: `spec` of both generations.
+        quick: the one came within moments of the other. Times of entries have whole seconds: whoever changes the same fields twice within
+            one leaves the same entry.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    quick: bool
+
+
+def last_author(
+    managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = (), change: Change | None = None
+) -> Author:
     """Who changed `spec` last: of the managers whose entry is not one of `before`, the latest.
 
-    Nobody tells who only took fields away: no entry is new then.
+    Where no entry is new, a quick `change` is that of the latest manager who owns what changed. Else nobody tells: who only takes away
+    what others own leaves no entry.
     """
     known = list(before)
     of_spec = [each for each in managed if not each.get("subresource") and "f:spec" in (each.get("fieldsV1") or {})]
-    changed = (each for each in of_spec if each not in known)
-    latest = max(changed, key=lambda each: str(each.get("time") or ""), default=None)
+    candidates = [each for each in of_spec if each not in known]
+    if not candidates and change is not None and change.quick:
+        candidates = [each for each in of_spec if _owns(each["fieldsV1"]["f:spec"], change.before, change.after)]
+    latest = max(candidates, key=lambda each: str(each.get("time") or ""), default=None)
     return Author("", "") if latest is None else Author(str(latest.get("manager") or ""), str(latest.get("time") or ""))
+
+
+def _owns(fields: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a tree of FieldsV1 names anything that differs; a leaf stands for the whole of it."""
+    if all(name == "." for name in fields):
+        return before != after
+    for key in {*before, *after}:
+        one, other, inner = before.get(key), after.get(key), fields.get(f"f:{key}")
+        if one == other or inner is None:
+            continue
+        deeper = isinstance(one, Mapping) and isinstance(other, Mapping) and any(name != "." for name in inner)
+        if not deeper or _owns(inner, one or {}, other or {}):
+            return True
+    return False
 
 
 def owned_spec(profile: Mapping[str, Any], manager: str = FIELD_MANAGER) -> Object:
