@@ -37,6 +37,9 @@ SHARED = [
 ]
 
 
+DRIVER = "runs a DRA driver in pods, beside a real kubelet"
+
+
 def written(folder: Path, text: str) -> Path:
     report = folder / "junit_01.xml"
     report.write_text(text)
@@ -77,7 +80,10 @@ def test_a_missing_report_is_unreadable(tmp_path: Path) -> None:
         ("[sig-scheduling] Workload [FeatureGate:GenericWorkload] [Alpha] [Feature:OffByDefault] CRUD", ("GenericWorkload",), ""),
         ("[sig-x] [FeatureGate:A] [Feature:OffByDefault] [FeatureGate:B] both", ("A",), "its feature gate is off: B"),
         ("[sig-node] [DRA] control plane supports sharing a claim", (), ""),
-        ("[sig-node] [DRA] kubelet on single node must run", (), "runs a DRA driver in pods, beside a real kubelet"),
+        ("[sig-node] [DRA] control plane [FeatureGate:A] [Beta] runs beside a kubelet of its own", (), ""),
+        ("[sig-node] [DRA] kubelet on single node must run", (), DRIVER),
+        ("[sig-node] [DRA] [FeatureGate:A] [Feature:DynamicResourceAllocation] must run", (), DRIVER),
+        ("[sig-scheduling] [Feature:GPUDevicePlugin] run", (), "downloads a vendor's driver, and runs it on nodes"),
     ],
 )
 def test_what_is_left_out_has_a_reason(spec: str, gates: tuple[str, ...], reason: str) -> None:

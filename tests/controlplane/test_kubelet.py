@@ -96,6 +96,13 @@ async def test_a_pod_keeps_its_address_when_the_answer_to_its_report_is_lost(war
     assert found["status"]["podIPs"] == running["status"]["podIPs"] == [{"ip": running["status"]["podIP"]}]
 
 
+async def test_a_pod_that_was_made_on_its_node_counts_as_scheduled(ward: Ward) -> None:
+    ward.pod("web")
+    found = await ward.until_phase("web", "Running")
+    assert found is not None
+    assert [one["status"] for one in found["status"]["conditions"] if one["type"] == "PodScheduled"] == ["True"]
+
+
 async def test_a_pod_without_a_node_is_left_alone(ward: Ward) -> None:
     ward.pod("waits", node="")
     ward.pod("web")

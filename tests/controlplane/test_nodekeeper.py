@@ -78,6 +78,12 @@ async def test_nodes_are_of_the_server_s_version(kept: Kept) -> None:
     assert node["status"]["nodeInfo"]["kubeletVersion"] == "v1.31.0-sandbox"
 
 
+async def test_each_node_has_an_address_of_its_own(kept: Kept) -> None:
+    await make_nodes(kept.client, 3, 31)
+    nodes = [kept.show("", "nodes", "", f"node-000{number}") for number in range(3)]
+    assert len({node["status"]["addresses"][0]["address"] for node in nodes if node}) == 3
+
+
 async def test_an_extended_resource_in_a_node_s_capacity_is_offered_until_it_is_taken_away(kept: Kept) -> None:
     await make_nodes(kept.client, 1, 31)
     path, merge = "/api/v1/nodes/node-0000/status", "application/merge-patch+json"

@@ -151,7 +151,9 @@ def running_status(pod: Object, now: str, address: str) -> Object:
     status = pod.get("status") or {}
     containers = (pod.get("spec") or {}).get("containers") or []
     ready = [_condition(kind, now) for kind in ("Initialized", "Ready", "ContainersReady")]
-    kept = [each for each in status.get("conditions") or [] if each.get("type") == "PodScheduled"]
+    scheduled = [each for each in status.get("conditions") or [] if each.get("type") == "PodScheduled"]
+    if not scheduled:  # whoever made the pod named its node
+        scheduled = [_condition("PodScheduled", now)]
     return {
         **status,
         "phase": "Running",
@@ -159,7 +161,7 @@ def running_status(pod: Object, now: str, address: str) -> Object:
         "hostIP": "127.0.0.1",
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "conditions": kept + ready,
+        "conditions": scheduled + ready,
         "containerStatuses": [_container(each, {"running": {"startedAt": now}}, ready=True) for each in containers],
     }
 

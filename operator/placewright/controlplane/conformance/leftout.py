@@ -21,7 +21,7 @@ class LeftOut:
 
 LEFT_OUT: Final = (
     LeftOut(r"\[Feature:GPUDevicePlugin\]", "downloads a vendor's driver, and runs it on nodes"),
-    LeftOut(r"\[DRA\].* kubelet ", "runs a DRA driver in pods, beside a real kubelet"),
+    LeftOut(r"\[DRA\] (\[[^]]*\] )*(kubelet |\[Feature:DynamicResourceAllocation\])", "runs a DRA driver in pods, beside a real kubelet"),
 )
 _GATE: Final = re.compile(r"\[FeatureGate:([A-Za-z0-9]+)\]")
 _OFF: Final = "[Feature:OffByDefault]"
