@@ -130,6 +130,24 @@ def test_the_data_has_every_number_and_every_reason(tmp_path: Path, capsys: pyte
     assert data["unschedulablePlugins"] == ["NodeUnschedulable"]
 
 
+def test_victims_of_a_group_are_told_as_the_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta = {"name": "low", "namespace": "ml"}
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": 2}}
+    label = {"scheduling.x-k8s.io/pod-group": "low"}
+    running = [
+        POD | {"metadata": {"name": f"low-{n}", "namespace": "ml", "labels": label}, "spec": POD["spec"] | {"nodeName": f"worker-{n}"}}
+        for n in (1, 2)
+    ]
+    nodes = [NODE | {"metadata": {"name": f"worker-{n}"}} for n in (1, 2)]
+    vip = POD | {"spec": {"priority": 100, "containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}}
+    objects = written(tmp_path, *nodes, group, *running, vip)
+    _, out = evaluate(capsys, "-f", objects)
+    words = " ".join(out.split())
+    assert "by evicting all of PodGroup.scheduling.x-k8s.io ml/low (ml/low-1, ml/low-2)" in words
+    _, out = evaluate(capsys, "-o", "json", "-f", objects)
+    assert json.loads(out)["victims"] == ["ml/low-1", "ml/low-2"]
+
+
 def test_a_pod_that_fits_nowhere_ends_with_code_1_and_the_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = evaluate(capsys, "-o", "json", "-f", written(tmp_path, CORDONED, SMALL, POD))
     assert code == 1

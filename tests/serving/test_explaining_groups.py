@@ -44,6 +44,49 @@ async def test_a_member_that_waits_shows_its_group_and_what_it_lacks(stage: Stag
         assert "now: 2 of 2 nodes can hold it" in ran.out
 
 
+async def test_a_member_is_told_what_its_group_lacks_and_who_has_it(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two nodes of four CPUs: a running group has six of them, a pod half a one; three members want two CPUs each."""
+    declare(stage, "old", 2)
+    join(stage, "old", "o-0", "o-1", cpu="3")
+    async with desk(stage) as asked:
+        await asked.until_ready()
+        await stage.until(lambda: asked.engine.scheduler.counts.bound == 2)
+        stage.pods(1, cpu="500m")
+        await stage.until(lambda: asked.engine.scheduler.counts.bound == 3)
+        declare(stage, "train", 3)
+        join(stage, "train", "t-0", "t-1", "t-2", cpu="2")
+        await stage.until(lambda: stage.condition("t-2"))
+        (short,) = (await read(asked, "/debug/explain?pod=default/t-1"))["group"]["shortages"]
+        pod = short["holders"][1]["name"]
+        assert short == {
+            "resource": "cpu", "wanted": "6000m", "free": "1500m", "total": "8000m", "short": "4500m", "fit": 0, "members": 3,
+            "holders": [
+                {"name": "PodGroup.scheduling.x-k8s.io default/old", "amount": "6000m", "priority": 0, "pods": 2},
+                {"name": pod, "amount": "500m", "priority": 0},
+            ],
+        }  # fmt: skip
+        for options in (at(asked), ("--here",)):
+            ran = await explain(stage, capsys, "t-1", *options)
+            assert "  3 members want 6000m of cpu: 1500m of 8000m are free, 4500m too few\n" in ran.out
+            held = "PodGroup.scheduling.x-k8s.io default/old: 6000m (2 pods, priority 0)"
+            assert f"    held by {held}, pod {pod}: 500m (priority 0)\n" in ran.out
+
+
+async def test_a_member_that_fits_by_itself_is_told_that_it_is_its_group_that_does_not(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(stage, "train", 3)
+    join(stage, "train", "t-0", "t-1", "t-2", cpu="2500m")
+    async with desk(stage) as asked:
+        await asked.until_ready()
+        await stage.until(lambda: stage.condition("t-2"))
+        for options in (at(asked), ("--here",)):
+            ran = await explain(stage, capsys, "t-1", *options)
+            assert "now: 2 of 2 nodes can hold it by itself; its group does not fit\n" in ran.out
+            assert "  3 members want 7500m of cpu: 8000m of 8000m are free, in pieces that hold 2 of the 3\n" in ran.out
+            assert "held by" not in ran.out
+
+
 async def test_a_member_whose_group_is_incomplete_shows_who_is_missing(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     declare(stage, "train", 3)
     join(stage, "train", "t-0", "t-1")

@@ -12,6 +12,7 @@ from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
 from placewright.scheduler.claimfacts import UNCOUNTED, ClaimFact, FreeDevices
 from placewright.scheduler.explanation import Explanation, Now, Queued, Ranked, Tried
+from placewright.scheduler.groupshortage import Holder, Shortage
 from placewright.scheduler.insight import Refusal
 from placewright.scheduler.nearestmiss import Miss
 
@@ -28,7 +29,7 @@ def show_explanation(console: Console, found: Explanation, now: float | None = N
     say(console, *_standing(found))
     say(console, *_group(found), *(f"claim {_claim(each)}" for each in found.claims))
     if found.now is not None:
-        _show_now(console, found.now)
+        _show_now(console, found.now, " by itself; its group does not fit" if _group_does_not_fit(found) else "")
     if found.decision is not None:
         _show_products(console, "its annotation has the decision", found.decision.plugins, found.decision.score, found.decision.runner_up)
     if found.tried:
@@ -62,11 +63,33 @@ def _group(found: Explanation) -> Iterable[str]:
         yield f"  all in one domain of {group.topology}{', if possible' if group.preferred else ''}"
     if group.complaint or group.lacks:
         yield f"  {group.complaint or group.lacks}"
+    for each in group.shortages:
+        yield from _shortage(each)
     if group.kept:
         yield f"  nodes are kept for it: {', '.join(f'{node} ({members})' for node, members in group.kept.items())}"
     together = max((each.together for each in found.tried if each.node), default=0)
     if found.node and together:
         yield f"  decided in one go with {together - 1} other{'' if together == 2 else 's'} of it"
+
+
+def _group_does_not_fit(found: Explanation) -> bool:
+    group = found.group
+    return group is not None and not group.singly and not found.node and bool(group.lacks or group.shortages)
+
+
+def _shortage(short: Shortage) -> Iterable[str]:
+    """How much of a resource there is for the group, and who has the rest."""
+    free = f"{short.free} of {short.total} are free, "
+    free += f"{short.short} too few" if short.short else f"in pieces that hold {short.fit} of the {short.members}"
+    yield f"  {short.members} member{'' if short.members == 1 else 's'} want {short.wanted} of {short.resource}: {free}"
+    if short.holders:
+        more = f", {short.others} other{'' if short.others == 1 else 's'}" if short.others else ""
+        yield f"    held by {', '.join(_holder(each) for each in short.holders)}{more}"
+
+
+def _holder(each: Holder) -> str:
+    pods = f"{each.pods} pod{'' if each.pods == 1 else 's'}, " if each.pods else ""
+    return f"{'' if each.pods else 'pod '}{each.name}: {each.amount} ({pods}priority {each.priority})"
 
 
 def _claim(fact: ClaimFact) -> str:
@@ -100,7 +123,7 @@ def _queued(queue: Queued, scheduler_name: str) -> str:
     return "in the queue: " + "; ".join(said)
 
 
-def _show_now(console: Console, now: Now) -> None:
+def _show_now(console: Console, now: Now, but: str = "") -> None:
     say(console, "")
     if now.gated:
         say(console, f"now: it would not be tried: {now.gated}")
@@ -108,7 +131,8 @@ def _show_now(console: Console, now: Now) -> None:
     if now.error:
         say(console, f"now: something breaks: {now.error}")
         return
-    say(console, f"now: {now.feasible} of {now.nodes} nodes can hold it" + (f"; {now.message}" if not now.nodes else ""))
+    said = f"now: {now.feasible} of {now.nodes} nodes can hold it"
+    say(console, said + (but if now.feasible else "") + (f"; {now.message}" if not now.nodes else ""))
     if now.unasked:
         say(console, f"not asked: the extenders {', '.join(now.unasked)}")
     if now.refusals:

@@ -78,6 +78,6 @@ def _outcome(verdict: Verdict) -> list[str]:
         others = f" or {len(verdict.best) - 1} others with the same total, chosen at random" if len(verdict.best) > 1 else ""
         return [f"goes to {verdict.best[0]}{others}"]
     if verdict.nominated_node:
-        room = f"preemption would make room on {verdict.nominated_node} by evicting {', '.join(verdict.victims)}"
+        room = f"preemption would make room on {verdict.nominated_node} by evicting {', '.join(sorted(verdict.leaving or verdict.victims))}"
         return [verdict.message, room]
     return [verdict.message or "stays pending"]

@@ -13,6 +13,7 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.gangs import Gangs
 from placewright.plugins.gangrules import declaration_complaint, members_complaint
+from placewright.scheduler.groupshortage import Shortage
 from placewright.scheduler.insight import cut
 
 #: Nodes that are named.
@@ -33,6 +34,7 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
         waiting_seconds: since its first member that has no node came.
         failures: how often in a row it was tried in vain.
         lacks: what it lacked the last time.
+        shortages: what there is too little of now for all of them together, and who has it.
         kept: nodes that are kept for it, with the number of members for which each is.
         complaint: what is wrong with it, whatever else happens.
     """
@@ -48,6 +50,7 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     waiting_seconds: float = 0.0
     failures: int = 0
     lacks: str = ""
+    shortages: tuple[Shortage, ...] = ()
     kept: dict[str, int] = {}
     complaint: str = ""
 

@@ -20,6 +20,7 @@ from placewright.queue.queued import QueuedPod
 from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Explanation, Queued, Tried, evaluated, tried
 from placewright.scheduler.groupfacts import GroupFacts, group_facts, kept_nodes
+from placewright.scheduler.groupshortage import shortages
 from placewright.scheduler.insight import cut
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.records import OVERALL, Record, Records
@@ -83,7 +84,7 @@ def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[Record, ...]) -> Exp
         assumed=placement is not None,
         queue=_queued(engine, queued, pod, active.runtime if active is not None else None),
         now=evaluated(active.runtime, engine.cluster, pod) if active is not None and placement is None else None,
-        group=_group(engine, pod),
+        group=_group(engine, pod, active.runtime if active is not None and placement is None else None),
         claims=claim_facts(pod, engine.cluster.objects.devices.claims),
         tried=_latest_first(kept),
         source=engine.replica.identity,
@@ -110,11 +111,14 @@ def _placed(engine: Engine, kept: tuple[Record, ...]) -> Explanation:
     )
 
 
-def _group(engine: Engine, pod: PodInfo) -> GroupFacts | None:
-    """The pod's group, with what the queue remembers of it and the nodes that are kept for it."""
+def _group(engine: Engine, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
+    """The pod's group, with what the queue remembers of it and the nodes that are kept for it; with an `evaluator` what it lacks now."""
     if pod.gang is None:
         return None
-    found = group_facts(engine.cluster.gangs, pod.gang, engine.queue.gangs.members(pod.gang))
+    gang, members = engine.cluster.gangs.get(pod.gang), engine.queue.gangs.members(pod.gang)
+    found = group_facts(engine.cluster.gangs, pod.gang, members)
+    if gang is not None and evaluator is not None and not found.complaint:
+        found = replace(found, shortages=shortages(evaluator, engine.cluster, gang, members))
     queued, plan = engine.queue.gangs.get(pod.gang), engine.scheduler.gangs.reservations.plan_of(pod.gang)
     if queued is not None:
         waited = round(time.monotonic() - queued.since, 3)

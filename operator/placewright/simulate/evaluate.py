@@ -12,6 +12,7 @@ from placewright.framework.errors import CycleError, InvalidScoreError, PluginEr
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Diagnosis
 from placewright.framework.status import Code
+from placewright.plugins.defaultpreemption.together import Unit, units_of
 from placewright.scheduler.messages import NO_NODES, fit_error
 
 
@@ -52,6 +53,7 @@ class Verdict:
         message: the no-fit message, or "".
         prefilter_message: what PreFilter said when it rejected the pod everywhere.
         nominated_node, victims: what preemption would do.
+        leaving: the victims in words, a group that leaves as a whole in one.
         error: what broke.
     """
 
@@ -62,6 +64,7 @@ class Verdict:
     unschedulable_plugins: tuple[str, ...] = ()
     nominated_node: str = ""
     victims: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
     error: str = ""
 
     @property
@@ -84,14 +87,16 @@ def evaluate_pod(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Verdic
         diagnosis = evaluator.diagnose(evaluation)
         nodes = [*_rejected(cluster, diagnosis), *_fitting(evaluator, cluster, evaluation)]
         ordered = tuple(sorted(nodes, key=lambda verdict: verdict.node))
-        return _verdict(evaluator, evaluation, diagnosis, ordered)
+        return _verdict(evaluator, cluster, evaluation, diagnosis, ordered)
     except PluginError:
         raise
     except (CycleError, InvalidScoreError) as problem:
         return Verdict(error=str(problem))
 
 
-def _verdict(evaluator: Evaluator, evaluation: Evaluation, diagnosis: Diagnosis, nodes: tuple[NodeVerdict, ...]) -> Verdict:
+def _verdict(
+    evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, diagnosis: Diagnosis, nodes: tuple[NodeVerdict, ...]
+) -> Verdict:
     blamed = tuple(sorted(diagnosis.unschedulable_plugins))
     if evaluation.count:
         return Verdict(nodes=nodes, unschedulable_plugins=blamed)
@@ -105,7 +110,13 @@ def _verdict(evaluator: Evaluator, evaluation: Evaluation, diagnosis: Diagnosis,
         unschedulable_plugins=blamed,
         nominated_node=result.nominated_node or "",
         victims=tuple(sorted(victim.key for victim in result.victims)),
+        leaving=tuple(_in_words(unit) for unit in units_of(cluster, result.victims)),
     )
+
+
+def _in_words(unit: Unit) -> str:
+    names = ", ".join(sorted(pod.key for pod in unit.pods))
+    return names if unit.ref is None else f"all of {unit.ref} ({names})"
 
 
 def _rejected(cluster: Cluster, diagnosis: Diagnosis) -> list[NodeVerdict]:

@@ -14,6 +14,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.explaining.place import Subject
 from placewright.cli.livecluster import UNFINISHED, readable
 from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluator
 from placewright.framework.registry import installed_plugins
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
@@ -23,7 +24,8 @@ from placewright.profiles.problem import ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Explanation, evaluated
-from placewright.scheduler.groupfacts import group_facts
+from placewright.scheduler.groupfacts import GroupFacts, group_facts
+from placewright.scheduler.groupshortage import shortages
 from placewright.scheduler.insight import cut
 from placewright.simulate.grouptrial import Members, tried_lacks
 from placewright.simulate.world import offline_evaluator
@@ -122,9 +124,19 @@ def _evaluated(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
     evaluator = offline_evaluator(resolved, registry, seen.cluster, seen.waiting)
     now = evaluated(evaluator, seen.cluster, pod)
     group = about.group
-    if group is not None and pod.gang is not None and not (now.gated or now.error):
-        group = replace(group, lacks=cut(tried_lacks(evaluator, seen.cluster, pod.gang, seen.waiting.members(pod.gang))))
+    if group is not None and not (now.gated or now.error):
+        group = _lacking(group, pod, evaluator, seen)
     return replace(about, profile=resolved.name, generation=resolved.generation, now=now, group=group)
+
+
+def _lacking(group: GroupFacts, pod: PodInfo, evaluator: Evaluator, seen: _Seen) -> GroupFacts:
+    """With what the group lacks; nothing else can be asked of the cluster afterwards."""
+    gang = None if pod.gang is None else seen.cluster.gangs.get(pod.gang)
+    if gang is None:
+        return group
+    members = seen.waiting.members(gang.ref)
+    short = shortages(evaluator, seen.cluster, gang, members)
+    return replace(group, shortages=short, lacks=cut(tried_lacks(evaluator, seen.cluster, gang.ref, members)))
 
 
 def _oldest(profiles: list[SchedulingProfile]) -> SchedulingProfile | None:
