@@ -200,6 +200,41 @@ async def test_every_fault_is_named(boxes: Boxes) -> None:
     assert "spec.label" in found
 
 
+RULED: Object = {
+    "type": "object",
+    "x-kubernetes-validations": [{"rule": "self.size != 5 || has(self.mode)", "message": "five wants a mode"}],
+    "properties": {
+        "size": {"type": "integer", "x-kubernetes-validations": [{"rule": "self < 9", "message": "too big"}]},
+        "mode": {
+            "type": "string",
+            "x-kubernetes-validations": [
+                {"rule": "self == oldSelf", "message": "may not change"},
+                {"rule": "self != 'Odd'", "reason": "FieldValueDuplicate"},
+                {"rule": "self != 'Even'", "message": "not even", "reason": "FieldValueForbidden"},
+            ],
+        },
+        "list": {"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": "self[1] > 1"}]},
+    },
+}
+
+
+async def test_rules_of_a_definition_show_what_broke_them_unless_it_is_large(cluster: Cluster) -> None:
+    cluster.needs(36, "the value in refusals by rules")
+    async with defined(cluster, {"type": "object", "properties": {"spec": RULED}}) as boxes:
+        assert causes(await boxes.create(size=5)) == {"spec": "Invalid value: five wants a mode"}
+        assert causes(await boxes.create(size=9)) == {"spec.size": "Invalid value: 9: too big"}
+        assert causes(await boxes.create(mode="Odd")) == {"spec.mode": 'Duplicate value: "Odd"'}
+        assert causes(await boxes.create(mode="Even")) == {"spec.mode": "Forbidden: not even"}
+        assert causes(await boxes.create(list=[1, 1])) == {"spec.list": "Invalid value: failed rule: self[1] > 1"}
+        said = causes(await boxes.create(list=[1]))["spec.list"]
+        assert said == 'Invalid value: "array": index out of bounds: 1 evaluating rule: self[1] > 1'
+        found = causes(await boxes.create(size="big"))
+        assert found["<nil>"].startswith("Invalid value: null: some validation rules were not checked because the object was invalid; ")
+        (await boxes.create(mode="Fast")).expect(201)
+        changed = await cluster.client.patch(f"{boxes.path}/it", {"spec": {"mode": "Slow"}}, MERGE)
+        assert causes(changed) == {"spec.mode": 'Invalid value: "Slow": may not change'}
+
+
 async def test_a_missing_field_is_named(boxes: Boxes) -> None:
     body = boxes.box()
     del body["spec"]["size"]

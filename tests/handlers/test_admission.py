@@ -136,6 +136,16 @@ async def test_a_bad_profile_is_not_stored_and_a_good_one_is(stage: Stage, optio
     assert hook["clientConfig"]["url"] == f"https://127.0.0.1:{options.port}/profiles"
 
 
+async def test_a_rule_of_the_definition_refuses_before_the_webhook_is_asked(stage: Stage, options: AdmissionOptions) -> None:
+    """As real API servers with rules in CEL do: both would refuse this one, each in its own words."""
+    worse = manifest("worse", schedulerName="worse", backoff={"initialSeconds": 3, "maxSeconds": 2})
+    async with operator(stage, replace(FAST, admission=options)):
+        await stage.until(lambda: webhooks(stage), "a webhook configuration")
+        said = await create(stage, worse)
+    assert said.endswith("spec.backoff: Invalid value: maxSeconds is at least initialSeconds, or 0 for no backoff")
+    assert "webhook" not in said
+
+
 async def test_while_nobody_answers_profiles_are_taken_unseen(stage: Stage, options: AdmissionOptions) -> None:
     async with operator(stage, replace(FAST, admission=options)):
         await stage.until(lambda: webhooks(stage), "a webhook configuration")

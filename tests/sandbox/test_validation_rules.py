@@ -49,12 +49,12 @@ ORDERED = ruled(fields(low=NUMBER, high=NUMBER), {"rule": "self.low <= self.high
 
 
 def test_a_rule_that_does_not_hold_refuses_with_its_message_at_its_place() -> None:
-    assert refusal(ORDERED, {"low": 2, "high": 1}) == ['spec: Invalid value: "object": low is not above high']
+    assert refusal(ORDERED, {"low": 2, "high": 1}) == ["spec: Invalid value: low is not above high"]
     assert refusal(ORDERED, {"low": 1, "high": 1}) == []
 
 
 def test_a_rule_without_a_message_is_quoted() -> None:
-    assert refusal(fields(a=ruled(NUMBER, "self > 1")), {"a": 1}) == ['spec.a: Invalid value: "integer": failed rule: self > 1']
+    assert refusal(fields(a=ruled(NUMBER, "self > 1")), {"a": 1}) == ["spec.a: Invalid value: 1: failed rule: self > 1"]
 
 
 def test_a_rule_is_not_asked_about_what_is_not_there() -> None:
@@ -77,9 +77,9 @@ def test_a_missing_field_is_an_error_of_the_rule_that_did_not_ask() -> None:
 
 def test_the_message_may_be_an_expression_and_falls_back_to_the_plain_one() -> None:
     rule = {"rule": "self.a < 3", "message": "plain", "messageExpression": "'a is ' + string(self.a)"}
-    assert refusal(ruled(fields(a=NUMBER), rule), {"a": 5}) == ['spec: Invalid value: "object": a is 5']
+    assert refusal(ruled(fields(a=NUMBER), rule), {"a": 5}) == ["spec: Invalid value: a is 5"]
     failing = rule | {"messageExpression": "string(self.b)"}
-    assert refusal(ruled(fields(a=NUMBER, b=NUMBER), failing), {"a": 5}) == ['spec: Invalid value: "object": plain']
+    assert refusal(ruled(fields(a=NUMBER, b=NUMBER), failing), {"a": 5}) == ["spec: Invalid value: plain"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_message_may_be_an_expression_and_falls_back_to_the_plain_one() -> N
     [
         ("FieldValueRequired", "spec.a: Required value: say it"),
         ("FieldValueForbidden", "spec.a: Forbidden: say it"),
-        ("FieldValueDuplicate", 'spec.a: Duplicate value: "object"'),
+        ("FieldValueDuplicate", "spec.a: Duplicate value"),
     ],
 )
 def test_reason_and_field_path_are_the_rules_own(reason: str, said: str) -> None:
@@ -98,7 +98,7 @@ def test_reason_and_field_path_are_the_rules_own(reason: str, said: str) -> None
 def test_rules_wait_until_the_types_are_right() -> None:
     said = refusal(ORDERED, {"low": 2, "high": "x"})
     assert len(said) == 2
-    assert said[1].startswith('<nil>: Invalid value: "null": some validation rules were not checked because the object was invalid')
+    assert said[1].startswith("<nil>: Invalid value: null: some validation rules were not checked because the object was invalid")
 
 
 def test_a_value_out_of_bounds_does_not_keep_rules_from_being_asked() -> None:
@@ -115,7 +115,7 @@ def test_a_rule_about_a_change_is_asked_only_about_a_change() -> None:
     assert refusal(FIXED, {"name": "a"}) == []
     assert refusal(FIXED, {"name": "a"}, {"other": 1}) == []
     assert refusal(FIXED, {"other": 2}, {"name": "a", "other": 1}) == []
-    assert refusal(FIXED, {"name": "b"}, {"name": "a"}) == ['spec.name: Invalid value: "string": immutable']
+    assert refusal(FIXED, {"name": "b"}, {"name": "a"}) == ['spec.name: Invalid value: "b": immutable']
 
 
 def test_items_of_a_list_by_keys_are_compared_with_their_former_selves_wherever_they_stand() -> None:
@@ -123,7 +123,7 @@ def test_items_of_a_list_by_keys_are_compared_with_their_former_selves_wherever_
     items = {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["key"]}
     old = {"items": [{"key": "a", "value": 1}, {"key": "b", "value": 5}]}
     new = {"items": [{"key": "new", "value": 0}, {"key": "b", "value": 4}, {"key": "a", "value": 1}]}
-    assert refusal(fields(items=items), new, old) == ['spec.items[1].value: Invalid value: "integer": never less']
+    assert refusal(fields(items=items), new, old) == ["spec.items[1].value: Invalid value: 4: never less"]
 
 
 def test_what_has_not_changed_is_not_held_against_a_later_rule() -> None:

@@ -7,6 +7,7 @@ worded as an API server words them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,16 +22,16 @@ Schema = Mapping[str, Any]
 _RULES: Final = "x-kubernetes-validations"
 _REASONS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "FieldValueInvalid": 'Invalid value: "{type}": {message}',
+        "FieldValueInvalid": "Invalid value{shown}: {message}",
         "FieldValueRequired": "Required value: {message}",
         "FieldValueForbidden": "Forbidden: {message}",
-        "FieldValueDuplicate": 'Duplicate value: "{type}"',
+        "FieldValueDuplicate": "Duplicate value{shown}",
     }
 )
 #: Faults after which an API server does not ask the rules: they could not count on the types.
 _BLOCKING: Final = frozenset({"FieldValueRequired", "FieldValueTypeInvalid", "FieldValueTooLong", "FieldValueTooMany"})
 _BLOCKED: Final = (
-    'Invalid value: "null": some validation rules were not checked because the object was invalid; '
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
 #: Words of the language that a field's name may also be.
@@ -45,9 +46,10 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule, compiled; `where` is its fieldPath, put after the path of the value."""
+    """One rule, compiled; `where` is its fieldPath, put after the path of the value, `named` is what its errors call it."""
 
     test: Expression
+    named: str
     message: str
     message_expression: Expression | None
     reason: str
@@ -87,9 +89,11 @@ def _below(schema: Schema, name: str) -> RuleTree | None:
 
 def _compiled(rule: Mapping[str, Any]) -> _Rule:
     saying = rule.get("messageExpression")
+    message, text = (rule.get("message") or "").strip(), rule["rule"].strip()
     return _Rule(
         test=expression(rule["rule"]),
-        message=(rule.get("message") or f"failed rule: {rule['rule']}").strip(),
+        named=message or text,
+        message=message or f"failed rule: {text}",
         message_expression=expression(saying) if saying else None,
         reason=rule.get("reason") or "FieldValueInvalid",
         where=rule.get("fieldPath") or "",
@@ -152,8 +156,11 @@ def _broken(rule: _Rule, variables: Mapping[str, Any], value: Any, path: str) ->
             return
         message = _message(rule, variables)
     except ExpressionError as error:
-        message = f"{error} evaluating rule: {rule.message}"
-    text = _REASONS.get(rule.reason, _REASONS["FieldValueInvalid"]).format(type=type_name(value), message=message)
+        text = f'Invalid value: "{type_name(value)}": {error} evaluating rule: {rule.named}'
+        yield Fault(f"{path}{rule.where}" or "<nil>", "FieldValueInvalid", text)
+        return
+    shown = "" if isinstance(value, (dict, list)) else f": {json.dumps(value)}"
+    text = _REASONS.get(rule.reason, _REASONS["FieldValueInvalid"]).format(shown=shown, message=message)
     yield Fault(f"{path}{rule.where}" or "<nil>", rule.reason, text)
 
 
