@@ -184,6 +184,11 @@ TEXTS: Final[Mapping[str, HelpText]] = {
         "Go back to an earlier revision of a profile.",
         ("placewright profiles rollback bin-packing", "placewright profiles rollback bin-packing --to-revision 2 --dry-run server"),
     ),
+    "doctor": HelpText(
+        "Say what is wrong with an installation, and what to do: definitions, operator, image, rights, leader, profiles, clocks, "
+        "a second scheduler. It looks with your own rights, changes nothing, and ends with exit code 1 when a check failed.",
+        ("placewright doctor", "placewright doctor --operator-namespace scheduling -o json"),
+    ),
     "snapshot": HelpText(
         "Save what the scheduler sees of a cluster into a file, for simulate, compare, tune and diff.",
         (

@@ -35,6 +35,7 @@ COMMANDS: Final = (
     "schema",
     "validate",
     "profiles",
+    "doctor",
     "snapshot",
     "record",
     "version",

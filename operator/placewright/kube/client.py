@@ -121,6 +121,11 @@ class ApiClient:
         """The answer's JSON text."""
         return await self.request("GET", path, params=params)
 
+    async def date(self, path: str = "/version") -> str:
+        """The server's time as an answer's header tells it, in whole seconds (RFC 9110); empty where it does not."""
+        async with self._send("GET", path, NO_PARAMS, None, JSON, self._timeout) as answer:
+            return str(answer.headers.get("Date", ""))
+
     async def get_as(self, path: str, kind: type[T], params: Params = NO_PARAMS) -> T:
         """The answer decoded into `kind`; raises `DecodeError` too."""
         return decode(await self.get(path, params), kind)
