@@ -83,3 +83,22 @@ def test_what_is_no_quantity_is_refused_in_one_printable_line(junk: str) -> None
     assert "is not a quantity; expected a number with an optional suffix" in str(refused.value)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 300
+
+
+class _Unasked:
+    """A pattern that nobody may ask."""
+
+    def fullmatch(self, text: str) -> None:
+        raise AssertionError(f"a text of {len(text)} characters was matched")
+
+
+def test_a_text_that_is_too_long_is_refused_without_being_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placewright.api.quantity._PATTERN", _Unasked())
+    with pytest.raises(QuantityError):
+        nano("1" * 1001)
+
+
+def test_true_is_no_quantity_though_one_is() -> None:
+    assert nano(1) == nano("1")
+    with pytest.raises(QuantityError):
+        nano(True)

@@ -15,7 +15,7 @@ from placewright.api.bad_input import shown
 NANO: Final = 10**9
 
 _PATTERN: Final = re.compile(
-    r"(?P<sign>[+-]?)(?P<digits>\d+\.?\d*|\.\d+)(?:(?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?\d{1,3}))", re.ASCII
+    r"(?P<sign>[+-]?)(?P<digits>\d+(?:\.\d*)?|\.\d+)(?:(?P<suffix>[KMGTPE]i|[numkMGTPE]?)|[eE](?P<exponent>[+-]?\d{1,3}))", re.ASCII
 )
 _SCALES: Final = {
     "n": 1, "u": 10**3, "m": 10**6, "": NANO,
@@ -36,11 +36,12 @@ class QuantityError(ValueError):
         super().__init__(f"{shown(text)} is not a quantity; expected a number with an optional suffix such as 250m, 2, 1.5Gi or 1e3")
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=65536, typed=True)  # True is 1 for a cache, and no quantity
 def nano(text: str | float) -> int:
     """Return the quantity in nano-units, rounded up; raise `QuantityError` on anything else."""
-    match = _PATTERN.fullmatch(str(text))
-    if match is None or len(match.string) > _LONGEST:
+    spelt = str(text)
+    match = _PATTERN.fullmatch(spelt) if len(spelt) <= _LONGEST else None
+    if match is None:
         raise QuantityError(text)
     whole, _, fraction = match["digits"].partition(".")
     exponent = match["exponent"]

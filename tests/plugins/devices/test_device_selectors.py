@@ -29,7 +29,9 @@ from test_device_order import ask, message, names
 
 from placewright.api.devices import Device
 from placewright.framework.status import Code
+from placewright.plugins.dynamicresources.celbounds import steps_of
 from placewright.plugins.dynamicresources.celselectors import Expression, ExpressionError, Expressions, Shapes
+from placewright.plugins.dynamicresources.celtokens import tree
 
 Body = dict[str, Any]
 GPU = DRIVERS[0]
@@ -132,14 +134,14 @@ def test_an_expression_without_an_answer_says_why(expression: str, said: str) ->
         ("cel.block([1], true)", "of cel, only cel.bind(name, value, expression) is supported"),
         (f"{MINE}.model.matches({MINE}.name)", "matches() with a pattern that is not a literal is not supported"),
         (f'{MINE}.model.matches("{"a" * 300}")', "matches() with a pattern of more than 256 characters is not supported"),
-        (f'{MINE}.model.matches("((a{{50}}){{50}}){{50}}")', "may take 2e+06 steps for one device, at most 20000 are allowed"),
+        (f'{MINE}.model.matches("((a{{50}}){{50}}){{50}}")', "may take 6e+06 steps for one device, at most 20000 are allowed"),
         ("true || " * 2000 + "true", "is 16004 characters long, at most 10240 are allowed"),
         ("+1" * 1500 + " == 1", "consists of 3002 tokens, this scheduler evaluates at most 2000"),
         ("(" * 60 + "true" + ")" * 60, "nests brackets deeper than 40"),
         ("[1,2].all(a, [1,2].all(b, [1,2].all(c, true)))", "may take 1e+05 steps for one device, at most 20000 are allowed"),
-        (f'{MINE}.model.matches("[^a]{{1000}}")', "may take 4e+04 steps for one device, at most 20000 are allowed"),
-        (f'{MINE}.model.matches("\\\\pL{{30}}")', "may take 3e+04 steps for one device, at most 20000 are allowed"),
-        (f'{MINE}.all(a, a.matches("a{{1,63}}"))', "may take 3e+04 steps for one device, at most 20000 are allowed"),
+        (f'{MINE}.model.matches("[^a]{{1000}}")', "may take 1e+05 steps for one device, at most 20000 are allowed"),
+        (f'{MINE}.model.matches("\\\\pL{{30}}")', "may take 8e+04 steps for one device, at most 20000 are allowed"),
+        (f'{MINE}.all(a, a.matches("a{{1,63}}"))', "may take 5e+04 steps for one device, at most 20000 are allowed"),
         (f"{MINE}.all(a, {MINE}.all(b, {MINE}[a] != {MINE}[b]))", "may take 3e+05 steps for one device, at most 20000 are allowed"),
     ],
 )
@@ -163,6 +165,116 @@ def test_text_that_doubles_is_refused_before_it_fills_the_memory() -> None:
     assert verdict(doubled(2)) is True
     with pytest.raises(ExpressionError, match="may take"):
         Expression(doubled(30))
+
+
+def bound(text: str, asked: str, times: int = 1) -> str:
+    """A text by the name t, and something asked of it so many times."""
+    return f'cel.bind(t, "{text}", {" || ".join([asked] * times)} || true)'
+
+
+def steps(expression: str) -> int:
+    return steps_of(tree(expression))
+
+
+ON_TEXT = (
+    "t.lowerAscii() == 'b'", "t.upperAscii() == 'b'", "t.indexOf('b') == 1", "t.lastIndexOf('b') == 1", "t.split('b') == []",
+    "isQuantity(t)", "isSemver(t)", "t.matches('a')", "t.trim() == 'b'", "t.substring(1) == 'b'",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", ON_TEXT)
+def test_what_is_done_with_a_text_weighs_by_its_length(asked: str) -> None:
+    assert steps(bound("a" * 200, asked)) > steps(bound("a" * 90, asked)) == steps(bound("a", asked))
+    with pytest.raises(ExpressionError, match="may take"):
+        steps(bound("a" * 7000, asked, 100))
+
+
+def test_texts_that_are_summed_up_weigh_as_their_sum() -> None:
+    long = " + ".join([f'"{"a" * 300}"'] * 20)
+    assert steps(f"({long}).lowerAscii() == 'b'") > 20 * 300 * 0.1
+    assert steps("['a'].join('b').lowerAscii() == 'b'") > steps("'ab'.lowerAscii() == 'b'")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"'\\w{900}'",
+        r"'\\w\u007b900\u007d'",
+        r"'\\w\U0000007b900\x7d'",
+        r"'\\w\173900\175'",
+        r"'\u005cw{900}'",
+        r"r'\w{900}'",
+        r'R"""\w{900}"""',
+        r"'\x5cpL{900}'",
+        r"'(?:\\w\u007b30\u007d){30}'",
+        r"'\\w{,900}'",
+        r"'\\b{900}'",
+        r"'(?i)\\w{900}'",
+    ],
+)
+def test_repetitions_are_counted_however_they_are_written(pattern: str) -> None:
+    with pytest.raises(ExpressionError, match="may take"):
+        Expression(f"{MINE}.model.matches({pattern})")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        (r"'(?x)\\w{#\n900}'", "flags x"),
+        (r"r'(?ix)a'", "flags ix"),
+        (r"'\u0028?x)a'", "flags x"),
+        (r"'a(?x:b c)'", "flags x"),
+        (r"'(?i-x)a'", "flags i-x"),
+        (r"'(?u)a'", "flags u"),
+        (r"'(?R)a'", "flags R"),
+        (r"'(?=a)'", "followed by something else"),
+        (r"b'a'", "bytes are not text"),
+        (r"'\q'", "is no escape"),
+        (r"'\U00110000'", "is no escape"),
+    ],
+)
+def test_a_pattern_is_read_as_the_library_reads_it_or_refused(pattern: str, said: str) -> None:
+    with pytest.raises(ExpressionError, match=said):
+        Expression(f"{MINE}.model.matches({pattern})")
+
+
+@pytest.mark.parametrize("pattern", ["^a1", "(?i)^A1", "(?s).*1.*", "(?P<first>a)1", "(?<first>a)1", "(?:a|b)1", "(?i:A)1"])
+def test_flags_and_groups_that_kube_scheduler_knows_are_served(pattern: str) -> None:
+    assert verdict(f"{MINE}.model.matches('{pattern}')", device("d", attributes={"model": "a1"})) is True
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "cel.bind(l, [1, 2], l.map(x, l) == [])",
+        "[1, 2].map(x, [x]) == []",
+        "cel.bind(l, [[1], [2]], l.map(x, x) == l)",
+        "[1, 2].map(x, {'a': x}) == []",
+        f"{MINE}.map(k, {MINE}) == []",
+        "['a'].map(x, x.split('b')) == []",
+    ],
+)
+def test_lists_of_lists_are_too_much_where_they_are_made_in_rounds(expression: str) -> None:
+    """The library copies them whole in each round."""
+    with pytest.raises(ExpressionError, match="may take"):
+        Expression(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [f"{MINE}.map(k, k).size() > 0", "['a', 'b'].filter(x, x == 'a') == ['a']", f"[{MINE}.model, 'a'].exists(x, x == 'a')"],
+)
+def test_lists_of_plain_values_are_not(expression: str) -> None:
+    assert verdict(expression) is True
+
+
+def test_numbers_in_versions_are_as_large_as_kubernetes_lets_them_be() -> None:
+    assert verdict("isSemver('1.0.0-18446744073709551615') && !isSemver('1.0.0-18446744073709551616')") is True
+    assert verdict(f"isSemver('1.0.0-{'9' * 3000}')") is False
+
+
+def test_a_quantity_counts_for_no_more_than_kubernetes_takes_any_to_be() -> None:
+    assert verdict("quantity('1e999') == quantity('9223372036854775807') && quantity('1e999').isInteger()") is True
 
 
 def test_patterns_that_backtrack_elsewhere_are_matched_in_linear_time() -> None:

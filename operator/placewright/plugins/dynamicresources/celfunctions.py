@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -23,22 +24,30 @@ _SEMVER: Final = re.compile(
     re.ASCII,
 )
 _LARGEST_PART: Final = 2**64
+_MOST_DIGITS: Final = len(str(_LARGEST_PART))
 _INT64: Final = 2**63
+_LARGEST_QUANTITY: Final = (_INT64 - 1) * NANO
+_UPPER: Final = str.maketrans(ascii_lowercase, ascii_uppercase)
+_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 #: A release comes after what was released before it.
 _RELEASE: Final = ((2, 0, ""),)
 
 
 def quantity_value(text: str | float) -> Any:
-    """A quantity as expressions see it. Raises `QuantityError`."""
-    return {_QUANTITY: str(nano(text))}
+    """A quantity as expressions see it, at most what Kubernetes takes any to be. Raises `QuantityError`."""
+    return {_QUANTITY: str(max(-_LARGEST_QUANTITY, min(nano(text), _LARGEST_QUANTITY)))}
 
 
 def version_value(text: str) -> Any:
     """A version as expressions see it; build metadata does not tell versions apart. Raises `ValueError`."""
-    match = _SEMVER.fullmatch(text)
-    if match is None or len(text) > _LONGEST_TEXT or any(int(part) >= _LARGEST_PART for part in match.groups()[:3]):
+    match = _SEMVER.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
+    if match is None or any(map(_is_too_large, (*match.groups()[:3], *(match[4] or "").split(".")))):
         raise ValueError(f"{text[:40]!r} is not a semantic version")
     return {_VERSION: [*match.groups()[:3], match[4] or ""]}
+
+
+def _is_too_large(part: str) -> bool:
+    return part.isdecimal() and (len(part) > _MOST_DIGITS or int(part) >= _LARGEST_PART)
 
 
 def _normalized(text: str) -> str:
@@ -116,11 +125,11 @@ def _size(value: Any) -> int:
 
 
 def _ascii_upper(text: str) -> str:
-    return "".join(char.upper() if char.isascii() else char for char in _text(text))
+    return _text(text).translate(_UPPER)
 
 
 def _ascii_lower(text: str) -> str:
-    return "".join(char.lower() if char.isascii() else char for char in _text(text))
+    return _text(text).translate(_LOWER)
 
 
 def _text(value: Any) -> str:

@@ -136,7 +136,7 @@ class Expression:
         self.source = source
         self._effort = Effort() if effort is None else effort
         read = tree(source)
-        self.steps = steps_of(read, len(source))
+        self.steps = steps_of(read)
         names = bound_names(read)
         try:
             self._program: cel.Program = cel.compile(respell(read))

@@ -25,6 +25,12 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+_OPENING: Final = re.compile(r"""(?P<prefix>[rRbB]*)(?P<quote>\'\'\'|\"\"\"|"|\')""")
+_ESCAPE: Final = re.compile(r"\\(?:[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.|$)", re.DOTALL)
+_SHORT_ESCAPES: Final = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\\": "\\", "?": "?", '"': '"', "'": "'", "`": "`",
+}  # fmt: skip
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -99,6 +105,29 @@ def tokens(source: str) -> list[Token]:
     if len(found) > MOST_TOKENS:
         raise ExpressionError(f"consists of {len(found)} tokens, this scheduler evaluates at most {MOST_TOKENS}")
     return found
+
+
+def unescaped(literal: Token) -> str:
+    """The text that a literal stands for. Raises `ExpressionError` for bytes, and for escapes that there are not."""
+    opening = _OPENING.match(literal.text)
+    assert opening is not None, "a token of kind text begins like that"
+    prefix, quote = opening["prefix"].lower(), opening["quote"]
+    if "b" in prefix:
+        raise ExpressionError("bytes are not text")
+    inside = literal.text[opening.end() : len(literal.text) - len(quote)]
+    return inside if "r" in prefix else _ESCAPE.sub(_meant, inside)
+
+
+def _meant(escape: re.Match[str]) -> str:
+    text = escape.group()
+    short = _SHORT_ESCAPES.get(text[1:])
+    if short is not None:
+        return short
+    base, digits = (16, text[2:]) if text[1:2] in "xXuU" else (8, text[1:])
+    try:
+        return chr(int(digits, base))
+    except (ValueError, OverflowError):
+        raise ExpressionError(f"does not compile: {text} is no escape") from None
 
 
 def tree(source: str) -> Group:

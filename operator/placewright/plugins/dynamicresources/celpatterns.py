@@ -1,0 +1,50 @@
+"""What the patterns of `matches()` cost: they are matched in linear time, but are built anew each time.
+
+They are counted as the library gets them, with the escapes of the literal undone. Of its syntax only what kube-scheduler's (RE2) has, too,
+may change how a pattern is read: in verbose mode a repetition could be hidden.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from placewright.plugins.dynamicresources.celtokens import ExpressionError
+
+LONGEST_PATTERN: Final = 256
+#: For each repetition: of a set of characters, and of one that spans all of Unicode.
+_SET: Final = 30
+_UNICODE_SET: Final = 900
+#: Each character stands for up to four where upper and lower case are one.
+_CASES: Final = 4
+_REPETITION: Final = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
+_UNICODE: Final = re.compile(r"\\[pPwWdDsSbB]")
+#: What may follow `(?`: no capture, a name, or flags.
+_GROUP: Final = re.compile(r"\(\?(?::|P?<|(?P<flags>[A-Za-z-]*)[:)])?")
+_FLAGS: Final = frozenset("imsU-")
+
+
+def pattern_states(pattern: str) -> int:
+    """How many states it has at most, roughly; as many steps it takes to build it. Raises `ExpressionError`."""
+    if len(pattern) > LONGEST_PATTERN:
+        raise ExpressionError(f"matches() with a pattern of more than {LONGEST_PATTERN} characters is not supported")
+    folded = _folds_case(pattern)
+    repetitions = 1
+    for least, most in _REPETITION.findall(pattern):
+        repetitions *= max(int(least[:6] or "1"), int(most[:6] or "1"), 1)
+    sets = pattern.count("[") + pattern.count(".")
+    characters = len(pattern) * (_CASES if folded else 1)
+    return repetitions * (characters + _SET * sets + _UNICODE_SET * len(_UNICODE.findall(pattern)))
+
+
+def _folds_case(pattern: str) -> bool:
+    """Whether a flag says so. Refuses flags that kube-scheduler does not know either."""
+    folded = False
+    for group in _GROUP.finditer(pattern):
+        if group.group() == "(?":
+            raise ExpressionError("matches() with a pattern that has (? followed by something else than :, P<, < or flags is not supported")
+        flags = group["flags"] or ""
+        if set(flags) - _FLAGS:
+            raise ExpressionError(f"matches() with a pattern that has the flags {flags} is not supported; i, m, s and U are")
+        folded = folded or "i" in flags
+    return folded
