@@ -74,6 +74,37 @@ def test_a_record_that_is_withdrawn_or_has_no_lifetime_left_is_no_peer() -> None
     assert seen(100, us=record(OURS), them=record(ABOVE, lifetime=0)).verdict(101).active
 
 
+def test_our_record_withdrawn_by_somebody_is_lost_and_our_turn_goes_on_for_as_long_as_it_takes_to_put_it_back() -> None:
+    peers = Peers(OURS, grace=2)
+    peers.observe({"us": record(OURS, lifetime=15)}, 100)
+    for now in (101.0, 102.5):  # seen once more without it: the time does not begin anew
+        peers.observe({"them": record(BELOW, int(now))}, now)
+    assert peers.lost is not None and (peers.lost.identity, peers.lost.record.lifetime) == ("us", 15)
+    assert peers.verdict(102.9).active and peers.verdict(102.9).until == 103
+    assert not peers.verdict(103).active
+    peers.observe({"us": record(OURS, 7, lifetime=15)}, 104)
+    assert peers.lost is None
+    assert peers.verdict(104).until == 119
+
+
+def test_a_lost_record_keeps_nobody_active_beyond_its_own_lifetime_or_against_precedence() -> None:
+    peers = Peers(OURS, grace=2)
+    peers.observe({"us": record(OURS, lifetime=3)}, 100)
+    peers.observe({}, 102)
+    assert peers.verdict(102).until == 103
+    peers.observe({"them": record(ABOVE)}, 102)
+    assert not peers.verdict(102.5).active
+    run_out = Peers(OURS, grace=2)
+    run_out.observe({"us": record(OURS, lifetime=3)}, 100)
+    run_out.observe({}, 103)
+    assert run_out.lost is None, "nobody renewed it: there is nothing to be put back"
+    gone = Peers(OURS, grace=2)
+    gone.observe({"us": record(OURS)}, 100)
+    gone.forget()
+    gone.observe({}, 101)
+    assert gone.lost is None
+
+
 def test_our_record_withdrawn_by_somebody_ends_our_turn() -> None:
     peers = seen(100, us=record(OURS))
     peers.observe({}, 101)

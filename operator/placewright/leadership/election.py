@@ -53,7 +53,7 @@ class Election(Leadership):
         self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election")
         self._client.away = _Quiet(access.server)
         self.lease = LeaseFence(self._client, namespace, replica.identity, timing)
-        super().__init__(self._client, replica, fence=self.lease)
+        super().__init__(self._client, replica, fence=self.lease, keeps_record=True)
         self._events: set[asyncio.Task[None]] = set()
         self.on_change(self._announce)
 

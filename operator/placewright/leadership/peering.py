@@ -1,8 +1,9 @@
 """The question "may I bind now", answered from Kopf's peering object.
 
-Kopf itself writes our record and pauses its own watching. It has no way to be asked whether it is paused, it judges peers by their
-clocks, and a leader that is cut off never pauses itself; so this room watches the object on its own and judges by its own monotonic
-clock (`peers`). Peering elects, but cannot exclude: that is what the fence is for (`lease`).
+Kopf itself writes our record and pauses its own watching; where somebody drops the record, it is put back from here (`ownrecord`). Kopf
+has no way to be asked whether it is paused, it judges peers by their clocks, and a leader that is cut off never pauses itself; so this room
+watches the object on its own and judges by its own monotonic clock (`peers`). Peering elects, but cannot exclude: that is what the fence
+is for (`lease`).
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ import msgspec
 
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
+from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import CannotElect
+from placewright.leadership.ownrecord import GRACE_SECONDS, Pace, body_of
 from placewright.leadership.peers import Moment, Peers, Verdict
 from placewright.leadership.replica import Replica
 
 PEERING_NAME: Final = "placewright"
 PEERINGS_PATH: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
+_GOODBYE_SECONDS: Final = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -135,13 +138,29 @@ class Leadership:
         name: str = PEERING_NAME,
         fence: Fence | None = None,
         clock: Callable[[], float] = time.monotonic,
+        keeps_record: bool = False,
     ) -> None:
-        """`fence`: a second condition, asked each time. `clock`: monotonic seconds."""
+        """Make one.
+
+        Args:
+            client: for reading, and for putting our record back.
+            replica: who we are.
+            name: of the peering object.
+            fence: a second condition, asked each time.
+            clock: monotonic seconds.
+            keeps_record: put our record back at once when somebody drops it from the object.
+        """
         self.replica = replica
         self.fence: Fence = Unfenced() if fence is None else fence
         self.fence.on_change = self.review
         self._clock = clock
-        self._peers = Peers(replica.priority)
+        self._peers = Peers(replica.priority, GRACE_SECONDS if keeps_record else 0.0)
+        self._client = client
+        self._keeps_record = keeps_record
+        self._pace = Pace()
+        self._dropped = asyncio.Event()
+        self._put_back = False
+        self._resigned = False
         self._name = name
         source = Source(PEERINGS_PATH, Peering, field_selector=f"metadata.name={name}")
         self._reflector = Reflector(client, source, self)
@@ -189,6 +208,7 @@ class Leadership:
         self._tasks = [
             asyncio.create_task(self._reflector.run(), name="peering watch"),
             asyncio.create_task(self._follow(), name="peering verdict"),
+            asyncio.create_task(self._keep_record(), name="peering record"),
         ]
         self.fence.start()
 
@@ -199,6 +219,7 @@ class Leadership:
 
     async def resign(self) -> None:
         """Cease to be active for good and let another be, at once; we are still seen among the peers."""
+        self._resigned = True
         await self.fence.stop()
         self.review()
 
@@ -209,6 +230,7 @@ class Leadership:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        await self._say_goodbye()
         self._peers.forget()
         self.review()
 
@@ -223,6 +245,8 @@ class Leadership:
         strange = self._peers.unreadable - before
         if strange:
             _log.warning("peering %s: records ignored, not of Kopf's shape: %s", self._name, ", ".join(sorted(strange)))
+        if self._peers.lost is not None:
+            self._dropped.set()
         self._news.set()
         self.review()
 
@@ -267,6 +291,38 @@ class Leadership:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if until is None else max(until - self._clock(), 0.0) + 0.001):
                     await self._news.wait()
+
+
+    # --- our record ---
+
+    async def _keep_record(self) -> None:
+        """Put our record back whenever it is missing, at a pace that falls."""
+        while True:
+            await self._dropped.wait()
+            self._dropped.clear()
+            if not self._keeps_record:
+                continue
+            await asyncio.sleep(self._pace.due(self._clock()) - self._clock())
+            lost = self._peers.lost
+            if lost is None or self._resigned:
+                continue
+            self._pace.sent(self._clock())
+            try:
+                await self._client.patch(f"{PEERINGS_PATH}/{self._name}", body_of(lost))
+            except RequestError as problem:
+                _log.debug("our record could not be put back into peering %s, will be tried again: %s", self._name, problem)
+                self._dropped.set()
+            else:
+                self._put_back = True
+                _log.info("peering %s: somebody dropped our record; it is put back", self._name)
+
+    async def _say_goodbye(self) -> None:
+        """Take out what we put in: Kopf says its own goodbye, but may have said it before."""
+        if not self._put_back:
+            return
+        with contextlib.suppress(RequestError, TimeoutError):
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                await self._client.patch(f"{PEERINGS_PATH}/{self._name}", {"status": {self.replica.identity: None}})
 
 
 async def ensure_peering(client: ApiClient, name: str = PEERING_NAME) -> bool:

@@ -63,15 +63,33 @@ class _Sighting:
         return self.changed + (min(max(lifetime, 0.0), _LONGEST_LIFETIME) if not math.isnan(lifetime) else 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Our record that somebody dropped while it was fresh.
+
+    Attributes:
+        identity, record: as it was.
+        until: when our turn ends without it.
+    """
+
+    identity: str
+    record: Record
+    until: Moment
+
+
 class Peers:
     """What we have seen of the peering object, and what follows from it.
 
     Attributes:
         unreadable: identities whose record is no record; they count for nothing, as with Kopf.
+        lost: our own record, where it was there and is not any more; to be put back by whoever can write.
     """
 
-    def __init__(self, priority: int) -> None:
+    def __init__(self, priority: int, grace: float = 0.0) -> None:
+        """`grace`: seconds for which our turn goes on when our record was dropped, for whoever puts it back at once."""
         self.unreadable: frozenset[str] = frozenset()
+        self.lost: Lost | None = None
+        self._grace = grace
         self._priority = priority
         self._seen: dict[str, _Sighting] = {}
         #: The last verdict; it holds until news come, or its time is over.
@@ -91,12 +109,21 @@ class Peers:
                 seen[identity] = _Sighting(text, _RECORD.decode(text), now)
             except DECODE_ERRORS:
                 unreadable.add(identity)
+        self._note_loss(seen, now)
         self._seen, self._kept = seen, None
         self.unreadable = frozenset(unreadable)
 
+    def _note_loss(self, seen: Mapping[str, _Sighting], now: Moment) -> None:
+        if any(one.record.priority == self._priority for one in seen.values()):
+            self.lost = None
+            return
+        for identity, one in self._seen.items():
+            if one.record.priority == self._priority and one.expires > now:
+                self.lost = Lost(identity, one.record, min(one.expires, now + self._grace))
+
     def forget(self) -> None:
         """The object is gone."""
-        self._seen, self._kept = {}, None
+        self._seen, self._kept, self.lost = {}, None, None
 
     def verdict(self, now: Moment) -> Verdict:
         """Active while our own record is fresh and no live peer stands above us or beside us. Cheap: asked before every request."""
@@ -114,6 +141,8 @@ class Peers:
         # Ours is whatever carries our priority: nobody else has it, whatever name Kopf gave the record.
         own = [one.expires for one in self._seen.values() if one.record.priority == self._priority]
         confirmed = max(own, default=None)
+        if confirmed is None and self.lost is not None and self.lost.until > now:
+            return Verdict(True, self.lost.until, "no live peer has precedence, and our record is being put back")
         if confirmed is None:
             return Verdict(False, None, "our record is not in the peering object")
         if confirmed <= now:
