@@ -21,15 +21,15 @@ def node(name: str, stage: str, *, cpu: str = "4", pods: int = 110, taint: str =
     }
 
 
-def container(name: str, resources: Object | None = None) -> Object:
-    """A container that the `restricted` level of Pod Security lets in, which our namespace enforces."""
+def restricted_container(name: str) -> Object:
+    """A container that the `restricted` level of Pod Security lets in, which our own namespace enforces."""
     security = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "runAsNonRoot": True,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    return {"name": name, "image": f"example.test/{name}", "resources": resources or {}, "securityContext": security}
+    return {"name": name, "image": f"example.test/{name}", "securityContext": security}
 
 
 def pod(name: str, namespace: str, stage: str, *, cpu: str = "100m", on: str = "", priority_class: str = "", grace: int = 30) -> Object:
@@ -40,7 +40,7 @@ def pod(name: str, namespace: str, stage: str, *, cpu: str = "100m", on: str = "
         "nodeSelector": wanted,
         "terminationGracePeriodSeconds": grace,
         "automountServiceAccountToken": False,
-        "containers": [container("main", {"requests": {"cpu": cpu, "memory": "8Mi"}})],
+        "containers": [{"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu, "memory": "8Mi"}}}],
     }
     if priority_class:
         spec["priorityClassName"] = priority_class

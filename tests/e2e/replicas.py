@@ -25,7 +25,7 @@ from placewright.sandbox.credentials import make_credentials, write_private
 
 from . import judging
 from .installation import NAMESPACE
-from .makers import container
+from .makers import restricted_container
 from .stage import Stage
 from .views import DEADLINE
 
@@ -83,7 +83,7 @@ class Replicas:
         return made
 
     async def _token(self, name: str) -> str:
-        spec = {"schedulerName": "nobody", "serviceAccountName": "placewright", "containers": [container("scheduler")]}
+        spec = {"schedulerName": "nobody", "serviceAccountName": "placewright", "containers": [restricted_container("scheduler")]}
         pod = await self._post(_PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
         bound = {"kind": "Pod", "apiVersion": "v1", "name": name, "uid": pod["metadata"]["uid"]}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
