@@ -134,5 +134,6 @@ class Scene:
 
     def _evaluate(self, world: World) -> Verdict:
         registry = in_tree()
-        evaluator = offline_evaluator(resolve(convert({"spec": our_profile()}, SchedulingProfile), registry), registry, world.cluster)
+        profile = convert({"spec": {"schedulerName": "default-scheduler", **our_profile()}}, SchedulingProfile)
+        evaluator = offline_evaluator(resolve(profile, registry), registry, world.cluster)
         return evaluate_pod(evaluator, world.cluster, world.pending[self.decision.key])

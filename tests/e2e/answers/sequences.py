@@ -234,7 +234,7 @@ class PodSequence:
 def _evaluate(objects: Sequence[Object], key: str, minor: int) -> Verdict:
     world = world_from(objects, key)
     registry = in_tree()
-    resolved = resolve(convert({"spec": profile(minor, ours=True)}, SchedulingProfile), registry)
+    resolved = resolve(convert({"spec": {"schedulerName": "default-scheduler", **profile(minor, ours=True)}}, SchedulingProfile), registry)
     return evaluate_pod(offline_evaluator(resolved, registry, world.cluster), world.cluster, world.pending[key])
 
 

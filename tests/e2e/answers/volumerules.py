@@ -229,7 +229,8 @@ class VolumeScene:
         enabled = [{"name": stands_for(name)} for name in ORDER]
         plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
         arguments = [{"name": name, "args": {"maxVolumes": MOST_DISKS}} for name in LEGACY]
-        profile = convert({"spec": {"plugins": plugins, "pluginConfig": arguments}}, SchedulingProfile)
+        spec = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": arguments}
+        profile = convert({"spec": spec}, SchedulingProfile)
         world = world_from([*self.decision.objects, self.decision.pod], self.decision.key)
         evaluator = offline_evaluator(resolve(profile, registry), registry, world.cluster)
         return evaluate_pod(evaluator, world.cluster, world.pending[self.decision.key])
