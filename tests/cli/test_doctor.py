@@ -99,7 +99,10 @@ class Clinic:
         return code, *self.desk.capsys.readouterr()
 
 
-READY = [{"type": "Ready", "status": "True"}]
+RUNS = {
+    "conditions": [{"type": "Ready", "status": "True"}],
+    "containerStatuses": [{"name": "scheduler", "image": "placewright:0.1.0", "state": {"running": {}}}],
+}
 
 
 @pytest.fixture
@@ -109,7 +112,7 @@ async def clinic(capsys: pytest.CaptureFixture[str]) -> AsyncIterator[Clinic]:
 
 
 async def test_an_installation_that_is_well_is_ok_in_every_line(clinic: Clinic) -> None:
-    clinic.install().pod("one", conditions=READY).pod("two", conditions=READY)
+    clinic.install().pod("one", **RUNS).pod("two", **RUNS)
     clinic.desk.stage.profile()
     async with operator(clinic.desk.stage):
         await clinic.desk.until_judged("default", 1)
@@ -164,10 +167,25 @@ async def test_a_pod_that_crashes_is_named(clinic: Clinic) -> None:
     assert found.level is Level.FAIL and found.do == "kubectl -n placewright-system logs one --previous"
 
 
+async def test_nothing_is_said_of_an_image_that_nobody_has_asked_for_yet(clinic: Clinic) -> None:
+    found = await clinic.install().pod("one", conditions=[]).findings()
+    assert "image" not in found and found["pods"][0].says == "0 of 2 are ready"
+
+
+async def test_where_nothing_is_installed_at_all_the_definitions_are_the_first_thing_to_do(clinic: Clinic) -> None:
+    definitions = clinic.desk.stage.sandbox.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+    for name in ("schedulingprofiles.placewright.dev", "clusterkopfpeerings.kopf.dev"):
+        clinic.desk.stage.sandbox.writes.delete(definitions, "", name)
+    found = await clinic.findings()
+    assert [each.level for each in found["definitions"]] == [Level.FAIL, Level.FAIL]
+    assert "kubectl apply --server-side -k crds" in found["profiles"][0].do
+    assert all("install it" in each.do or "peering.yaml" in each.do for each in found["leader"])
+
+
 async def test_a_deployment_without_pods_and_one_with_too_few_are_told(clinic: Clinic) -> None:
     clinic.install()
     assert (await clinic.one("pods")).says.startswith("the Deployment wants 2 pods, and there is none")
-    clinic.pod("one", conditions=READY)
+    clinic.pod("one", **RUNS)
     found = await clinic.one("pods")
     assert (found.level, found.says) == (Level.WARN, "1 of 2 are ready")
 

@@ -63,7 +63,7 @@ async def pods(patient: Patient) -> list[Finding]:
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     found = await patient.items(f"/api/v1/namespaces/{patient.namespace}/pods", {"labelSelector": selector})
     problems = [problem for pod in found for problem in _problems(patient.namespace, pod)]
-    if found and not any(each.check == _IMAGE for each in problems):
+    if any(map(_has_image, found)) and not any(each.check == _IMAGE for each in problems):
         problems.append(ok(_IMAGE, f"{_image(patient.deployment)} can be had"))
     return [*problems, *([] if any(each.level is Level.FAIL for each in problems) else [_how_many(patient, found, wanted)])]
 
@@ -78,6 +78,12 @@ def _how_many(patient: Patient, found: list[Object], wanted: int) -> Finding:
     if ready < wanted:
         return warn("pods", f"{ready} of {wanted} are ready", f"kubectl -n {patient.namespace} get pods, and their logs")
     return ok("pods", f"{ready} of {wanted} are ready")
+
+
+def _has_image(pod: Object) -> bool:
+    """Whether a container got as far as to be started."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any((each.get("state") or {}).keys() & {"running", "terminated"} for each in statuses)
 
 
 def _image(deployment: Object) -> str:
@@ -114,7 +120,7 @@ async def leader(patient: Patient) -> list[Finding]:
 
 
 def _held(patient: Patient, spec: Object, *, exists: bool) -> Finding:
-    logs = f"kubectl -n {patient.namespace} get pods, and their logs"
+    logs = _INSTALL if patient.deployment is None else f"kubectl -n {patient.namespace} get pods, and their logs"
     if not spec.get("holderIdentity"):
         what = "nobody holds" if exists else "there is no"
         return fail("leader", f"{what} Lease {patient.namespace}/{LEASE_NAME}: no replica leads, so no pod of a profile is placed", logs)

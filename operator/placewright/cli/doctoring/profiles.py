@@ -11,6 +11,7 @@ from placewright.cli.doctoring.server import seconds_since
 from placewright.cli.livecluster import PODS
 from placewright.cli.profiles.listing import UNKNOWN, state
 from placewright.cli.profiles.unclaimed import unclaimed_pods
+from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.history import HistoryStore
 from placewright.kube.profileapi import list_profiles
 from placewright.kube.wire import Wire
@@ -26,7 +27,13 @@ _STANDING: Final = frozenset({"Ready", "Stalled", "Reconciling"})
 
 async def profiles(patient: Patient) -> list[Finding]:
     """Whether each is in effect as it was written."""
-    found = patient.profiles = await list_profiles(patient.client)
+    try:
+        found = patient.profiles = await list_profiles(patient.client)
+    except ApiError as problem:
+        if problem.status != NOT_FOUND:
+            raise
+        do = "apply the definitions: kubectl apply --server-side -k crds"
+        return [fail("profiles", "the API server does not know SchedulingProfiles", do)]
     if not found:
         do = "kubectl apply -f manifests/base/profile.yaml, or one of manifests/samples"
         return [warn("profiles", "there is none: no pod is placed", do)]
