@@ -76,9 +76,8 @@ class FakeApi:
         text = await request.read()
         method = "WATCH" if request.query.get("watch") else request.method
         async with self._changed:
-            self.requests.append(
-                Request(method, request.path, request.query, request.headers, json.loads(text) if text else None)
-            )
+            body = json.loads(text) if text and "json" in request.content_type else text or None
+            self.requests.append(Request(method, request.path, request.query, request.headers, body))
             self._changed.notify_all()
         script = self._scripts.get(f"{method} {request.path}")
         if not script:
@@ -92,6 +91,15 @@ def answer(body: Any, status: int = 200, **headers: str) -> Step:
 
     async def step(_: web.Request) -> web.StreamResponse:
         return web.json_response(body, status=status, headers=headers)
+
+    return step
+
+
+def answer_bytes(body: bytes, content_type: str) -> Step:
+    """Answer with something else than JSON."""
+
+    async def step(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, content_type=content_type)
 
     return step
 

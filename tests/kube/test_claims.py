@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
-from fake_api import FakeApi, answer, hang_up, refuse
+from fake_api import FakeApi, answer, answer_bytes, hang_up, refuse
 
 from placewright.api.decode import convert
 from placewright.api.devices import Allocation, ClaimMeta, ResourceClaim
@@ -69,6 +71,77 @@ async def test_a_claim_is_protected_before_it_gets_devices_and_each_write_is_on_
         {"metadata": {"uid": "c-1", "resourceVersion": "7", "finalizers": ["mine", FINALIZER]}},
         {"metadata": {"uid": "c-1", "resourceVersion": "8"}, "status": {"allocation": DEVICES, "reservedFor": [US]}},
     ]
+
+
+# --- parameters that a patch would change in passing ----------------------------------------------------------------------------
+
+PARAMETERS = b'{"b": "<1>"}'
+EXACT = "application/vnd.kubernetes.protobuf"
+OPAQUE = [{"opaque": {"driver": "d", "parameters": {"b": "<1>"}}}]
+
+
+def part(number: int, text: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(text)]) + text
+
+
+def exact(version: str = "7", uid: str = "c-1", users: bytes = b"") -> bytes:
+    """The claim in the API server's own form, as far as it matters here."""
+    metadata = part(1, b"mine") + part(5, uid.encode()) + part(6, version.encode())
+    return b"k8s\x00" + part(2, part(1, metadata) + part(2, PARAMETERS) + part(3, users))
+
+
+def with_parameters(version: str = "7", **rest: Any) -> ResourceClaim:
+    return msgspec.json.decode(json.dumps({**body(version, **rest), "spec": {"devices": {"config": OPAQUE}}}), type=ResourceClaim)
+
+
+async def test_a_claim_is_replaced_as_it_is_where_a_patch_would_change_the_text_of_parameters(bench: Bench) -> None:
+    bench.api.on(PATCH, refuse(422, "Invalid"))
+    bench.api.on(GET, answer_bytes(exact(), EXACT))
+    bench.api.on(f"PUT {PATH}", answer(body("8", finalizers=(FINALIZER,))))
+    bench.api.on(STATUS, answer(body("9", allocation=DEVICES, reservedFor=[US])))
+    written = await bench.writer.reserve(with_parameters(), ALLOCATION, WEB)
+    assert written.metadata.resource_version == "9"
+    (got,), (put,) = bench.api.asked("GET"), bench.api.asked("PUT")
+    assert got.headers["Accept"].startswith(EXACT)
+    assert put.headers["Content-Type"] == EXACT
+    metadata = part(1, b"mine") + part(5, b"c-1") + part(6, b"7") + part(14, FINALIZER.encode())
+    inside = part(1, metadata) + part(2, PARAMETERS) + part(3, b"")
+    assert put.body == b"k8s\x00" + part(2, inside)
+    assert bench.sent()[-1]["metadata"]["resourceVersion"] == "8"
+
+
+async def test_a_user_is_added_to_what_another_scheduler_allocated_with_parameters_as_text(bench: Bench) -> None:
+    bench.api.on(STATUS, refuse(422, "Invalid"))
+    bench.api.on(GET, answer_bytes(exact(), EXACT))
+    bench.api.on(f"PUT {PATH}/status", answer(body("8")))
+    await bench.writer.reserve(with_parameters(allocation=DEVICES), None, WEB)
+    (put,) = bench.api.asked("PUT")
+    us = part(1, b"") + part(3, b"pods") + part(4, b"web") + part(5, b"w-1")
+    assert put.body == exact(users=part(2, us))
+
+
+async def test_a_claim_that_was_changed_since_is_looked_at_again_before_it_is_replaced(bench: Bench) -> None:
+    bench.api.on(STATUS, refuse(422, "Invalid"), answer(body("10")))
+    there = answer(body("9", finalizers=(FINALIZER,), allocation=DEVICES, reservedFor=[THEM]))
+    bench.api.on(GET, answer_bytes(exact("9"), EXACT), there)
+    await bench.writer.reserve(with_parameters(allocation=DEVICES), None, WEB)
+    assert bench.api.asked("PUT") == []
+    assert bench.sent()[-1] == {"metadata": {"uid": "c-1", "resourceVersion": "9"}, "status": {"reservedFor": [THEM, US]}}
+
+
+@pytest.mark.parametrize("there", [answer_bytes(b"{}", "application/json"), answer_bytes(b"k8s\x00\xff", EXACT)])
+async def test_a_server_without_that_form_has_its_refusal_reported(bench: Bench, there: Any) -> None:
+    bench.api.on(PATCH, refuse(422, "Invalid"))
+    bench.api.on(GET, there)
+    with pytest.raises(ClaimError, match="422"):
+        await bench.writer.reserve(with_parameters(), ALLOCATION, WEB)
+
+
+async def test_a_claim_without_parameters_is_not_asked_for_again(bench: Bench) -> None:
+    bench.api.on(PATCH, refuse(422, "Invalid"))
+    with pytest.raises(ClaimError, match="422"):
+        await bench.writer.reserve(claim(), ALLOCATION, WEB)
+    assert bench.api.asked("GET") == []
 
 
 async def test_a_claim_that_has_devices_gets_the_pod_beside_the_others(bench: Bench) -> None:

@@ -44,8 +44,8 @@ class Right:
 
 #: What only DynamicResources needs.
 DEVICE_RIGHTS: Final = frozenset(
-    {Right("resource.k8s.io", "resourceclaims", verb) for verb in ("get", "create", "patch", "delete")}
-    | {Right("resource.k8s.io", f"resourceclaims/{part}", "patch") for part in ("status", "binding")}
+    {Right("resource.k8s.io", "resourceclaims", verb) for verb in ("get", "create", "update", "patch", "delete")}
+    | {Right("resource.k8s.io", f"resourceclaims/{part}", verb) for part in ("status", "binding") for verb in ("update", "patch")}
 )
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 import yaml
 
@@ -25,6 +26,7 @@ from placewright.handlers.history import KEPT
 from placewright.handlers.ownrole import own_role_yaml
 from placewright.handlers.permissions import main, needed_by, needs, role_yaml
 from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
 from placewright.kube.events import EventLimits, HttpEventRecorder
 from placewright.kube.history import PROFILE_LABEL, RESULT
 from placewright.kube.login import load_config
@@ -169,6 +171,21 @@ async def it_gives_a_claim_a_device(trial: Trial) -> None:
         await trial.until(lambda: trial.stage.placed("web"), "the pod is placed")
 
 
+async def it_replaces_a_claim_and_its_status(trial: Trial) -> None:
+    """As where a patch would change the text of a driver's parameters; the sandbox reads claims in JSON only, and the right is the same."""
+    at = Devices(trial.stage.nodes(1))
+    at.claim("mine")
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/mine"
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": "gpu-0"}
+    async with ApiClient(load_config(str(trial.kubeconfig()))) as client:
+        with suppress(RequestError):
+            await client.put(path, await client.get(path))
+        with suppress(RequestError):
+            there = msgspec.json.decode(await client.get(path))
+            await client.put(f"{path}/status", {**there, "status": {"allocation": {"devices": {"results": [result]}}}})
+        await trial.until(at.taken, "the claim is written")
+
+
 async def it_takes_a_device_back(trial: Trial) -> None:
     """Looks at the claim of a pod that could not be bound, and frees it."""
     at = Devices(trial.stage.nodes(1))
@@ -284,6 +301,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     it_gives_a_claim_a_volume,
     it_says_where_a_volume_is_to_be_made,
     it_gives_a_claim_a_device,
+    it_replaces_a_claim_and_its_status,
     it_takes_a_device_back,
     it_makes_a_claim_for_an_extended_resource_and_takes_it_back,
     it_looks_before_it_binds_again,
@@ -309,6 +327,9 @@ RED_WITHOUT: dict[Right, Scenario] = {
     Right("resource.k8s.io", "resourceclaims", "patch"): it_gives_a_claim_a_device,
     Right("resource.k8s.io", "resourceclaims/status", "patch"): it_gives_a_claim_a_device,
     Right("resource.k8s.io", "resourceclaims/binding", "patch"): it_gives_a_claim_a_device,
+    Right("resource.k8s.io", "resourceclaims", "update"): it_replaces_a_claim_and_its_status,
+    Right("resource.k8s.io", "resourceclaims/status", "update"): it_replaces_a_claim_and_its_status,
+    Right("resource.k8s.io", "resourceclaims/binding", "update"): it_replaces_a_claim_and_its_status,
     Right("resource.k8s.io", "resourceclaims", "get"): it_takes_a_device_back,
     Right("resource.k8s.io", "resourceclaims", "create"): it_makes_a_claim_for_an_extended_resource_and_takes_it_back,
     Right("resource.k8s.io", "resourceclaims", "delete"): it_makes_a_claim_for_an_extended_resource_and_takes_it_back,

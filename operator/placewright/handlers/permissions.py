@@ -80,10 +80,11 @@ def needs() -> Iterator[Need]:
     )
     yield Need(
         "A claim to devices gets them, and its pod, or gives them back; from 1.36 on that is `binding`. `get` is for looking when somebody "
-        "else was faster. Claims for extended resources that devices serve are made, and deleted where the pod is not placed after all.",
+        "else was faster, `update` for claims whose drivers' parameters a patch would change. Claims for extended resources that devices "
+        "serve are made, and deleted where the pod is not placed after all.",
         (
-            Rule(DEVICES_GROUP, ("resourceclaims",), ("get", "create", "patch", "delete")),
-            Rule(DEVICES_GROUP, ("resourceclaims/status", "resourceclaims/binding"), ("patch",)),
+            Rule(DEVICES_GROUP, ("resourceclaims",), ("get", "create", "update", "patch", "delete")),
+            Rule(DEVICES_GROUP, ("resourceclaims/status", "resourceclaims/binding"), ("update", "patch")),
         ),
         plugin="DynamicResources",
     )

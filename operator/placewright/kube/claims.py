@@ -2,7 +2,8 @@
 
 Every patch carries the resourceVersion of what it changes. Where that has changed meanwhile (409) the claim is looked at again: what is
 wanted may be there by now, or be impossible, or is tried on top of what is there. So a patch may be repeated after a lost answer: it
-cannot undo anything.
+cannot undo anything. Where a patch would change the text of a driver's parameters in passing (`claimwire`), the claim is replaced, on the
+same conditions.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from placewright.api.devices import (
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
+from placewright.kube.claimwire import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
+from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
 from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
@@ -206,13 +208,43 @@ class HttpClaimWriter:
         return await self._patch_finalizers(claim, [*finalizers, ALLOCATION_FINALIZER], self._attempts)
 
     async def _patch_finalizers(self, claim: ResourceClaim, finalizers: Sequence[str], attempts: int) -> ResourceClaim:
-        body = {"metadata": {**_precondition(claim), "finalizers": finalizers}}
-        return decode_claim(await self._send(lambda guarded: self._client.patch(self._path(claim), guarded), body, attempts))
+        body, path = {"metadata": {**_precondition(claim), "finalizers": finalizers}}, self._path(claim)
+        try:
+            return decode_claim(await self._send(lambda guarded: self._client.patch(path, guarded), body, attempts))
+        except _Invalid as refused:
+            return await self._replace(claim, path, lambda there: with_finalizers(there, finalizers), attempts, refused)
 
     async def _patch_status(self, claim: ResourceClaim, status: dict[str, Any], attempts: int) -> ResourceClaim:
         body = {"metadata": _precondition(claim), "status": status}
         path = f"{self._path(claim)}/status"
-        return decode_claim(await self._send(lambda guarded: self._client.patch(path, guarded), body, attempts))
+        try:
+            return decode_claim(await self._send(lambda guarded: self._client.patch(path, guarded), body, attempts))
+        except _Invalid as refused:
+            if "allocation" in status:  # then nothing of it is there that a patch could change in passing
+                raise
+            consumers = status["reservedFor"] or ()
+            return await self._replace(claim, path, lambda there: with_consumers(there, consumers), attempts, refused)
+
+    async def _replace(
+        self, claim: ResourceClaim, path: str, edit: Callable[[bytes], bytes], attempts: int, refused: _Invalid
+    ) -> ResourceClaim:
+        """What a patch could not do without changing the text of parameters in passing: see `claimwire`."""
+        if not _has_parameters(claim):
+            raise refused
+
+        async def get() -> bytes:
+            self._require_lead()
+            return await self._client.get_in(PROTOBUF, self._path(claim))
+
+        there = await self._answered(get, attempts)
+        try:
+            uid, version = identity_of(there)
+            edited = edit(there)
+        except WireError as problem:
+            raise refused from problem
+        if (uid, version) != (claim.metadata.uid, claim.metadata.resource_version):
+            raise _Changed(f"claim {_called(claim)} was changed in the meantime")
+        return decode_claim(await self._send(lambda guarded: self._client.put(path, guarded, content_type=PROTOBUF), edited, attempts))
 
     async def _get(self, claim: ResourceClaim, attempts: int) -> ResourceClaim:
         async def get() -> bytes:
@@ -224,7 +256,7 @@ class HttpClaimWriter:
             raise _Gone(f"claim {_called(claim)} got deleted in the meantime")
         return current
 
-    async def _send(self, request: Callable[[GuardedBody], Awaitable[bytes]], body: dict[str, Any], attempts: int) -> bytes:
+    async def _send(self, request: Callable[[GuardedBody], Awaitable[bytes]], body: dict[str, Any] | bytes, attempts: int) -> bytes:
         async def send() -> bytes:
             self._require_lead()
             return await request(GuardedBody(body, self._may_write))
@@ -235,7 +267,7 @@ class HttpClaimWriter:
         try:
             return await with_retries(call, attempts, self._backoff, self._sleep)
         except ApiError as problem:
-            kind = {CONFLICT: _Changed, NOT_FOUND: _Gone}.get(problem.status, ClaimError)
+            kind = {CONFLICT: _Changed, NOT_FOUND: _Gone, INVALID: _Invalid}.get(problem.status, ClaimError)
             raise kind(str(problem)) from problem
         except RequestError as problem:
             raise ClaimError(str(problem)) from problem
@@ -253,6 +285,10 @@ class HttpClaimWriter:
 
 class _Changed(ClaimError):
     """Somebody else was faster."""
+
+
+class _Invalid(ClaimError):
+    """The API server does not let the claim be so."""
 
 
 class _Gone(ClaimError):
@@ -278,6 +314,12 @@ def _has_still(current: ResourceClaim, allocation: Allocation | None) -> bool:
 def _precondition(claim: ResourceClaim) -> dict[str, Any]:
     meta = claim.metadata
     return {"uid": meta.uid} | ({"resourceVersion": meta.resource_version} if meta.resource_version else {})
+
+
+def _has_parameters(claim: ResourceClaim) -> bool:
+    """Whether the claim has anything that the API server keeps as text."""
+    allocation = claim.status.allocation
+    return bool(claim.spec.devices.config or (allocation is not None and allocation.devices.config))
 
 
 def _plain(owner: Any) -> dict[str, Any]:

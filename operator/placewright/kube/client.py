@@ -126,6 +126,10 @@ class ApiClient:
         async with self._send("GET", path, NO_PARAMS, None, JSON, self._timeout) as answer:
             return str(answer.headers.get("Date", ""))
 
+    async def get_in(self, media_type: str, path: str) -> bytes:
+        """The answer in another form than JSON, from servers that have it."""
+        return await self.request("GET", path, accept=f"{media_type}, {JSON};q=0.5")
+
     async def get_as(self, path: str, kind: type[T], params: Params = NO_PARAMS) -> T:
         """The answer decoded into `kind`; raises `DecodeError` too."""
         return decode(await self.get(path, params), kind)
@@ -134,9 +138,9 @@ class ApiClient:
         """Create."""
         return await self.request("POST", path, body, params=params)
 
-    async def put(self, path: str, body: Body, params: Params = NO_PARAMS) -> bytes:
+    async def put(self, path: str, body: Body, params: Params = NO_PARAMS, content_type: str = JSON) -> bytes:
         """Replace; with `metadata.resourceVersion` in the body, only what was read."""
-        return await self.request("PUT", path, body, params=params)
+        return await self.request("PUT", path, body, params=params, content_type=content_type)
 
     async def patch(
         self, path: str, body: Body, params: Params = NO_PARAMS, content_type: str = MERGE_PATCH
@@ -149,7 +153,14 @@ class ApiClient:
         return await self.request("DELETE", path, body, params=params)
 
     async def request(
-        self, method: str, path: str, body: Body = None, *, params: Params = NO_PARAMS, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: Body = None,
+        *,
+        params: Params = NO_PARAMS,
+        content_type: str = JSON,
+        accept: str = JSON,
     ) -> bytes:
         """Send one request and read the whole answer."""
         data = body if body is None or isinstance(body, (bytes, GuardedBody)) else msgspec.json.encode(body)
@@ -157,7 +168,7 @@ class ApiClient:
         await self.pacing.turn(self.traffic)
         sent = self.away.clock()
         try:
-            async with self._send(method, path, params, data, content_type, self._timeout) as answer:
+            async with self._send(method, path, params, data, content_type, self._timeout, accept) as answer:
                 return await answer.read()
         finally:
             for listener in self.listeners:
@@ -179,6 +190,7 @@ class ApiClient:
         data: bytes | GuardedBody | None,
         content_type: str,
         limit: aiohttp.ClientTimeout,
+        accept: str = JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         await self.access.refresh_when_due()
         answered = False
@@ -188,7 +200,7 @@ class ApiClient:
                 method,
                 self._url(path, params),
                 data=data,
-                headers=self._headers(data, content_type),
+                headers=self._headers(data, content_type, accept),
                 timeout=limit,
                 ssl=self.access.tls,
                 proxy=self.access.proxy,
@@ -235,8 +247,8 @@ class ApiClient:
         url = self._base.with_path(self._prefix + path, encoded=True)
         return url.with_query(params) if params else url
 
-    def _headers(self, data: bytes | GuardedBody | None, content_type: str) -> dict[str, str]:
-        headers = {"Accept": JSON, "User-Agent": self._user_agent}
+    def _headers(self, data: bytes | GuardedBody | None, content_type: str, accept: str) -> dict[str, str]:
+        headers = {"Accept": accept, "User-Agent": self._user_agent}
         if data is not None:
             headers["Content-Type"] = content_type
         authorization = self.access.authorization

@@ -16,14 +16,14 @@ from aiohttp.abc import AbstractStreamWriter
 
 
 class GuardedBody(BytesPayload):
-    """JSON for one request; to be given to `ApiClient` as the body, once.
+    """JSON, or bytes as they are, for one request; to be given to `ApiClient` as the body, once.
 
     Attributes:
         withheld: whether it was not written, as it was not allowed any more.
     """
 
-    def __init__(self, body: Mapping[str, Any], allowed: Callable[[], bool]) -> None:
-        super().__init__(msgspec.json.encode(body))
+    def __init__(self, body: Mapping[str, Any] | bytes, allowed: Callable[[], bool]) -> None:
+        super().__init__(body if isinstance(body, bytes) else msgspec.json.encode(body))
         self.withheld = False
         self._allowed = allowed
 

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from device_rules import NoAnswer, broken_rules, devices_of_the_node, every_choice, selected, wishes
-from device_worlds import Dice, as_json, cluster_of, devices_of, read_claim, row_of
+from device_worlds import (
+    Dice,
+    as_json,
+    claim,
+    cluster_of,
+    device,
+    devices_of,
+    exactly,
+    read_claim,
+    row_of,
+    slice_of,
+    world,
+)
 
 from placewright.plugins.dynamicresources.devices import Allocated, Refusal
 
@@ -83,3 +96,23 @@ def test_the_worlds_at_random_see_every_kind_of_answer() -> None:
         except NoAnswer:
             continue
     assert min(seen.values()) > 5, seen
+
+
+PARAMETERS = (
+    b'{"b": 1}', b'{"b":1.0,"c":1e3,"d":-0.0}', b'{"n":123456789012345678901234567890}', b'{"a":1,"a":2}', b'{"z":1,"a":2}',
+    rb'{"a":"\u0041\/\u003c"}', b'{"a":"<&>"}', b'{ "a" :\n[1 , 2 ] }', '{"a":"\u00e9\u2028"}'.encode(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+@pytest.mark.parametrize("source", ["FromClass", "FromClaim"])
+def test_parameters_of_drivers_are_copied_as_the_text_that_they_are(source: str, parameters: bytes) -> None:
+    config = [{"opaque": {"driver": "d", "parameters": msgspec.Raw(parameters)}}]
+    special = {"metadata": {"name": "special"}, "spec": {"config": config if source == "FromClass" else []}}
+    asked = claim(exactly("r", "special"), exactly("s"), config=[{"requests": ["r"], **config[0]}] if source == "FromClaim" else [])
+    there = world(slice_of(device("d0"), device("d1")), classes=[special])
+    answer = devices_of(cluster_of(there)).allocate(0, [read_claim(asked)])
+    assert isinstance(answer, Allocated)
+    written = b'{"source":"' + source.encode() + b'","requests":["r"],"opaque":{"driver":"d","parameters":' + parameters + b"}}"
+    assert [bytes(each) for each in answer.allocations[0].devices.config or ()] == [written]
+    assert written in msgspec.json.encode(answer.allocations[0])

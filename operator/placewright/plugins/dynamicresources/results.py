@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -39,30 +40,40 @@ def _result(pick: Pick) -> AllocatedDevice:
 # --- configuration: that of classes first, each class once, then that of the claim -------------------------------------------
 
 
+@dataclass(slots=True)
+class _Entry:
+    """A configuration. Its text is copied: decoded and encoded again, numbers and escapes of a driver's parameters would be others."""
+
+    source: str
+    requests: list[str]
+    rest: dict[str, msgspec.Raw]
+
+    def written(self) -> msgspec.Raw:
+        """As the allocation has it."""
+        named = {"requests": self.requests} if self.requests else {}
+        return msgspec.Raw(msgspec.json.encode({"source": self.source, **named, **self.rest}))
+
+
+_parts: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_names: Final = msgspec.json.Decoder(list[str] | None).decode
+
+
 def _configuration(claim: ClaimDemand, picks: Sequence[Pick]) -> tuple[msgspec.Raw, ...] | None:
     chosen = {pick.demand.name.partition("/")[0]: pick.demand for pick in picks}
     demands = [chosen[name] for name in (request.name for request in claim.claim.spec.devices.requests or ()) if name in chosen]
-    entries: list[dict[str, Any]] = []
+    entries: list[_Entry] = []
     for device_class in {demand.device_class.metadata.name: demand.device_class for demand in demands}.values():
         users = [demand.name for demand in demands if demand.device_class is device_class]
-        entries += [_entry("FromClass", users, msgspec.json.decode(raw)) for raw in device_class.spec.config or ()]
+        entries += [_Entry("FromClass", users, _parts(raw)) for raw in device_class.spec.config or ()]
     for raw in claim.claim.spec.devices.config or ():
-        config = msgspec.json.decode(raw)
-        users = config.pop("requests", None) or []
+        config = _parts(raw)
+        users = _names(config.pop("requests", b"null")) or []
         if not users or any(demand.names & set(users) for demand in demands):
-            entries.append(_entry("FromClaim", users, config))
+            entries.append(_Entry("FromClaim", users, config))
     for entry in entries:
-        if all(demand.names & set(entry["requests"]) for demand in demands):
-            entry["requests"] = []  # of all requests: said by naming none
-    return tuple(msgspec.Raw(msgspec.json.encode(_trimmed(entry))) for entry in entries) or None
-
-
-def _entry(source: str, requests: list[str], config: dict[str, Any]) -> dict[str, Any]:
-    return {"source": source, "requests": requests, **config}
-
-
-def _trimmed(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != "requests" or value}
+        if all(demand.names & set(entry.requests) for demand in demands):
+            entry.requests = []  # of all requests: said by naming none
+    return tuple(entry.written() for entry in entries) or None
 
 
 # --- from where the devices can be used --------------------------------------------------------------------------------------
