@@ -252,7 +252,7 @@ class World:
     ) -> None:
         """Swap a profile in, as the live set does; `asking` these extenders."""
         enabled = {"plugins": {"multiPoint": {"enabled": self._extra}}} if self._extra else {}
-        body = {"metadata": {"name": name, "generation": generation}, "spec": {**enabled, **spec}}
+        body = {"metadata": {"name": name, "generation": generation}, "spec": {"schedulerName": "default-scheduler", **enabled, **spec}}
         profile = resolve(convert(body, SchedulingProfile), self._registry)
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(self.cluster, self.ports, nominator, waiting, NoVolumeWriter(), members=self.queue.gangs)

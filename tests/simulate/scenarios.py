@@ -55,7 +55,8 @@ def goes(at: float, manifest: Manifest) -> Happening:
 def profile(*plugins: type[Plugin], name: str = "", **spec: Any) -> ResolvedProfile:
     """With these out-of-tree plugins, all enabled."""
     enabled = {"plugins": {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}} if plugins else {}
-    return resolve(convert({"metadata": {"name": name}, "spec": {**enabled, **spec}}, SchedulingProfile), in_tree().extended(plugins))
+    body = {"metadata": {"name": name}, "spec": {"schedulerName": "default-scheduler", **enabled, **spec}}
+    return resolve(convert(body, SchedulingProfile), in_tree().extended(plugins))
 
 
 def run(
