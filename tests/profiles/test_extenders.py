@@ -215,7 +215,12 @@ def test_what_is_no_duration_has_no_seconds(text: str) -> None:
 def test_the_schema_takes_what_the_reader_takes_and_says_no_to_what_it_can_see() -> None:
     def accepted(one: dict[str, Any]) -> bool:
         return not list(jsonschema.Draft202012Validator(json_schema()).iter_errors(
-            {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": {"extenders": [one]}}
+            {
+                "apiVersion": "placewright.dev/v1alpha1",
+                "kind": "SchedulingProfile",
+                "metadata": {"name": "p"},
+                "spec": {"schedulerName": "p", "extenders": [one]},
+            }
         ))  # fmt: skip
 
     assert accepted(extender(httpTimeout="1m0.5s", tlsConfig={"caFile": "/ca"}, managedResources=[{"name": "example.com/gpu"}], weight=3))

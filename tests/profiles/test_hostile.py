@@ -71,7 +71,7 @@ def outcome(content: Any) -> Sequence[SchedulingProfile] | ProfileError:
 @settings(max_examples=200, deadline=None)
 @given(name=st.sampled_from(sorted(in_tree())), args=ANYTHING)
 def test_arguments_of_every_shipped_plugin_are_taken_or_refused(name: str, args: Any) -> None:
-    taken = outcome(document({"pluginConfig": [{"name": name, "args": args}]}))
+    taken = outcome(document({"schedulerName": "x", "pluginConfig": [{"name": name, "args": args}]}))
     if isinstance(taken, ProfileError):
         assert all(problem.path.startswith("spec.pluginConfig") for problem in taken.problems)
     else:

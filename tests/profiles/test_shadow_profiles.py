@@ -133,7 +133,7 @@ def test_admission_refuses_another_mode_and_takes_a_shadow() -> None:
         return {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
 
     assert check_object(manifest(SHADOW), None, CATALOGUE) == []
-    (problem,) = check_object(manifest({}), manifest(SHADOW), CATALOGUE)
+    (problem,) = check_object(manifest({"schedulerName": "x"}), manifest(SHADOW), CATALOGUE)
     assert problem.path == "spec.mode"
 
 

@@ -209,7 +209,8 @@ def _refuse_another_place(profile: ResolvedProfile, good: Active[R] | None) -> N
     if good is None:
         return
     modes = (SHADOW if each.shadows is not None else LIVE for each in (profile, good.profile))
-    if problems := [*check_same_name(profile.scheduler_name, good.profile.scheduler_name), *check_same_mode(*modes)]:
+    name = good.profile.scheduler_name if profile.shadows is not None else profile.scheduler_name  # a shadow claims none
+    if problems := [*check_same_name(name, good.profile.scheduler_name), *check_same_mode(*modes)]:
         raise ProfileError(problems)
 
 

@@ -132,8 +132,9 @@ def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogu
         return list(error.problems)
     former = (old or {}).get("spec") or {}
     mode = former.get("mode", LIVE) if former else profile.spec.mode
-    name = former.get("schedulerName", profile.spec.scheduler_name)
-    return [*check_same_name(profile.spec.scheduler_name, name), *check_same_mode(profile.spec.mode, mode)]
+    name = profile.spec.scheduler_name
+    former_name = former.get("schedulerName", name) if name else name  # a shadow need not have one
+    return [*check_same_name(name, former_name), *check_same_mode(profile.spec.mode, mode)]
 
 
 def _check(value: Any, path: str, document: PlacedDocument, catalogue: Catalogue, notes: _Notes) -> None:

@@ -50,7 +50,11 @@ def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: Fin
         findings.setting("alwaysCheckAllPredicates", "a node is always rejected by the first plugin that says no")
     extenders = [_extender(extender, f"extenders[{i}]") for i, extender in enumerate(policy.extenders or ())]
     spec = ProfileSpec(
-        plugins=draft.plugins(), plugin_config=draft.plugin_config(), weights=weights or None, extenders=extenders or None
+        scheduler_name=DEFAULT_SCHEDULER_NAME,
+        plugins=draft.plugins(),
+        plugin_config=draft.plugin_config(),
+        weights=weights or None,
+        extenders=extenders or None,
     )
     return SchedulingProfile(metadata=ObjectMeta(name=DEFAULT_SCHEDULER_NAME), spec=spec)
 
