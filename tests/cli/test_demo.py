@@ -79,7 +79,7 @@ async def test_the_real_operator_places_the_pods_and_takes_up_the_change() -> No
     assert "60 pods on 3 nodes: 59 placed, 1 unschedulable" in text
     assert re.search(
         r"generation 2 decides; after the change was sent: stored after \d+ ms, seen by a watch after \d+ ms, in effect after \d+ ms; "
-        r"a pod created then, after \d+ ms, was bound by it after \d+ ms",
+        r"the first pod under it was created after \d+ ms and bound after \d+ ms",
         text,
     )
     assert "     1  Insufficient cpu\n" in text

@@ -21,7 +21,8 @@ def logged(*messages: str, at: float) -> str:
 
 def test_each_step_is_told_with_its_time() -> None:
     assert str(ChangeTimes(0.003, 0.0051, 0.008, 0.012, 0.0301)) == (
-        "stored after 3 ms, seen by a watch after 5 ms, in effect after 8 ms; a pod created then, after 12 ms, was bound by it after 30 ms"
+        "stored after 3 ms, seen by a watch after 5 ms, in effect after 8 ms; "
+        "the first pod under it was created after 12 ms and bound after 30 ms"
     )
 
 

@@ -122,7 +122,7 @@ async def test_pods_of_a_deleted_profile_are_told_once_within_seconds(scene: Sce
     scene.delete("batch")
     assert await scene.beats(PATIENCE_SECONDS) == [], "it may be replaced"
     assert await scene.beats(2) == ["a"]
-    assert "profile 'batch' was deleted" in scene.told[0][1]
+    assert "profile 'batch', which had it, was deleted" in scene.told[0][1]
     assert await scene.beats(600) == []
     scene.pod("b", "batch")
     assert await scene.beats(2) == ["b"]
@@ -146,7 +146,7 @@ async def test_nothing_is_left_when_a_profile_takes_the_pods_and_they_are_told_a
     scene.delete("batch")
     assert scene.counted() == {}
     assert await scene.beats(5) == ["a"]
-    assert "profile 'another' was deleted" in scene.told[0][1]
+    assert "profile 'another', which had it, was deleted" in scene.told[0][1]
 
 
 async def test_a_misspelt_name_is_told_what_was_likely_meant_and_counted_under_that(scene: Scene) -> None:
@@ -229,6 +229,13 @@ async def test_what_was_deleted_before_this_replica_led_stands_in_the_history() 
     assert scene.counted() == {("web", "deleted"): 1}
 
 
+async def test_a_profile_that_was_made_again_under_another_schedulername_leaves_the_pods_of_the_old_one() -> None:
+    scene = Scene()
+    scene.history = {"web": "batch"}  # as the profile batch had it before it was deleted and made again
+    scene.pod("a", "web")
+    assert await scene.beats(20) == ["a"]
+
+
 async def test_a_name_of_old_that_another_scheduler_has_by_now_is_its_own() -> None:
     scene = Scene()
     scene.history = {"default-scheduler": "all"}
@@ -268,6 +275,17 @@ async def test_ten_thousand_pods_are_no_storm_and_keep_no_other_name_waiting(sce
     for _ in range(12):
         heard |= {*await scene.beats(60)}
     assert len(heard) >= 10_000 - 30 * EVENTS_A_SECOND
+
+
+async def test_pods_that_come_and_go_are_each_told_once_and_not_remembered_for_ever(scene: Scene) -> None:
+    for number in range(50):
+        scene.pod(f"a{number}", "placewrigth")
+        told = await scene.beats(5)
+        assert told == [f"a{number}"]
+        if number:
+            scene.queue.delete(f"a{number - 1}")
+    (name,) = scene.unclaimed._names.values()
+    assert len(name.told) <= 4
 
 
 async def test_many_made_up_names_are_judged_a_few_at_a_time_and_all_in_the_end(scene: Scene) -> None:
@@ -325,4 +343,4 @@ async def test_an_operator_that_is_started_later_knows_from_the_history(stage: S
     (waiting,) = stage.pods(1, scheduler="batch")
     async with operator(stage):
         await stage.until(lambda: stage.events(waiting))
-    assert "profile 'batch' was deleted" in stage.events(waiting)[0][1]
+    assert "profile 'batch', which had it, was deleted" in stage.events(waiting)[0][1]

@@ -50,7 +50,7 @@ def test_a_well_known_name_that_a_profile_had_counts() -> None:
 
 def test_the_words_say_what_to_do() -> None:
     assert str(NAMES.judge("web")) == (
-        "no profile takes pods of schedulerName 'web': profile 'frontends' was deleted; apply it again, "
+        "no profile takes pods of schedulerName 'web': profile 'frontends', which had it, was deleted; apply it again, "
         "or let whatever makes the pods name another schedulerName"
     )
     assert str(NAMES.judge("inference")) == (

@@ -22,7 +22,7 @@ class ChangeTimes:
         stored: the API server had answered.
         seen: a watch of profiles had brought it.
         in_effect: the operator had checked, built and swapped it in, by its own log; None where that does not say.
-        created, bound: a pod was created then, and its binding by the new generation was seen; None without such a pod.
+        created, bound: the first pod that the new generation decided was created, and seen bound; None without such a pod.
     """
 
     stored: float
@@ -36,7 +36,7 @@ class ChangeTimes:
         steps = [("stored", self.stored), ("seen by a watch", self.seen), ("in effect", self.in_effect)]
         said = ", ".join(f"{what} after {_in_ms(seconds)}" for what, seconds in steps if seconds is not None)
         if self.created is not None and self.bound is not None:
-            said += f"; a pod created then, after {_in_ms(self.created)}, was bound by it after {_in_ms(self.bound)}"
+            said += f"; the first pod under it was created after {_in_ms(self.created)} and bound after {_in_ms(self.bound)}"
         return said
 
 

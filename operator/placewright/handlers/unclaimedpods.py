@@ -50,6 +50,8 @@ _PODS_AT_ONCE: Final = 2_000
 #: Comparing a name with those of all profiles takes a while, and anybody can make up names.
 _NAMES_AT_ONCE: Final = 50
 _RETRY_SECONDS: Final = 30.0
+#: Uids remembered for each pod that waits; those of pods that left go when there are more.
+_KEPT_AT_MOST: Final = 2
 _TOOK: Final = frozenset({Reason.ACTIVE, Reason.PAUSED})
 
 #: The schedulerNames that profiles had in earlier terms, with the profiles' names.
@@ -221,8 +223,7 @@ class UnclaimedPods:
             for name, each in standings.items()
             if each.scheduler_name and each.reason.stalls and each.active_generation is None
         }
-        earlier = {name: profile for name, profile in (self._earlier or {}).items() if profile not in standings}
-        return ProfileNames(live, refused, {**earlier, **self._deleted})
+        return ProfileNames(live, refused, {**(self._earlier or {}), **self._deleted})
 
     # --- other schedulers ----------------------------------------------------------------------------------------------------------
 
@@ -281,8 +282,9 @@ class UnclaimedPods:
 
     def _untold(self, lane: Lane) -> Iterator[str]:
         told = self._names[lane.name].told
-        told &= {queued.uid for queued in lane.unschedulable}
-        return iter([queued.uid for queued in lane.unschedulable if queued.uid not in told])
+        if len(told) > _KEPT_AT_MOST * len(lane):  # most of them are gone
+            told &= {queued.uid for queued in lane.unschedulable}
+        return (queued.uid for queued in lane.unschedulable if queued.uid not in told)
 
     def _tell_one(self, scheduler_name: str, uid: str) -> None:
         name, verdict = self._names[scheduler_name], self._verdicts[scheduler_name]

@@ -63,7 +63,8 @@ class Unclaimed:
             return f" (did you mean {self.ours!r}?); a pod's own cannot be changed, so whatever made the pod must name another one"
         if self.why is Why.REFUSED:
             return f": profile {self.profile!r} is refused, and its status says why"
-        return f": profile {self.profile!r} was deleted; apply it again, or let whatever makes the pods name another schedulerName"
+        gone = f"profile {self.profile!r}, which had it, was deleted"
+        return f": {gone}; apply it again, or let whatever makes the pods name another schedulerName"
 
 
 @dataclass(frozen=True, slots=True)

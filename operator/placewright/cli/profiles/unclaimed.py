@@ -32,7 +32,7 @@ async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history:
     live, refused = _claims(profiles)
     deleted: Mapping[str, str] = {}
     if by_name.keys() - live:
-        deleted = await _deleted(history, {str(profile["metadata"]["name"]) for profile in profiles})
+        deleted = await _deleted(history)
     names = ProfileNames(live, refused, deleted)
     found = ((names.judge(name), pods) for name, pods in sorted(by_name.items()))
     return [(one, len(pods)) for one, pods in found if one is not None and not await _is_others(client, one, pods)]
@@ -55,12 +55,11 @@ def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
     return live, refused
 
 
-async def _deleted(history: HistoryStore, existing: set[str]) -> Mapping[str, str]:
+async def _deleted(history: HistoryStore) -> Mapping[str, str]:
     try:
-        remembered = await remembered_by(history)()
+        return await remembered_by(history)()
     except RequestError:
         return {}  # nobody may read it, or none is kept: then only what resembles a profile's name is told
-    return {name: profile for name, profile in remembered.items() if profile not in existing}
 
 
 async def _is_others(client: ApiClient, found: Unclaimed, waiting: Iterable[Pod]) -> bool:
