@@ -37,6 +37,7 @@ SHARED = [
 ]
 
 
+HOST_PORTS = "[sig-x] there is no conflict between pods with same hostPort but different hostIP and protocol"
 DRIVER = "runs a DRA driver in pods, beside a real kubelet"
 
 
@@ -83,6 +84,8 @@ def test_a_missing_report_is_unreadable(tmp_path: Path) -> None:
         ("[sig-node] [DRA] control plane [FeatureGate:A] [Beta] runs beside a kubelet of its own", (), ""),
         ("[sig-node] [DRA] kubelet on single node must run", (), DRIVER),
         ("[sig-node] [DRA] [FeatureGate:A] [Feature:DynamicResourceAllocation] must run", (), DRIVER),
+        (f"{HOST_PORTS} [Conformance]", (), "executes curl in a pod, against what listens in others"),
+        (HOST_PORTS, (), ""),
         ("[sig-scheduling] [Feature:GPUDevicePlugin] run", (), "downloads a vendor's driver, and runs it on nodes"),
     ],
 )

@@ -51,6 +51,8 @@ class Step:
         nominated: where it went after victims had gone; "" otherwise.
         victims: who had to go, as namespace/name, sorted.
         landed: where the nominated pod came to be.
+        ours: what we say of the pod.
+        afterwards: what we say of it once the victims have gone; None where nobody has.
     """
 
     key: str
@@ -60,6 +62,17 @@ class Step:
     victims: tuple[str, ...]
     landed: str
     ours: Verdict
+    afterwards: Verdict | None = None
+
+    @property
+    def expected_to_land_on(self) -> tuple[str, ...]:
+        """Where a nominated pod may come to be: on its node.
+
+        Of several victims one goes before another, and the pod is tried each time: then it may be any node that it fits on.
+        """
+        assert self.afterwards is not None, "nobody has gone"
+        fitting = tuple(each.node for each in self.afterwards.nodes if each.fits)
+        return (self.nominated,) if self.nominated in fitting and len(self.victims) == 1 else fitting
 
 
 def profile(minor: int, *, ours: bool) -> Object:
@@ -161,7 +174,8 @@ class PodSequence:
         before = await self._objects()
         async with self._watching() as watch:
             created = await self._post(pod)
-            ours = _evaluate([*before, {"kind": "Pod", "apiVersion": "v1", **created}], _key(created), self._minor)
+            asked = {"kind": "Pod", "apiVersion": "v1", **created}
+            ours = _evaluate([*before, asked], _key(created), self._minor)
             news = _News(watch, created)
             seen = await news.settled()
             node = str(seen["spec"].get("nodeName", ""))
@@ -171,7 +185,10 @@ class PodSequence:
             await self._start(seen)
         else:  # or it would be tried again beside the next ones
             await self._remove(seen)
-        return Step(_key(created), node, "" if node else _message(seen), nominated, tuple(sorted(news.told_to_go)), landed, ours)
+        victims = tuple(sorted(news.told_to_go))
+        left = [each for each in before if not (each["kind"] == "Pod" and _key(each) in victims)]
+        afterwards = _evaluate([*left, asked], _key(created), self._minor) if victims else None
+        return Step(_key(created), node, "" if node else _message(seen), nominated, victims, landed, ours, afterwards)
 
     def _pod(self, number: int) -> Object:
         """No two pods in the same moment: who came later matters to preemption."""

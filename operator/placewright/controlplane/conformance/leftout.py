@@ -20,6 +20,10 @@ class LeftOut:
 
 
 LEFT_OUT: Final = (
+    LeftOut(
+        r"no conflict between pods with same hostPort but different hostIP and protocol.*\[Conformance\]",
+        "executes curl in a pod, against what listens in others",
+    ),
     LeftOut(r"\[Feature:GPUDevicePlugin\]", "downloads a vendor's driver, and runs it on nodes"),
     LeftOut(r"\[DRA\] (\[[^]]*\] )*(kubelet |\[Feature:DynamicResourceAllocation\])", "runs a DRA driver in pods, beside a real kubelet"),
 )
