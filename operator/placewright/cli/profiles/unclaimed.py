@@ -44,14 +44,15 @@ def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
     refused: dict[str, str] = {}
     for profile in profiles:
         spec = profile.get("spec") or {}
-        if spec.get("mode") == SHADOW:
+        name = spec.get("schedulerName")
+        if spec.get("mode") == SHADOW or not isinstance(name, str):
             continue
         conditions = (profile.get("status") or {}).get("conditions") or ()
         stalled = any(each.get("type") == "Stalled" and each.get("status") == "True" for each in conditions)
         if stalled and not active_generation(profile):
-            refused[str(spec.get("schedulerName"))] = str(profile["metadata"]["name"])
+            refused[name] = str(profile["metadata"]["name"])
         else:
-            live.add(str(spec.get("schedulerName")))
+            live.add(name)
     return live, refused
 
 
