@@ -88,7 +88,8 @@ class Scene:
     def evaluator(self) -> Evaluator:
         """The profile's plugins around this cluster."""
         registry = self.registry.extended(self.extra)
-        document = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": self.spec}
+        document: Body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}}
+        document["spec"] = {"schedulerName": "default-scheduler", **self.spec}
         return build_evaluator(resolve(read_profiles(document, "test")[0], registry), registry, self.cluster, NoBinder(), self)
 
     def parts(self, evaluator: Evaluator, evaluation: Evaluation) -> dict[str, dict[str, PluginScore]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.events import Action, EventResource, Hint, interest
+from placewright.framework.guard import running
 from placewright.framework.interface import (
     BindPlugin,
     CycleState,
@@ -407,3 +409,31 @@ def test_a_plugin_of_ours_that_breaks_is_named_as_well(monkeypatch: pytest.Monke
     assert why(broken.value) == 'running Filter plugin "TaintToleration": IndexError: out of bounds'
     assert why(broken.value) == 'running Filter plugin "TaintToleration": IndexError: out of bounds'
     assert evaluator.runtime.failures.counts == {("TaintToleration", "Filter"): 1}
+
+
+# --- where a loop hangs ---------------------------------------------------------------------------------------------------------------
+
+
+def seen_from_inside(base: type[Plugin], method: str, ask: Callable[[Evaluator], Any]) -> tuple[str, str, str, int]:
+    """Who is said to run, by somebody who looks at the stack while the method does."""
+    seen: list[tuple[str, str, str, int]] = []
+
+    def look(*asked: Any) -> Any:
+        found = running(sys._getframe())
+        assert found is not None
+        call, point = found
+        seen.append((call.plugin, point, call.profile, call.generation))
+        return RIGHT[base][method](*asked)
+
+    ask(evaluator_of(plugin_of(base, **{method: look})))
+    return seen[0]
+
+
+@pytest.mark.parametrize(("base", "method", "point"), [each for each in POINTS if each[1] not in {"sign", "summarise"}])
+def test_a_look_at_the_stack_tells_which_plugin_runs(base: type[Plugin], method: str, point: str) -> None:
+    assert seen_from_inside(base, method, decide) == ("Boom", point, "p", 0)
+
+
+def test_nobody_runs_where_no_plugin_does() -> None:
+    assert running(sys._getframe()) is None
+    assert running(None) is None

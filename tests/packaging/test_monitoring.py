@@ -143,6 +143,7 @@ ATTEMPTS = 'scheduler_schedule_attempts_total{job="placewright", profile="p", '
 LEADER = 'placewright_leader{job="placewright", instance='
 READY = 'placewright_profile_ready{job="placewright", instance='
 WITHOUT = 'placewright_pods_without_profile{job="placewright", instance='
+FAILURES = 'placewright_plugin_failures_total{job="placewright", instance='
 SLOW = 'scheduler_scheduling_algorithm_duration_seconds_bucket{job="placewright", le='
 STORIES = (
     Story(
@@ -193,6 +194,15 @@ STORIES = (
         },
         "7m", "9m", "12 pods wait that no profile takes (schedulerName batch, deleted).",
         {"job": "placewright", "scheduler_name": "batch", "reason": "deleted"},
+    ),
+    Story(
+        "PlacewrightPluginFails",
+        {
+            FAILURES + '"a", profile="p", plugin="Boom", extension_point="Filter"}': "0x5 0+6x30",
+            FAILURES + '"a", profile="p", plugin="Fine", extension_point="Score"}': "3x40",
+        },
+        "9m", "13m", "The plugin Boom of the profile p fails at Filter.",
+        {"job": "placewright", "profile": "p", "plugin": "Boom", "extension_point": "Filter"},
     ),
     Story(
         "PlacewrightQueueGrows", {'scheduler_pending_pods{job="placewright", queue="active"}': "200x20 200+10x60"},

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from placewright.api.objects import Condition
+from placewright.api.profile import ProfileStatus
 from placewright.framework.resolved import ResolvedProfile
 from placewright.profiles.live import LiveProfiles, Outcome, Swap
 from placewright.profiles.standing import Reason
@@ -236,3 +239,48 @@ def test_a_paused_profile_says_so(scheduler: Scheduler) -> None:
     assert outcome.standing is not None
     assert outcome.standing.reason is Reason.PAUSED
     assert scheduler.in_effect() == {"x": ("a", 1)}
+
+
+# --- generations that are held -------------------------------------------------------------------------------------------------------
+
+
+def marked(generation: int, *, of: int = 2, spec: dict[str, Any] | None = None) -> Any:
+    """The profile with the mark that a process left on generation `of`."""
+    seen = profile(spec or named("x"), "a", uid="a", generation=generation)
+    condition = Condition("PluginHanging", "True", "PluginHanging", "it hung", observed_generation=of)
+    return msgspec.structs.replace(seen, status=ProfileStatus(conditions=[condition]))
+
+
+def test_a_generation_that_is_marked_is_neither_built_nor_in_effect(scheduler: Scheduler) -> None:
+    scheduler.explode = True
+    outcome = scheduler.live.apply(marked(2))
+    assert outcome.standing is not None
+    assert (outcome.standing.reason, outcome.standing.message) == (Reason.PLUGIN_HANGING, "it hung")
+    assert scheduler.in_effect() == {}
+
+
+def test_a_mark_that_comes_while_the_generation_is_in_effect_ends_it_once(scheduler: Scheduler) -> None:
+    scheduler.apply("a", 2, named("x"))
+    outcome = scheduler.live.apply(marked(2))
+    assert [swap.after for swap in outcome.swaps] == [None]
+    assert scheduler.in_effect() == {}
+    assert not scheduler.live.apply(marked(2)).changed
+
+
+def test_no_earlier_generation_takes_over_for_one_that_is_held(scheduler: Scheduler) -> None:
+    """It may well have the same plugin."""
+    scheduler.apply("a", 1, named("x"))
+    scheduler.live.apply(marked(2))
+    assert scheduler.in_effect() == {}
+
+
+def test_the_next_generation_is_in_effect_whatever_is_said_of_the_one_before(scheduler: Scheduler) -> None:
+    scheduler.live.apply(marked(2))
+    scheduler.live.apply(marked(3, of=2, spec=named("x", weights={"NodeResourcesFit": 2})))
+    assert scheduler.in_effect() == {"x": ("a", 3)}
+
+
+def test_another_profile_may_have_the_name_of_one_that_is_held(scheduler: Scheduler) -> None:
+    scheduler.live.apply(marked(2))
+    scheduler.apply("b", 1, named("x"), age="1")
+    assert scheduler.in_effect() == {"x": ("b", 1)}

@@ -79,3 +79,10 @@ def test_who_looked_at_a_waiting_pod_shows_in_its_conditions() -> None:
     assert not looked_at_by_others([Condition("PodScheduled", "False", "SchedulingGated")]), "the API server itself writes that"
     assert not looked_at_by_others([Condition("Ready", "False")])
     assert not looked_at_by_others(None)
+
+
+def test_pods_of_a_profile_that_is_held_hear_why() -> None:
+    found = ProfileNames(live=(), refused={"x": "p"}, held={"p": 'Filter plugin "Sleepy" did not return'}).judge("x")
+    assert found is not None
+    assert found.why is Why.HANGING
+    assert str(found) == "no profile takes pods of schedulerName 'x': profile 'p' is held: Filter plugin \"Sleepy\" did not return"

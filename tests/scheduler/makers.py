@@ -17,6 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.observed import ObservedCluster
 from placewright.framework.evaluation import Evaluator
+from placewright.framework.guard import Guarding
 from placewright.framework.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.interface import Extender, Plugin
 from placewright.plugins.catalog import in_tree
@@ -226,9 +227,10 @@ class Observed:
 class World:
     """A scheduler on a cluster, under one or more profiles, with everything around it faked."""
 
-    def __init__(self, *plugins: type[Plugin], lead: Lead | None = None, **spec: Any) -> None:
+    def __init__(self, *plugins: type[Plugin], lead: Lead | None = None, guarding: Guarding | None = None, **spec: Any) -> None:
         """`plugins`: out-of-tree plugins, all enabled. `spec`: fields of the profile's spec."""
         self.now = 100.0
+        self._guarding = guarding
         self.ports = RecordingPorts()
         self.cluster = ObservedCluster()
         self.profiles: dict[str, Evaluator] = {}
@@ -255,7 +257,9 @@ class World:
         body = {"metadata": {"name": name, "generation": generation}, "spec": {"schedulerName": "default-scheduler", **enabled, **spec}}
         profile = resolve(convert(body, SchedulingProfile), self._registry)
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
-        handle = ProfileHandle(self.cluster, self.ports, nominator, waiting, NoVolumeWriter(), members=self.queue.gangs)
+        handle = ProfileHandle(
+            self.cluster, self.ports, nominator, waiting, NoVolumeWriter(), members=self.queue.gangs, guarding=self._guarding
+        )
         self.profiles[profile.scheduler_name] = handle.evaluator(profile, self._registry, asking)
         self.queue.reprioritise(profile.scheduler_name, None)
 

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import textwrap
 import time
+import traceback
 from collections.abc import Callable
+from types import FrameType
 
 import pytest
 
@@ -153,3 +155,18 @@ async def test_a_log_that_raises_is_no_end_of_watching(monkeypatch: pytest.Monke
     with LoopWatchdog(Patience(warn=0.2, end=0.8), lambda: ends.append(True)):
         hang_until(lambda: ends)
     assert ends == [True]
+
+
+async def test_word_is_left_before_the_end_with_the_place_where_it_hangs() -> None:
+    heard: list[str] = []
+
+    def leave_word(frame: FrameType | None, seconds: float) -> None:
+        assert frame is not None
+        heard.append("".join(traceback.format_stack(frame)))
+        assert seconds > 0.8
+        raise RuntimeError("whatever happens here, the process ends")
+
+    with LoopWatchdog(Patience(warn=0.2, end=0.8), lambda: heard.append("the end"), leave_word=leave_word):
+        hang_until(lambda: len(heard) == 2)
+    assert "in hang_until" in heard[0]
+    assert heard[1] == "the end"

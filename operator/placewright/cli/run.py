@@ -34,6 +34,8 @@ def register(subparsers: Subparsers) -> None:
     add_flags(parser)
     add_serving_options(parser)
     add_admission_options(parser)
+    check = "for development: notice when a plugin that is not ours writes into objects that it is shown; compares them at every call"
+    parser.add_argument("--check-plugins", action="store_true", help=check)
     parser.add_argument("--exit-with-stdin", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(main=main)
 
@@ -57,6 +59,7 @@ def main(args: argparse.Namespace) -> int:
         qps=settings.qps,
         burst=settings.burst,
         admission=admission_options(args),
+        check_plugins=args.check_plugins,
     )
     if args.exit_with_stdin:
         threading.Thread(target=_end_with_input, name="stdin", daemon=True).start()

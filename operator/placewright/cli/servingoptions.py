@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SECURE_PORT: Final = 10259
 _HIGHEST_PORT: Final = 65535
+_LONGEST_HANG: Final = 3600
 
 
 def add_serving_options(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,9 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tls-cert-file", type=Path, metavar="FILE", help=f"certificate for HTTPS, {files}")
     group.add_argument("--tls-private-key-file", type=Path, metavar="FILE", help="its key")
     plain = "plain HTTP on 127.0.0.1 for health alone; 0: none (default: %(default)s)"
+    patience = "end the process when its event loop has not turned for so many seconds, as it does in a plugin that blocks"
+    patience += " (default: %(default)s)"
+    group.add_argument("--hang-timeout", type=whole_number(1, _LONGEST_HANG), default=60, metavar="SECONDS", help=patience)
     group.add_argument("--health-port", type=port, default=0, metavar="PORT", help=plain)
 
 
@@ -44,6 +48,7 @@ def serving_options(args: argparse.Namespace) -> ServingOptions:
         port=args.secure_port or None,
         health_port=args.health_port or None,
         certificate=None if certificate is None else (certificate, key),
+        patience=import_module("placewright.serving.watchdog").Patience(min(5.0, args.hang_timeout / 2), args.hang_timeout),
     )
     return options
 

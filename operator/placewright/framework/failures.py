@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -39,6 +40,8 @@ class PluginFailures:
     last: dict[Call, str] = field(default_factory=dict)
     total: int = 0
     untold: dict[str, tuple[PodInfo, str]] = field(default_factory=dict)
+    #: Hears of each.
+    heard: Callable[[Call], None] = lambda _call: None
 
     def note(self, plugin: str, point: str, problem: str) -> bool:
         """Count one; True for the first of its call."""
@@ -46,6 +49,7 @@ class PluginFailures:
         self.counts[call] += 1
         self.last[call] = problem
         self.total += 1
+        self.heard(call)
         return self.counts[call] == 1
 
     def kept_out(self, pod: PodInfo, message: str) -> None:

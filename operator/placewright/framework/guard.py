@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any, Final, NoReturn
 
 from placewright.api.bad_input import InputError
@@ -29,6 +30,7 @@ from placewright.framework.interface import (
     BindPlugin,
     BoolColumn,
     FilterPlugin,
+    Handle,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -53,6 +55,8 @@ _logger = logging.getLogger(__name__)
 
 _OURS: Final = __name__.partition(".")[0]
 _HINT: Final = "QueueingHint"
+#: The point of frames that have none of their own.
+_POINT_OF: Final = {"build": "New", "events_of": "EventsToRegister"}
 #: What a plugin may raise besides exceptions without anything else being ended by it. KeyboardInterrupt is a person's.
 _ANYTHING: Final = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
 #: What is awaited may be cancelled by others.
@@ -80,7 +84,10 @@ class PluginInCall:
         profile, generation: of the SchedulingProfile that runs it.
     """
 
-    def __init__(self, plugin: str, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> None:
+    def __init__(
+        self, plugin: str, profile: ResolvedProfile, guarding: Guarding | None = None, cluster: Cluster | None = None
+    ) -> None:
+        guarding = guarding or Guarding()
         self.plugin = plugin
         self.profile = profile.name
         self.generation = profile.generation
@@ -112,6 +119,17 @@ class PluginInCall:
         return None if self._cluster is None else Snapshot(self._cluster, asked)
 
 
+def running(frame: FrameType | None) -> tuple[PluginInCall, str] | None:
+    """The innermost call of a plugin that is not ours among this frame and its callers, with the extension point."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == __name__:
+            call, point = frame.f_locals.get("call"), frame.f_locals.get("point")
+            if isinstance(call, PluginInCall):
+                return call, str(point or _POINT_OF.get(frame.f_code.co_name, _HINT))
+        frame = frame.f_back
+    return None
+
+
 # --- building -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -120,17 +138,19 @@ def is_ours(plugin: type[Plugin]) -> bool:
     return plugin.__module__.partition(".")[0] == _OURS
 
 
-def build(kind: type[Plugin], name: str, args: object, handle: Any) -> Plugin:
+def build(kind: type[Plugin], name: str, profile: ResolvedProfile, handle: Handle) -> Plugin:
     """Make a plugin. Raises `PluginBuildError`; an `InputError` about its arguments passes through."""
+    args = profile.args[name]
     if is_ours(kind):
         return kind(args, handle)
+    call = PluginInCall(name, profile)
     try:
         plugin = kind(args, handle)
         reads = getattr(plugin, "reads", Reads.NODE)
     except InputError:
         raise
     except _ANYTHING as problem:
-        raise PluginBuildError(name, raised(problem)) from problem
+        raise PluginBuildError(call.plugin, raised(problem)) from problem
     if not isinstance(reads, Reads):
         raise PluginBuildError(name, f"found reads = {answers.described(reads)}; allowed a member of Reads")
     for given, own in (("handle", handle), ("args", args)):
@@ -160,13 +180,13 @@ def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, clus
     """The events that a plugin wants to hear of, their hints watched. Raises `PluginBuildError`."""
     if is_ours(type(plugin)):
         return plugin.events()
+    call = PluginInCall(plugin.name, profile, guarding, cluster)
     try:
         events = answers.interests(plugin.events())
     except WrongAnswer as problem:
         raise PluginBuildError(plugin.name, str(problem)) from problem
     except _ANYTHING as problem:
         raise PluginBuildError(plugin.name, f"events: {raised(problem)}") from problem
-    call = PluginInCall(plugin.name, profile, guarding, cluster)
     return None if events is None else [replace(each, hint=_hinting(call, each.hint)) for each in events]
 
 

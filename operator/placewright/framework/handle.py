@@ -213,7 +213,7 @@ class ProfileHandle:
         return self._evaluator
 
 
-def build_evaluator(
+def build_evaluator(  # noqa: PLR0913 - one port each
     profile: ResolvedProfile,
     registry: Mapping[str, type[Plugin]],
     cluster: Cluster,
@@ -221,6 +221,7 @@ def build_evaluator(
     nominations: Nominations,
     waiting: Iterable[WaitingForPermit] = (),
     volumes: VolumeWriter = NoVolumeWriter(),  # noqa: B008 - it has no state
+    guarding: Guarding | None = None,
 ) -> Evaluator:
     """One profile generation, ready to evaluate pods, without extenders. `waiting` is read anew whenever a plugin asks."""
-    return ProfileHandle(cluster, binder, nominations, waiting, volumes).evaluator(profile, registry)
+    return ProfileHandle(cluster, binder, nominations, waiting, volumes, guarding=guarding).evaluator(profile, registry)

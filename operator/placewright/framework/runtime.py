@@ -77,7 +77,7 @@ class ProfileRuntime:
         self.failures = guarding.failures
         self._handle = handle
         self.extenders = tuple(extenders)
-        self._plugins = {name: build(registry[name], name, profile.args[name], handle) for name in profile.plugin_names}
+        self._plugins = {name: build(registry[name], name, profile, handle) for name in profile.plugin_names}
         for plugin in self._plugins.values():
             guard(plugin, profile, guarding, handle.cluster)
         self.pre_enqueue_plugins = self._at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)

@@ -35,6 +35,7 @@ from placewright.handlers.gatedgroups import GatedGroups, Voices
 from placewright.handlers.groupstatus import GroupStatusKeeper
 from placewright.handlers.history import HistoryKeeper
 from placewright.handlers.lastgood import LastGood
+from placewright.handlers.pluginwatch import PluginWatch
 from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.handlers.profilestatus import StatusReporter
 from placewright.handlers.reconciling import ReconcileLoop
@@ -93,6 +94,7 @@ class EngineOptions:
         qps: requests a second to the API server, watches and Kopf's not counted; 0: no limit.
         burst: how many of them may go at once.
         admission: answer the API server's questions about profiles; None: no.
+        check_plugins: look at every call of a plugin that is not ours whether it wrote into objects; slow.
     """
 
     seed: int | None = None
@@ -103,6 +105,7 @@ class EngineOptions:
     qps: float = 0.0
     burst: int = 1
     admission: AdmissionOptions | None = None
+    check_plugins: bool = False
 
 
 class Engine:
@@ -114,6 +117,7 @@ class Engine:
         stopwatch: takes the time of what watches bring; to be set before `start`.
         shadows: profiles that decide beside others and bind nothing.
         claims: writes claims to devices.
+        plugin_watch: what plugins did wrong.
     """
 
     def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:
@@ -129,6 +133,7 @@ class Engine:
         self.stopwatch: Stopwatch = Untimed()
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered)
         self.options = options
+        self.plugin_watch = PluginWatch(untouched=options.check_plugins)
         self._registry: Registry = in_tree().extended(installed_plugins())
         self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
         self._binder = HttpBinder(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
@@ -184,6 +189,7 @@ class Engine:
         self._spawn(self._gated_groups().run(lambda: self.takeover.active), "gated groups")
         self._spawn(self.unclaimed.run(lambda: self.takeover.active and self.profiles.loaded), "pods that no profile takes")
         self._spawn(self.shadows.run(), "shadows")
+        self._spawn(self.plugin_watch.run(self.queue, self._events, self._status, lambda: self.takeover.active), "plugin watch")
         self._spawn(Debugger(self).run(), "debugger")
 
     async def broken(self) -> str:
@@ -277,7 +283,8 @@ class Engine:
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
         store = HistoryStore(self.client, self.namespace)
         self.profiles = keeper(
-            self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store), self.shadows.report
+            self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store), self.shadows.report,
+            self.plugin_watch,
         )
         self.history = HistoryKeeper(store, self.profiles.standings, lambda: self.leadership.active)
         remembered = remembered_by(store) if self.options.profiles is None else nothing_remembered
@@ -367,13 +374,15 @@ class Engine:
             return self._build_shadow(profile, Cluster())  # whether it can be built; the one at work has a cluster that is filled
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
-            self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.gangs
-        )
+            self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.gangs,
+            guarding=self.plugin_watch.guarding(profile),
+        )  # fmt: skip
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:
         """Without extenders, and with ports that nothing goes out of."""
-        return build_evaluator(profile, self._registry, cluster, NoBinder(), NoNominations())
+        guarding = self.plugin_watch.guarding(profile)
+        return build_evaluator(profile, self._registry, cluster, NoBinder(), NoNominations(), guarding=guarding)
 
     def _shadows_changed(self, shadows: Mapping[str, Active[Evaluator]]) -> None:
         self.shadows.adopt(active.profile for active in shadows.values())

@@ -16,6 +16,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
 from placewright.framework.evaluation import Evaluator
 from placewright.handlers.lastgood import LastGood
+from placewright.handlers.pluginwatch import PluginWatch
 from placewright.handlers.profilestatus import StatusReporter
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
@@ -43,7 +44,7 @@ class ProfileKeeper:
         reloads: how many generations of a profile were judged, by the profile's name and what came of it: `TAKEN` or `REFUSED`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one part of the engine each
         self,
         client: ApiClient,
         live: LiveProfiles[Evaluator],
@@ -52,8 +53,10 @@ class ProfileKeeper:
         reporter: StatusReporter,
         last_good: LastGood,
         compared: Callable[[str], ShadowStatus | None] = lambda _name: None,
+        watch: PluginWatch | None = None,
     ) -> None:
-        """`compared`: how a shadow of that name compares; None for other profiles."""
+        """`compared`: how a shadow of that name compares; None for other profiles. `watch`: what plugins did wrong."""
+        self._watch = PluginWatch() if watch is None else watch
         self.reloads: Counter[tuple[str, str]] = Counter()
         self._last_good = last_good
         self._compared = compared
@@ -106,6 +109,7 @@ class ProfileKeeper:
         for result in (TAKEN, REFUSED):
             del self.reloads[name, result]
         self._reporter.forget(name)
+        self._watch.forget(name)
         self._changed.set()
 
     def _note(self, *standings: Standing) -> None:
@@ -175,7 +179,7 @@ class ProfileKeeper:
     async def _recall(self) -> None:
         """Where a profile is refused and no generation of it is in effect here, put the last good one in effect that is recorded."""
         for name, standing in self.standings().items():
-            if not standing.reason.stalls or standing.active_generation is not None:
+            if not standing.reason.stalls or standing.active_generation is not None or standing.reason is Reason.PLUGIN_HANGING:
                 continue
             try:
                 earlier = await self._last_good.before(self._seen[name])
@@ -194,10 +198,14 @@ class ProfileKeeper:
         await asyncio.gather(*(self._tell_of(standing, active.get(standing.name)) for standing in self.standings().values()))
 
     async def _tell_of(self, standing: Standing, active: Active[Evaluator] | None) -> None:
+        failures = self._watch.failures_of(standing.name, standing.active_generation)
         if active is None:
-            await self._reporter.report(standing, self._sizes(standing.scheduler_name), (), self._compared(standing.name))
+            compared = self._compared(standing.name)
+            await self._reporter.report(standing, self._sizes(standing.scheduler_name), (), compared, failures)
             return
-        await self._reporter.report(standing, self._sizes(active.profile.scheduler_name), self.advice_on(active))
+        await self._reporter.report(
+            standing, self._sizes(active.profile.scheduler_name), self.advice_on(active), failures=failures
+        )
 
     def in_effect(self) -> Mapping[str, Active[Evaluator]]:
         """What decisions are made by, by name of the profile."""

@@ -18,11 +18,13 @@ import msgspec
 
 from placewright.api.objects import Condition, ObjectMeta
 from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile, ShadowStatus
+from placewright.framework.failures import PluginFailures
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.profiles import ProfileEvents, apply_status
 from placewright.profiles.advice import Hint
-from placewright.profiles.standing import OUR_CONDITIONS, READY, Standing, status_of
+from placewright.profiles.failing import PluginFailing
+from placewright.profiles.standing import OUR_CONDITIONS, READY, Reason, Standing, status_of
 
 _logger = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class _Report:
         unsaid: standings since then, oldest first: one that was over before the status was due is announced, too.
         due: when its status may be written again, seconds of the clock.
         failing: the last write failed, and that has been said.
+        plugins: what is said of plugins that fail.
     """
 
     metadata: ObjectMeta
@@ -58,6 +61,7 @@ class _Report:
     unsaid: deque[Standing] = field(default_factory=lambda: deque(maxlen=_MOST_UNSAID))
     due: float = 0.0
     failing: bool = False
+    plugins: PluginFailing | None = None
 
 
 class StatusReporter:
@@ -109,7 +113,12 @@ class StatusReporter:
         return 0.0 if report is None else max(0.0, report.due - self._clock())
 
     async def report(
-        self, standing: Standing, pending: QueueSizes, hints: Sequence[Hint], shadow: ShadowStatus | None = None
+        self,
+        standing: Standing,
+        pending: QueueSizes,
+        hints: Sequence[Hint],
+        shadow: ShadowStatus | None = None,
+        failures: PluginFailures | None = None,
     ) -> None:
         """Write the status and announce the standing, as far as they changed and are due. Never raises for what the API server does."""
         report = self._reports.get(standing.name)
@@ -118,13 +127,21 @@ class StatusReporter:
         await self._announce_former(report, standing)
         if self._clock() < report.due:
             return
-        status = status_of(standing, report.conditions, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), pending, hints, shadow)
+        failing = self._failing(report, standing, failures)
+        status = status_of(standing, report.conditions, self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), pending, hints, shadow, failing)
         if report.written != status:
             report.due = self._clock() + WRITE_SECONDS
             await self._write(report, status)
         await self._announce_once(report, standing)
         if report.unsaid and report.unsaid[0] == standing:
             report.unsaid.popleft()
+
+    def _failing(self, report: _Report, standing: Standing, failures: PluginFailures | None) -> Condition | None:
+        if standing.active_generation is None or failures is None:
+            return None
+        if report.plugins is None:
+            report.plugins = PluginFailing(self._clock)
+        return report.plugins.condition(standing.active_generation, failures, report.conditions)
 
     async def _write(self, report: _Report, status: Mapping[str, Any]) -> None:
         try:
@@ -154,6 +171,8 @@ class StatusReporter:
             return  # the replica before us, or this one before it was started again, announced it
         refused = standing.reason.stalls
         kind, reason = ("Warning", REJECTED) if refused else ("Normal", ACTIVE)
+        if standing.reason is Reason.PLUGIN_HANGING:
+            reason = standing.reason.value
         with contextlib.suppress(RequestError):  # best effort, as all events
             await self._events.record(report.metadata, kind, reason, standing.message)
 

@@ -223,7 +223,8 @@ class UnclaimedPods:
             for name, each in standings.items()
             if each.scheduler_name and each.reason.stalls and each.active_generation is None
         }
-        return ProfileNames(live, refused, {**(self._earlier or {}), **self._deleted})
+        held = {name: each.message for name, each in standings.items() if each.reason is Reason.PLUGIN_HANGING}
+        return ProfileNames(live, refused, {**(self._earlier or {}), **self._deleted}, held)
 
     # --- other schedulers ----------------------------------------------------------------------------------------------------------
 
@@ -240,7 +241,7 @@ class UnclaimedPods:
             found = frozenset(placed.get(lane.name, ()))
             if name.strangers is None:
                 # What a profile had until now may have been shared with somebody, of whom only what comes from now on tells.
-                name.strangers = found if lane.name in self._deleted or verdict.why is Why.REFUSED else frozenset()
+                name.strangers = found if lane.name in self._deleted or verdict.why in (Why.REFUSED, Why.HANGING) else frozenset()
             name.sure = self._is_patient(name)
             name.elsewhere = bool(found - name.strangers) or (verdict.why is Why.MISSPELT and _somebody_looked(lane))
 

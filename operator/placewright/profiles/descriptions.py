@@ -190,7 +190,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Facets]]] = {
         "observedGeneration": {"description": "The generation that was looked at last.", **_COUNT},
         "activeGeneration": {"description": "The generation that decisions use; 0: none.", **_COUNT},
         "conditions": {
-            "description": "Ready always; Reconciling, Stalled and Advice only while they are true.",
+            "description": "Ready always; Reconciling, Stalled, Advice, PluginHanging while they are true; PluginFailing once one failed.",
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["type"],
         },

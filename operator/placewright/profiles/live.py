@@ -24,6 +24,7 @@ from placewright.framework.errors import PluginError
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.defaults import Catalogue
+from placewright.profiles.hanging import held_because
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.standing import Reason, Standing
@@ -135,7 +136,7 @@ class LiveProfiles(Generic[R]):
         entry = self._entries.get(profile.metadata.name)
         if entry is not None and entry.seen.metadata.uid != profile.metadata.uid:
             entry = None
-        if entry is not None and _is_old_news(profile, entry.seen):
+        if entry is not None and _is_old_news(profile, entry.seen) and not _is_held_now(profile, entry):
             return Outcome(_standing(entry), changed=False)
         entries = dict(self._entries)
         entries[profile.metadata.name] = self._judge(profile, entry)
@@ -170,6 +171,8 @@ class LiveProfiles(Generic[R]):
         """Check and build; a failure keeps what was good before."""
         fresh: _Entry[R] = known or _Entry(profile)
         entry = replace(fresh, seen=profile, reason=Reason.ACTIVE, complaint="")
+        if held := held_because(profile):
+            return replace(entry, reason=Reason.PLUGIN_HANGING, complaint=held, good=None, active=None)
         try:
             resolved = resolve(profile, self._catalogue)
             _refuse_another_place(resolved, fresh.good)
@@ -218,6 +221,12 @@ def _is_old_news(profile: SchedulingProfile, seen: SchedulingProfile) -> bool:
     if profile.metadata.generation != seen.metadata.generation:
         return profile.metadata.generation < seen.metadata.generation
     return profile.spec == seen.spec
+
+
+def _is_held_now(profile: SchedulingProfile, entry: _Entry[R]) -> bool:
+    """Whether the generation that is known has been marked since: a plugin of it hung in some replica."""
+    same = profile.metadata.generation == entry.seen.metadata.generation
+    return same and entry.reason is not Reason.PLUGIN_HANGING and bool(held_because(profile))
 
 
 def _assign(entries: Mapping[str, _Entry[R]]) -> dict[str, _Entry[R]]:
@@ -297,7 +306,7 @@ def _standing(entry: _Entry[R]) -> Standing:
     if reason is Reason.ACTIVE:
         reason = Reason.PAUSED if entry.seen.spec.paused else Reason.ACTIVE
         message = _does(entry.seen)
-    else:
+    elif reason is not Reason.PLUGIN_HANGING:
         message += f"; {_still(active)}"
     generation = None if active is None else active.profile.generation
     claimed = "" if entry.seen.spec.is_shadow else entry.seen.spec.scheduler_name

@@ -1,7 +1,8 @@
 """How a profile stands, and the status that says so.
 
-Conditions follow what kstatus, Flux and Argo CD read: `Ready` is always there; `Reconciling` and `Stalled` only while they are true, and
-so is `Advice`, which they do not read.
+Conditions follow what kstatus, Flux and Argo CD read: `Ready` is always there; `Reconciling` and `Stalled` only while they are true, and so
+is `Advice`, which they do not read. `PluginFailing` is there from the first failure of a plugin on, `PluginHanging` while a generation is
+held because a plugin did not return.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ READY: Final = "Ready"
 RECONCILING: Final = "Reconciling"
 STALLED: Final = "Stalled"
 ADVICE: Final = "Advice"
-OUR_CONDITIONS: Final = frozenset({READY, RECONCILING, STALLED, ADVICE})
+PLUGIN_FAILING: Final = "PluginFailing"
+PLUGIN_HANGING: Final = "PluginHanging"
+OUR_CONDITIONS: Final = frozenset({READY, RECONCILING, STALLED, ADVICE, PLUGIN_FAILING, PLUGIN_HANGING})
 
 _MAX_MESSAGE: Final = 4096
 
@@ -37,6 +40,7 @@ class Reason(enum.StrEnum):
     SCHEDULER_NAME_TAKEN = "SchedulerNameTaken"
     QUEUE_SORT_DIFFERS = "QueueSortDiffers"
     NOTHING_TO_SHADOW = "NothingToShadow"
+    PLUGIN_HANGING = "PluginHanging"
 
     @property
     def stalls(self) -> bool:
@@ -72,6 +76,7 @@ def status_of(
     pending: QueueSizes = QueueSizes(),  # noqa: B008 - frozen
     hints: Sequence[Hint] = (),
     shadow: ShadowStatus | None = None,
+    failing: Condition | None = None,
 ) -> dict[str, Any]:
     """The body of `status`: all that we say, and nothing that others say.
 
@@ -82,6 +87,7 @@ def status_of(
         pending: the profile's pods in the queue.
         hints: what its author may want to know of the generation in effect.
         shadow: how a shadow compares; None for other profiles.
+        failing: the condition about plugins that fail, without its time; None where none ever did.
     """
     total = pending.active + pending.backoff + pending.unschedulable + pending.gated
     told = {} if shadow is None else msgspec.to_builtins(shadow)
@@ -89,7 +95,7 @@ def status_of(
     return {
         "observedGeneration": standing.observed_generation,
         "activeGeneration": standing.active_generation or 0,
-        "conditions": [msgspec.to_builtins(condition) for condition in _conditions(standing, previous, now, hints)],
+        "conditions": [msgspec.to_builtins(condition) for condition in _conditions(standing, previous, now, hints, failing)],
         "pending": {
             "total": total,
             "active": pending.active,
@@ -101,9 +107,11 @@ def status_of(
     }
 
 
-def _conditions(standing: Standing, previous: Sequence[Condition], now: str, hints: Sequence[Hint]) -> Iterable[Condition]:
+def _conditions(
+    standing: Standing, previous: Sequence[Condition], now: str, hints: Sequence[Hint], failing: Condition | None
+) -> Iterable[Condition]:
     known = {condition.type: condition for condition in previous}
-    for condition in _current(standing, hints):
+    for condition in (*_current(standing, hints), *([] if failing is None else [failing])):
         before = known.get(condition.type)
         unchanged = before is not None and before.status == condition.status and before.last_transition_time
         since = before.last_transition_time if before is not None and unchanged else now
@@ -121,6 +129,8 @@ def _current(standing: Standing, hints: Sequence[Hint]) -> Iterator[Condition]:
         yield Condition(RECONCILING, "True", reason, standing.message, observed_generation=about)
     if reason.stalls:
         yield Condition(STALLED, "True", reason, standing.message, observed_generation=about)
+    if reason is Reason.PLUGIN_HANGING:
+        yield Condition(PLUGIN_HANGING, "True", reason, standing.message, observed_generation=about)
     if hints:
         reasons = {hint.reason for hint in hints}
         word = hints[0].reason if len(reasons) == 1 else SEVERAL_HINTS

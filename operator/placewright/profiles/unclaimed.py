@@ -35,6 +35,7 @@ class Why(enum.StrEnum):
 
     DELETED = "deleted"
     REFUSED = "refused"
+    HANGING = "hanging"
     MISSPELT = "misspelt"
 
 
@@ -47,12 +48,14 @@ class Unclaimed:
         why: by which rule they were meant for us.
         ours: the schedulerName that a profile has, or had.
         profile: which one had it or claims it; empty for a misspelt name.
+        held: why the profile is held; empty for one that is not.
     """
 
     scheduler_name: str
     why: Why
     ours: str
     profile: str = ""
+    held: str = ""
 
     def __str__(self) -> str:
         """One line, as pods' events and people at a terminal read it."""
@@ -61,6 +64,8 @@ class Unclaimed:
     def _because(self) -> str:
         if self.why is Why.MISSPELT:
             return f" (did you mean {self.ours!r}?); a pod's own cannot be changed, so whatever made the pod must name another one"
+        if self.why is Why.HANGING:
+            return f": profile {self.profile!r} is held: {self.held}"
         if self.why is Why.REFUSED:
             return f": profile {self.profile!r} is refused, and its status says why"
         gone = f"profile {self.profile!r}, which had it, was deleted"
@@ -75,16 +80,20 @@ class ProfileNames:
         live: in effect, paused ones included.
         refused: claimed by a profile of which no generation is in effect, with the profile's name.
         deleted: had by a profile that is gone, with its name.
+        held: of those refused, the profiles that are held because a plugin did not return, with why.
     """
 
     live: Collection[str]
     refused: Mapping[str, str] = field(default_factory=dict)
     deleted: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, scheduler_name: str) -> Unclaimed | None:
         """Whether pods of this name were likely meant for a profile, if no other scheduler places them; None where not."""
         if scheduler_name in self.live:
             return None
+        if (profile := self.refused.get(scheduler_name)) in self.held:
+            return Unclaimed(scheduler_name, Why.HANGING, scheduler_name, str(profile), self.held[str(profile)])
         for why, known in ((Why.REFUSED, self.refused), (Why.DELETED, self.deleted)):
             if scheduler_name in known:
                 return Unclaimed(scheduler_name, why, scheduler_name, known[scheduler_name])

@@ -25,6 +25,7 @@ from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explaining import explain_endpoint, records_endpoint
+from placewright.serving.hangmark import HangMark
 from placewright.serving.listener import Listener, bind
 from placewright.serving.metrics import EngineMetrics
 from placewright.serving.routes import Metrics, Routes, metrics_endpoint
@@ -76,7 +77,7 @@ def endpoints(options: ServingOptions) -> Callable[[Engine], AbstractAsyncContex
     @asynccontextmanager
     async def beside(engine: Engine) -> AsyncIterator[Served]:
         async with AsyncExitStack() as stack:
-            watchdog = stack.enter_context(LoopWatchdog(options.patience))
+            watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=HangMark(engine)))
             limit = TokenBucket(_REVIEWS_A_SECOND, _REVIEWS_AT_ONCE)
             client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=limit))
             yield await _Serving(options, _routes(engine, options, watchdog), AskingTheApiServer(client), stack).open()

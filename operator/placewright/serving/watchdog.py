@@ -1,7 +1,8 @@
 """Notices an event loop that does not turn, says where it is stuck, and in the end has the process started again.
 
 Everything here runs in the one loop: a plugin that computes for ever stops binding, leadership and health alike. The probes then fail, as
-the loop itself answers them; this thread adds where it hangs, and ends the process where no kubelet looks.
+the loop itself answers them; this thread adds where it hangs, leaves word for whoever comes next, and ends the process where no kubelet
+looks.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from types import FrameType, TracebackType
 from typing import Final, Self
 
 _log = logging.getLogger(__name__)
+
+#: Takes the frame in which the loop hangs, and for how many seconds it has.
+LeaveWord = Callable[[FrameType | None, float], None]
 
 #: The loop is asked to show itself this often, seconds.
 BEAT_SECONDS: Final = 0.5
@@ -54,8 +58,18 @@ class LoopWatchdog:
         patience: Patience = DEFAULT_PATIENCE,
         end: Callable[[], None] = _end_process,
         clock: Callable[[], float] = time.monotonic,
+        leave_word: LeaveWord = lambda _frame, _seconds: None,
     ) -> None:
-        """`end`: what is done after `patience.end`; called in a thread. `clock`: monotonic seconds, read in that thread."""
+        """Watch the loop.
+
+        Args:
+            patience: after how long what is done.
+            end: what is done after `patience.end`; called in a thread.
+            clock: monotonic seconds, read in that thread.
+            leave_word: called before `end`, in that thread too, with the frame in which the loop hangs and for how long it has; it must
+                return within seconds.
+        """
+        self._leave_word = leave_word
         self._clock = clock
         self._patience = patience
         self._end = end
@@ -106,14 +120,19 @@ class LoopWatchdog:
                 self._report(logging.ERROR, "")
             if self._stuck > self._patience.end:
                 self._report(logging.CRITICAL, " the process ends, to be started again;").join(_LAST_WORDS_SECONDS)
+                with suppress(Exception):
+                    self._leave_word(self._frame(), self._stuck)
                 self._end()
                 return
 
     def _report(self, level: int, consequence: str) -> threading.Thread:
         return _say(level, f"the event loop has not turned for {self._stuck:.0f} s;{consequence} where it is follows", self._where())
 
+    def _frame(self) -> FrameType | None:
+        return sys._current_frames().get(self._watched)  # noqa: SLF001 - documented, and there is no other way
+
     def _where(self) -> str:
-        frame: FrameType | None = sys._current_frames().get(self._watched)  # noqa: SLF001 - documented, and there is no other way
+        frame = self._frame()
         return "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "nowhere: its thread has ended"
 
 

@@ -21,6 +21,7 @@ from placewright.cli.terminal import plain
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.profileapi import Object, last_author, list_profiles
+from placewright.profiles.standing import PLUGIN_FAILING
 from placewright.profiles.unclaimed import Unclaimed
 
 _COLUMNS: Final = ("NAME", "SCHEDULER", "STATE", "IN EFFECT", "PENDING", "AGE")
@@ -76,12 +77,14 @@ def _without_bookkeeping(profile: Object) -> Object:
 def _row(profile: Object) -> Sequence[Text]:
     metadata, status = profile["metadata"], profile.get("status") or {}
     reason, ready, _ = state(profile)
+    failing = _plugins_fail(profile)
+    shown = f"{reason}, {PLUGIN_FAILING}" if failing else reason
     pending = (status.get("pending") or {}).get("total", 0)
     spec = profile.get("spec") or {}
     serves = f"shadow of {spec.get('shadows')}" if spec.get("mode") == SHADOW else spec.get("schedulerName", "")
     cells = (metadata["name"], serves)
     rest = (_in_effect(profile), pending, age(metadata.get("creationTimestamp")))
-    return [*map(plain, cells), plain(reason, "" if ready == "True" or reason == "Paused" else BAD), *map(plain, rest)]
+    return [*map(plain, cells), plain(shown, "" if (ready == "True" or reason == "Paused") and not failing else BAD), *map(plain, rest)]
 
 
 def _more(profile: Object) -> Sequence[Text]:
@@ -99,6 +102,11 @@ def state(profile: Object) -> tuple[str, str, str]:
     if found is None or int(status.get("observedGeneration") or 0) < int(profile["metadata"].get("generation") or 0):
         return UNKNOWN, UNKNOWN, "no operator has looked at this generation yet"
     return str(found.get("reason")), str(found.get("status")), str(found.get("message"))
+
+
+def _plugins_fail(profile: Object) -> bool:
+    conditions = (profile.get("status") or {}).get("conditions") or ()
+    return any((each.get("type"), each.get("status")) == (PLUGIN_FAILING, "True") for each in conditions)
 
 
 def _in_effect(profile: Object) -> str:

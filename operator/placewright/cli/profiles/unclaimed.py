@@ -17,6 +17,7 @@ from placewright.kube.listing import list_once
 from placewright.kube.profileapi import Object
 from placewright.kube.reflector import Source
 from placewright.kube.wire import Wire
+from placewright.profiles.standing import PLUGIN_HANGING
 from placewright.profiles.unclaimed import ProfileNames, Unclaimed, Why, looked_at_by_others, placed_by_others
 
 #: Pods on nodes that are asked for, to find out who places pods of a name.
@@ -33,7 +34,7 @@ async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history:
     deleted: Mapping[str, str] = {}
     if by_name.keys() - live:
         deleted = await _deleted(history)
-    names = ProfileNames(live, refused, deleted)
+    names = ProfileNames(live, refused, deleted, _held(profiles))
     found = ((names.judge(name), pods) for name, pods in sorted(by_name.items()))
     return [(one, len(pods)) for one, pods in found if one is not None and not await _is_others(client, one, pods)]
 
@@ -56,6 +57,16 @@ def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
     return live, refused
 
 
+def _held(profiles: Iterable[Object]) -> dict[str, str]:
+    """Profiles of which a plugin did not return, with what their status says of it."""
+    return {
+        str(profile["metadata"]["name"]): str(each.get("message"))
+        for profile in profiles
+        for each in (profile.get("status") or {}).get("conditions") or ()
+        if (each.get("type"), each.get("status")) == (PLUGIN_HANGING, "True")
+    }
+
+
 async def _deleted(history: HistoryStore) -> Mapping[str, str]:
     try:
         return await remembered_by(history)()
@@ -65,7 +76,7 @@ async def _deleted(history: HistoryStore) -> Mapping[str, str]:
 
 async def _is_others(client: ApiClient, found: Unclaimed, waiting: Iterable[Pod]) -> bool:
     """Whether another scheduler is at work under this name, as far as some hundred pods tell."""
-    if found.why is Why.REFUSED:
+    if found.why in (Why.REFUSED, Why.HANGING):
         return False
     if found.why is Why.MISSPELT and any(looked_at_by_others(pod.status.conditions) for pod in waiting):
         return True

@@ -34,9 +34,14 @@ SCORE_SHARE: Final = gauge(
     "profile", "plugin",
 )  # fmt: skip
 
+PLUGIN_FAILURES: Final = counter(
+    "placewright_plugin_failures_total",
+    "What a profile's plugins raised, answered wrongly, or told as errors, by plugin and extension point.",
+    "profile", "plugin", "extension_point",
+)  # fmt: skip
 PODS_WITHOUT_PROFILE: Final = gauge(
     "placewright_pods_without_profile",
-    "Pods that wait and that no profile takes: 'deleted', 'refused', or 'misspelt'; scheduler_name is the one that a profile has or had.",
+    "Pods that wait and that no profile takes: 'deleted', 'refused', 'hanging', 'misspelt'; scheduler_name: that a profile has or had.",
     "scheduler_name", "reason",
 )  # fmt: skip
 

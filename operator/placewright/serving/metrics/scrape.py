@@ -110,6 +110,7 @@ def profiles(engine: Engine) -> Iterator[Metric]:
     """How each SchedulingProfile stands, by the object's name."""
     standings = list(engine.profiles.standings().values()) if engine.started else []
     reloads = engine.profiles.reloads if engine.started else {}
+    yield counted(own.PLUGIN_FAILURES, engine.plugin_watch.totals)
     yield counted(own.PROFILE_RELOADS, {(name, result): number for (name, result), number in reloads.items()})
     # What is refused may not even have the shape of a profile, and so no schedulerName.
     claimed = {active.profile.name: name for name, active in engine.live.active.items()}

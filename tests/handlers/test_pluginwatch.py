@@ -1,0 +1,66 @@
+"""Failures of plugins by profile and generation, and the pods that only the watch can tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placewright.api.pods import PodInfo
+from placewright.framework.interface import PreEnqueuePlugin
+from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.status import SUCCESS, Status
+from placewright.handlers.pluginwatch import PluginWatch
+from scheduler.makers import World, node, pod
+
+
+class Boom(PreEnqueuePlugin):
+    """Raises for pods that are labelled so."""
+
+    name = "Boom"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        if "boom" in pod.labels:
+            raise ValueError(pod.labels["boom"])
+        return SUCCESS
+
+
+def profile(generation: int, name: str = "p") -> ResolvedProfile:
+    made: Any = type("Profile", (), {"name": name, "generation": generation})()
+    found: ResolvedProfile = made
+    return found
+
+
+def test_failures_are_kept_for_each_generation_and_summed_up_for_all() -> None:
+    watch = PluginWatch()
+    watch.guarding(profile(1)).failures.note("Boom", "Filter", "eh")
+    watch.guarding(profile(2)).failures.note("Boom", "Filter", "oh")
+    watch.guarding(profile(2)).failures.note("Boom", "Filter", "oh")
+    watch.guarding(profile(1, "other")).failures.note("Boom", "Score", "ah")
+    counts = [getattr(watch.failures_of("p", generation), "total", None) for generation in (1, 2, 3, None)]
+    assert counts == [1, 2, None, None]
+    assert watch.totals == {("p", "Boom", "Filter"): 3, ("other", "Boom", "Score"): 1}
+    watch.forget("p")
+    assert watch.totals == {("other", "Boom", "Score"): 1}
+    assert watch.failures_of("p", 2) is None
+
+
+def test_only_so_many_generations_are_remembered() -> None:
+    watch = PluginWatch()
+    for generation in range(1, 100):
+        watch.guarding(profile(generation))
+    assert watch.failures_of("p", 1) is None
+    assert watch.failures_of("p", 99) is not None
+
+
+def test_a_pod_that_a_failing_preenqueue_keeps_out_is_told_once_for_each_reason() -> None:
+    watch, told = PluginWatch(), dict[str, str]()
+    world = World(Boom, guarding=watch.guarding(profile(1))).nodes(node("a"))
+    world.pods(pod("fine"), pod("kept").labels(boom="eh"))
+    for _ in range(3):
+        watch.tell(world.queue, world.ports, world.ports, told)
+        world.pods(pod("kept").labels(boom="eh"))
+    said = 'running PreEnqueue plugin "Boom": ValueError: eh'
+    assert [(name, reason, note) for name, _, reason, _, note in world.ports.events] == [("kept", "FailedScheduling", said)]
+    assert world.ports.statuses == [("kept", "SchedulerError", said, None)]
+    world.pods(pod("kept").labels(boom="oh"))
+    watch.tell(world.queue, world.ports, world.ports, told)
+    assert len(world.ports.events) == 2
