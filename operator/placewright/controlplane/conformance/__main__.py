@@ -27,6 +27,7 @@ from placewright.controlplane.conformance.telling import lines
 from placewright.controlplane.debian import BuildFailed, Machine
 from placewright.controlplane.flags import Features
 from placewright.controlplane.provide import Unavailable
+from placewright.kube.errors import RequestError
 
 FOCUS: Final = r"\[sig-scheduling\]"
 #: The first minor version with groups of pods in an API of its own that Placewright reads, and what turns them on there.
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str], machine: Machine 
         return _conduct(args, found)
     except KeyboardInterrupt:
         return 130
-    except (InputError, BuildFailed, ControlPlaneFailed) as error:
+    except (InputError, BuildFailed, ControlPlaneFailed, RequestError) as error:
         for line in str(error).splitlines():
             _say(line)
         return 3 if isinstance(error, Unavailable) else 2 if isinstance(error, InputError) else 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from placewright.controlplane.children import ControlPlaneFailed
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright.sandbox.nodes import simulated_node
@@ -13,6 +14,7 @@ NAMES: Final = ("kube-proxy", "fluentd-elasticsearch", "node-problem-detector")
 _PODS: Final = "/api/v1/namespaces/kube-system/pods"
 _ADMITTED_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.1
+_TRY_AGAIN: Final = 500
 
 
 async def make_system_pods(client: ApiClient, nodes: int) -> None:
@@ -24,17 +26,22 @@ async def make_system_pods(client: ApiClient, nodes: int) -> None:
 
 
 async def _once_admitted(client: ApiClient, pod: dict[str, Any]) -> None:
-    """Pods are forbidden until the controller manager has made their service account."""
-    async with asyncio.timeout(_ADMITTED_SECONDS):
-        while True:
-            try:
-                await client.post(_PODS, pod)
-            except ApiError as error:
-                if error.status != FORBIDDEN:
-                    raise
-                await asyncio.sleep(_LOOK_SECONDS)
-            else:
-                return
+    """Pods are refused until there is their service account: as forbidden, and up to 1.23, where it has to have a token, by a 500."""
+    refused = "no answer"
+    try:
+        async with asyncio.timeout(_ADMITTED_SECONDS):
+            while True:
+                try:
+                    await client.post(_PODS, pod)
+                except ApiError as error:
+                    if error.status not in (FORBIDDEN, _TRY_AGAIN):
+                        raise
+                    refused = str(error)
+                    await asyncio.sleep(_LOOK_SECONDS)
+                else:
+                    return
+    except TimeoutError:
+        raise ControlPlaneFailed(f"pods are not admitted in time: {refused}") from None
 
 
 def _pod(name: str, node: str) -> dict[str, Any]:
