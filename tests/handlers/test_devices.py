@@ -15,7 +15,7 @@ from .stage import Stage, new_stage, operator
 Body = dict[str, Any]
 GROUP = "resource.k8s.io"
 EARLIER = "2026-01-01T00:00:00Z"
-TOLD = 'claim mine binding failed: reason=Broken, message="no light"'
+TOLD = 'device binding failed: claim=mine, reason=Broken, message="no light"'
 
 
 class Devices:

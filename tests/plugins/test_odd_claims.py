@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from placewright.api.decode import convert
-from placewright.api.devices import ResourceClaim
+from placewright.api.devices import ResourceClaim, ResourceSlice
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.framework.errors import CycleError
 from plugins.claiming import Claiming
 
 Body = dict[str, Any]
@@ -91,3 +94,62 @@ def test_versions_of_any_length_are_compared() -> None:
     body = {"metadata": {"name": "mine", "namespace": "default", "uid": "u-mine", "resourceVersion": "9" * 10_000}}
     at.cluster.objects.put(convert(body, ResourceClaim))
     assert (at.taken(), at.table.pending(claim)) == ([], None)
+
+
+# --- selectors without an answer -------------------------------------------------------------------------------------------------
+
+
+def painted(at: Claiming, node: str, **attributes: str) -> None:
+    """The node has one device with these attributes."""
+    device = {"name": "d0", "attributes": {name: {"string": value} for name, value in attributes.items()}}
+    pool = {"name": node, "generation": 2, "resourceSliceCount": 1}
+    spec = {"driver": "d", "nodeName": node, "pool": pool, "devices": [device]}
+    at.cluster.objects.put(convert({"metadata": {"name": node}, "spec": spec}, ResourceSlice))
+
+
+def red(at: Claiming, **more: Any) -> PodInfo:
+    """A pod that wants a red device."""
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": selector('device.attributes["d"].colour == "red"'), **more}}]
+    body = {"metadata": {"name": "mine", "namespace": "default", "uid": "u-mine"}, "spec": {"devices": {"requests": requests}}}
+    at.cluster.objects.put(convert(body, ResourceClaim))
+    return at.pod("web", "mine")
+
+
+ENDED = 'running "DynamicResources" filter plugin: claim default/mine: selector #0: CEL runtime error: no such key: colour'
+
+
+@pytest.mark.parametrize("more", [{}, {"allocationMode": "All"}, {"count": 1}])
+def test_a_selector_without_an_answer_on_one_node_ends_the_attempt_although_another_node_fits(more: Body) -> None:
+    at = Claiming(1, 1)
+    painted(at, "n0", colour="red")
+    painted(at, "n1", size="big")
+    pod = red(at, **more)
+    for _ in range(2):
+        with pytest.raises(CycleError) as ended:
+            at.evaluator.evaluate(pod)
+        assert str(ended.value) == ENDED
+    assert at.fits(at.pod("other")) == ["n0", "n1"]
+    painted(at, "n1", colour="blue")
+    assert at.fits(pod) == ["n0"]
+
+
+FULL: Body = {"status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "0"}}}
+
+
+@pytest.mark.parametrize("away", [{"spec": {"unschedulable": True}}, FULL])
+def test_it_does_not_on_a_node_that_another_filter_rejects(away: Body) -> None:
+    at = Claiming(1, 1)
+    painted(at, "n0", colour="red")
+    painted(at, "n1", size="big")
+    amounts = {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}
+    at.cluster.set_node(convert({"metadata": {"name": "n1"}, "status": amounts, **away}, Node))
+    assert at.fits(red(at)) == ["n0"]
+
+
+def test_it_does_not_where_a_device_was_found_before_it() -> None:
+    at = Claiming(1)
+    devices = [{"name": "a", "attributes": {"colour": {"string": "red"}}}, {"name": "b"}]
+    pool = {"name": "n0", "generation": 2, "resourceSliceCount": 1}
+    spec = {"driver": "d", "nodeName": "n0", "pool": pool, "devices": devices}
+    at.cluster.objects.put(convert({"metadata": {"name": "n0"}, "spec": spec}, ResourceSlice))
+    assert at.fits(red(at)) == ["n0"]

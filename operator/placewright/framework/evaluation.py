@@ -7,7 +7,7 @@ until the cluster changes.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -33,7 +33,7 @@ from placewright.framework.podcolumns import NOTHING_SCORED, PodColumns, Summari
 from placewright.framework.prefiltering import outside, pre_filter, rows_named
 from placewright.framework.rowchecks import Nominations, NoNominations, RowChecker
 from placewright.framework.runtime import ProfileRuntime, reads_of
-from placewright.framework.status import Code, Status
+from placewright.framework.status import SUCCESS, Code, Status
 from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 
 #: Columns of at most this many rows in total are kept, over all signatures (a row costs some 50 bytes).
@@ -116,17 +116,33 @@ class Evaluator:
             nowhere = np.zeros(self._cluster.size, np.bool_)
             return Evaluation(pod, state, columns, nowhere, 0, refusal, None, candidates, narrowed_by)
         columns.refresh_filters(state, pod, self._cluster)
-        feasible = columns.fits
-        for plugin in self.runtime.filter:
-            if plugin.reads is Reads.CLUSTER and plugin.name not in state.skip_filter:
-                feasible = feasible & columns.passes(plugin, state, pod, self._cluster)
-        if candidates is not None:
-            feasible = feasible & rows_named(self._cluster, candidates)
+        feasible = columns.fits if candidates is None else columns.fits & rows_named(self._cluster, candidates)
+        looking = [plugin for plugin in self.runtime.filter if plugin.reads is Reads.CLUSTER and plugin.name not in state.skip_filter]
+        passes = [columns.passes(plugin, state, pod, self._cluster) for plugin in looking]
+        self._end_where_one_fails(state, pod, feasible, list(zip(looking, passes, strict=True)))
+        for passed in passes:
+            feasible = feasible & passed
         evaluation = Evaluation(pod, state, columns, feasible, 0, None, None, candidates, narrowed_by)
         self._respect_nominations(evaluation)
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
         steps.end(FILTER, Code.SUCCESS if evaluation.count else Code.UNSCHEDULABLE)
         return evaluation
+
+    def _end_where_one_fails(
+        self, state: CycleState, pod: PodInfo, feasible: BoolColumn, passes: Sequence[tuple[FilterPlugin, BoolColumn]]
+    ) -> None:
+        """Raise `CycleError` where a plugin reports an error for a row that all others let the pod onto."""
+        for plugin, passed in passes:
+            if type(plugin).failure is FilterPlugin.failure:
+                continue
+            alone = feasible & ~passed
+            for other, let in passes:
+                alone = alone if other is plugin else alone & let
+            rows = np.flatnonzero(alone)
+            status = plugin.failure(state, pod, self._cluster, rows) if len(rows) else SUCCESS
+            if not status.ok:
+                state.steps.end(FILTER, Code.ERROR)
+                raise CycleError(f'running "{plugin.name}" filter plugin: {status.message}')
 
     def _columns(self, pod: PodInfo) -> PodColumns:
         signature = self.runtime.sign(pod)

@@ -289,6 +289,10 @@ class FilterPlugin(Plugin, ABC):
         """For `Reads.CLUSTER`: equal fingerprints promise equal columns; None promises nothing."""
         return None
 
+    def failure(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Status:
+        """For `Reads.CLUSTER`: an error where one of these rows, which this plugin alone rejects, ends the whole attempt."""
+        return SUCCESS
+
 
 class PostFilterPlugin(Plugin, ABC):
     """Tries to make room when no node fits."""

@@ -191,7 +191,7 @@ class Search:
         known = self._candidates.get(demand)
         if known is None:
             for pool in self._outlook.unusable:
-                state = "being updated" if pool.incomplete else f"invalid: {pool.problem}"
+                state = "being updated" if pool.incomplete else "invalid"
                 raise DemandError(f"{demand.where}: asks for all devices, but resource pool {pool.id} is currently {state}")
             chosen = (each for each in self._outlook.offers if demand.selects(each[1]) and self._could_serve(demand, each[1]))
             known = self._candidates[demand] = [Candidate(*each) for each in chosen]

@@ -31,11 +31,15 @@ class DemandError(ValueError):
     """What is wrong with a claim, its class, or an answer of their selectors; names the object and the field."""
 
 
+class SelectorError(DemandError):
+    """A selector has no answer for a device: as in kube-scheduler, that ends the whole attempt. In its words."""
+
+
 class Condition(NamedTuple):
-    """An expression, and the object and field where it stands."""
+    """An expression, and whose selector it is."""
 
     expression: Expression
-    where: str
+    whose: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,11 +67,11 @@ class Demand:
     pattern: tuple[tuple[str, ...], tuple[DeviceToleration, ...]] | None
 
     def selects(self, offer: Offer) -> bool:
-        """True when class and request select this device. Raises `DemandError` where an expression has no answer."""
+        """True when class and request select this device. Raises `SelectorError` where an expression has no answer."""
         for condition in self.conditions:
             verdict = offer.shape.matches(condition.expression)
             if isinstance(verdict, str):
-                raise DemandError(f"{condition.where} on device {offer.id}: {verdict}")
+                raise SelectorError(f"{condition.whose}: CEL runtime error: {verdict}")
             if not verdict:
                 return False
         return True
@@ -116,11 +120,11 @@ class Reader:
         return demand
 
     def _demand(self, claim: str, where: str, path: str, request: str, sub: str, wish: Wish) -> Demand:
-        device_class = self._class(where, wish)
+        device_class = self._class(where, f"{request}/{sub}" if sub else request, wish)
         count = _count(where, path, wish)
         conditions = (
-            *self._conditions(f"device class {device_class.metadata.name}: spec", device_class.spec.selectors),
-            *self._conditions(f"resource claim {claim}: {path}", wish.selectors),
+            *self._conditions("device class", device_class.metadata.name, "spec", device_class.spec.selectors),
+            *self._conditions("resource claim", claim, path, wish.selectors),
         )
         admin = isinstance(wish, ExactDeviceRequest) and bool(wish.admin_access)
         capacity = _capacity(where, path, wish)
@@ -128,7 +132,7 @@ class Reader:
         expressions = tuple(dict.fromkeys(each.expression.source for each in conditions))
         return Demand(
             name=f"{request}/{sub}" if sub else request,
-            where=where,
+            where=f"claim {claim}, request {sub or request}",
             names=frozenset((request, f"{request}/{sub}")) if sub else frozenset((request,)),
             device_class=device_class,
             wish=wish,
@@ -139,22 +143,23 @@ class Reader:
             pattern=(expressions, wish.tolerations or ()) if simple else None,
         )
 
-    def _class(self, where: str, wish: Wish) -> DeviceClass:
+    def _class(self, where: str, request: str, wish: Wish) -> DeviceClass:
         if not wish.device_class_name:
             raise DemandError(f"{where}: missing device class name (unsupported request type?)")
         device_class = self._classes.get(wish.device_class_name)
         if device_class is None:
-            raise DemandError(f"{where}: device class {wish.device_class_name} does not exist")
+            raise DemandError(f"request {request}: device class {wish.device_class_name} does not exist")
         return device_class
 
-    def _conditions(self, where: str, selectors: Sequence[DeviceSelector] | None) -> list[Condition]:
+    def _conditions(self, kind: str, name: str, path: str, selectors: Sequence[DeviceSelector] | None) -> list[Condition]:
         conditions = []
         for i, selector in enumerate(selectors or ()):
+            field = f"{kind} {name}: {path}.selectors[{i}]"
             if selector.cel is None:
-                raise DemandError(f"{where}.selectors[{i}] is of a kind that is not supported")
-            field = f"{where}.selectors[{i}].cel.expression"
+                raise DemandError(f"{field} is of a kind that is not supported")
+            field, whose = f"{field}.cel.expression", f"{kind.rpartition(' ')[2]} {name}: selector #{i}"
             try:
-                conditions.append(Condition(self._expressions.get(selector.cel.expression), field))
+                conditions.append(Condition(self._expressions.get(selector.cel.expression), whose))
             except ExpressionError as error:
                 raise DemandError(f"{field}: {error}") from None
         return conditions
@@ -165,7 +170,7 @@ def check_size(demand: ClaimDemand, counts: Sequence[Sequence[int]]) -> None:
     least = sum(min(each) for each in counts)
     if least > MAX_RESULTS:
         raise DemandError(
-            f"resource claim {demand.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
+            f"claim {demand.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
         )
 
 

@@ -18,7 +18,7 @@ from placewright.framework.interface import BoolColumn, IntColumn
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, GaveUp, Search
 from placewright.plugins.dynamicresources.celselectors import Expressions, OutOfSteps
-from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand, DemandError, Reader
+from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand, DemandError, Reader, SelectorError
 from placewright.plugins.dynamicresources.freecounts import SEARCH, FreeCounts, count_free, simple_demand
 from placewright.plugins.dynamicresources.inventory import Inventory
 from placewright.plugins.dynamicresources.outlook import Outlook
@@ -26,6 +26,7 @@ from placewright.plugins.dynamicresources.results import allocation_of
 from placewright.plugins.dynamicresources.shortage import Shortage
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
+INVALID_POOLS: Final = "invalid resource pools were encountered"
 #: Of all rows together, in one decision.
 MOST_STEPS_IN_ALL: Final = 10 * MOST_STEPS
 #: Beyond these nobody is told how many devices a node lacks: somebody waits for the answer, and decisions wait meanwhile.
@@ -47,10 +48,12 @@ class Refusal:
     Attributes:
         message: one line.
         error: something is wrong with a claim, a class or a pool, and the pod is to be tried again later; otherwise devices are lacking.
+        ends_attempt: a selector has no answer here, which ends the attempt for all nodes.
     """
 
     message: str
     error: bool = False
+    ends_attempt: bool = False
 
 
 class Devices:
@@ -161,7 +164,7 @@ class Devices:
             search = Search(outlook, self._inventory.usage, demands, self._new_share_id, steps)
             return self._result(row, demands, search, outlook)
         except (DemandError, OutOfSteps) as wrong:
-            return Refusal(str(wrong), error=True)
+            return Refusal(str(wrong), error=True, ends_attempt=isinstance(wrong, SelectorError))
 
     def _result(self, row: int, demands: Sequence[ClaimDemand], search: Search, outlook: Outlook) -> Allocated | Refusal:
         try:
@@ -203,5 +206,4 @@ class Devices:
 
 def _why_not(outlook: Outlook) -> str:
     """Devices are lacking; a pool from which none can be had may be why."""
-    invalid = next((pool for pool in outlook.unusable if pool.problem), None)
-    return CANNOT_ALLOCATE if invalid is None else f"{CANNOT_ALLOCATE}, resource pool {invalid.id} is invalid: {invalid.problem}"
+    return INVALID_POOLS if any(pool.problem for pool in outlook.unusable) else CANNOT_ALLOCATE

@@ -90,7 +90,7 @@ NOT_FOUND: Final = "not found"
 IN_USE: Final = "resourceclaim in use"
 NOT_AVAILABLE: Final = "resourceclaim not available on the node"
 PENDING_CONDITIONS: Final = "BindingConditionsPending"
-TIMED_OUT: Final = "device binding timeout"
+TIMED_OUT: Final = "device binding timeout: context deadline exceeded"
 
 
 class DynamicResources(
@@ -209,6 +209,17 @@ class DynamicResources(
     def _served(self, demand: Demand, code: int, cluster: Cluster, rows: Rows) -> BoolColumn:
         claims, signature = demand.asked(code)
         return self._searching(cluster).fits(claims, signature, rows) if claims else np.ones(len(rows), np.bool_)
+
+    def failure(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Status:
+        """A selector without an answer on any node that the pod could go to otherwise ends the attempt, as upstream."""
+        demand = state.read(NAME, Demand)
+        codes = np.zeros(len(rows), np.int64) if demand.extension is None else demand.extension.codes(cluster, rows)
+        for code in np.unique(codes).tolist():
+            claims, signature = demand.asked(code)
+            refusal = self._searching(cluster).ending(claims, signature, rows[codes == code]) if claims else None
+            if refusal is not None:
+                return error(refusal.message)
+        return SUCCESS
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """What cannot be allocated goes before what is elsewhere, as upstream."""

@@ -5,6 +5,7 @@ Source: kube-scheduler `dynamicresources.go`, `isClaimReadyForBinding` and `isCl
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -57,7 +58,8 @@ def _device_ready(claim: ResourceClaim, device: AllocatedDevice) -> bool:
     for kind in device.binding_failure_conditions or ():
         failed = conditions.get(kind)
         if failed is not None and failed.status == _TRUE:
-            raise DeviceFailed(f'claim {claim.metadata.name} binding failed: reason={failed.reason}, message="{failed.message}"')
+            said = json.dumps(failed.message, ensure_ascii=False)
+            raise DeviceFailed(f"device binding failed: claim={claim.metadata.name}, reason={failed.reason}, message={said}")
     return all(kind in conditions and conditions[kind].status == _TRUE for kind in device.binding_conditions or ())
 
 

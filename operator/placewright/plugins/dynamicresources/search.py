@@ -25,6 +25,7 @@ class _Answers:
     Attributes:
         fits: rows that can serve the claims.
         points: how well; see `preference`.
+        ending: rows whose answer ends the attempt.
         position: up to where in the journal of changed rows the columns are right; -1 before they are filled.
         everywhere: as of when.
     """
@@ -33,6 +34,7 @@ class _Answers:
         self.found: dict[int, tuple[int, Allocated | Refusal]] = {}
         self.fits: BoolColumn = np.zeros(0, np.bool_)
         self.points: IntColumn = np.zeros(0, np.int64)
+        self.ending: set[int] = set()
         self.position = self.everywhere = -1
 
 
@@ -52,6 +54,16 @@ class Search:
             column = self._columns(claims, signature).fits
         fits: BoolColumn = column[rows]
         return fits
+
+    def ending(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> Refusal | None:
+        """Why the attempt ends, on the first of these rows where something ends it; None where nothing does."""
+        self.devices.refresh()
+        if self.devices.candidates(claims) is not None:  # then every selector has an answer everywhere
+            return None
+        ending = self._columns(claims, signature).ending
+        row = next((row for row in rows.tolist() if row in ending), None) if ending else None
+        answer = None if row is None else self._answer(self._answers(signature), row, claims)
+        return answer if isinstance(answer, Refusal) else None
 
     def points(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> IntColumn:
         """How well each row can serve them; shape (len(rows),)."""
@@ -81,6 +93,10 @@ class Search:
             answer = self._answer(answers, row, claims) if self._cluster.present[row] else None
             answers.fits[row] = isinstance(answer, Allocated)
             answers.points[row] = preference(claims, answer)
+            if isinstance(answer, Refusal) and answer.ends_attempt:
+                answers.ending.add(row)
+            else:
+                answers.ending.discard(row)
         answers.position, answers.everywhere = self.devices.changed_rows.position, self.devices.everywhere
         return answers
 
