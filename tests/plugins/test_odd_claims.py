@@ -109,7 +109,8 @@ def painted(at: Claiming, node: str, **attributes: str) -> None:
 
 def red(at: Claiming, **more: Any) -> PodInfo:
     """A pod that wants a red device."""
-    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": selector('device.attributes["d"].colour == "red"'), **more}}]
+    selectors = selector('device.attributes["d"].colour == "red"')
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": selectors, **more}}]
     body = {"metadata": {"name": "mine", "namespace": "default", "uid": "u-mine"}, "spec": {"devices": {"requests": requests}}}
     at.cluster.objects.put(convert(body, ResourceClaim))
     return at.pod("web", "mine")
