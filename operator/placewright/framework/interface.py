@@ -111,6 +111,10 @@ class RowChecks(NamedTuple):
 class RowTrials(Protocol):
     """Checks for one pod of many rows that are changed hypothetically at the same time, each as if it alone were."""
 
+    @property
+    def rows_are_apart(self) -> bool:
+        """Whether no filter that has a say about the pod looks at other rows than the one it judges."""
+
     def check(self, rows: Rows) -> RowChecks:
         """What `Handle.check_row` says of each row if the others stand as they did when the trials were asked for."""
 

@@ -51,6 +51,7 @@ class TrialsOfRows:
         self._candidates = None if candidates is None else rows_named(cluster, candidates)
         filters = [] if refusal is not None else self._filters(state)
         self._judges = list(self._willing(filters, state))
+        self.rows_are_apart = all(plugin.reads is not Reads.CLUSTER for plugin in filters)
         self._complete = refusal is None and len(self._judges) == len(filters)
         self._beside_nominated = self._complete and beside_nominated == filters
         self._carriers_version = cluster.groups.carriers_version

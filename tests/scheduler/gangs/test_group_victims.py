@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from placewright.api.pods import PodInfo
 from placewright.queue.queued import Place
@@ -127,6 +128,20 @@ async def test_members_that_nobody_declares_leave_one_by_one() -> None:
     world = nodes(2)
     world.pods(*low("la", 2, "6"), pod("vip").requests(cpu="8").priority(100))
     assert len(await after(world)) == 1
+
+
+async def test_whoever_an_extender_would_leave_behind_of_a_group_leaves_with_it() -> None:
+    """The extender strikes a victim off the list; without the others it would be left alone, and one that can be spared would not."""
+    world = nodes(2)
+    world.intake.cluster_object(group("la", 2))
+    world.pods(*low("la", 2, "6"), pod("x").requests(cpu="2").priority(10).on("n0"))
+    evaluator = next(iter(world.profiles.values()))
+    vip = pod("vip").requests(cpu="8").priority(100).info()
+    evaluation = evaluator.evaluate(vip)
+    found = evaluator.runtime.run_post_filter(evaluation.state, vip, evaluator.diagnose(evaluation))
+    assert found.alternatives is not None
+    chosen = found.alternatives.choose({node: replace(who, pods=who.pods[:1]) for node, who in found.alternatives.victims.items()})
+    assert sorted(victim.name for victim in chosen.victims) == ["la-0", "la-1"]
 
 
 async def test_a_group_is_let_back_whose_members_turn_out_not_to_be_needed() -> None:

@@ -1,12 +1,13 @@
 """One node under trial on which members of groups stand that would not leave alone.
 
-Those of their group on other nodes leave in the trial, too: a filter may look at them. So these nodes are tried one after another.
+Those of their group on other nodes leave, too. Where a filter may look at them such nodes are tried one after another, with everybody taken
+away who leaves; else in step with others, each with its own pods alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
@@ -22,75 +23,112 @@ from placewright.plugins.defaultpreemption.trial import Outcome
 
 
 class BoundTrial:
-    """Takes everybody away who may leave, and lets units come back, the most important first, as long as the preemptor still fits.
+    """A node with everybody taken away who may leave, and units that may come back, one by one.
 
     Members of a group that has some to spare come back one by one. If more of them have to leave than the group can spare, the group is
-    lost: the trial begins again with the group as one unit.
+    lost: the trial has to begin again with the group as one unit, which `run` does.
+
+    Attributes:
+        evictable: the pods on this node that may be made to leave.
     """
 
-    def __init__(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, row: int, node: NodeName, leaving: OnNode) -> None:
-        self._handle = handle
-        self._preemptor = preemptor
-        self._budgets = budgets
-        self._row = row
-        self._node = node
+    __slots__ = ("_leaving", "_lost", "_ranked", "_victims", "_violations", "evictable", "node", "row")
+
+    def __init__(self, row: int, node: NodeName, leaving: OnNode) -> None:
+        self.row = row
+        self.node = node
+        self.evictable = [*leaving.singles, *(pod for pods in leaving.members.values() for pod in pods)]
         self._leaving = leaving
         #: Groups that leave as a whole, if they leave.
         self._lost = {ref for ref, bond in leaving.bonds.items() if not bond.spare}
+        #: Units in the order in which they may come back, each with the number of its pods that break a budget, and those of it here.
+        self._ranked: list[tuple[Unit, int, Sequence[PodInfo]]] = []
+        self._victims: list[Unit] = []
+        self._violations = 0
 
-    def run(self) -> Outcome:
+    def rank(self, budgets: Budgets) -> None:
+        """Begin: who may come back, those that a budget protects first, then the most important."""
+        units = sorted(self._units(), key=lambda unit: unit.rank)
+        violations = budgets.violations(unit.pods for unit in units)
+        here = {pod.uid for pod in self.evictable}
+        ranked = sorted(zip(units, violations, strict=True), key=lambda each: not each[1])
+        self._ranked = [(unit, breaks, [pod for pod in unit.pods if pod.uid in here]) for unit, breaks in ranked]
+        self._victims = []
+        self._violations = 0
+
+    @property
+    def turns(self) -> int:
+        """So many returns are tried."""
+        return len(self._ranked)
+
+    def to_reprieve(self, index: int) -> Sequence[PodInfo]:
+        """The pods of this node whose return is tried at this turn, from 0; nobody when all had theirs."""
+        return self._ranked[index][2] if index < len(self._ranked) else ()
+
+    def condemn(self, index: int) -> None:
+        """The unit of this turn must leave: the preemptor does not fit beside it."""
+        unit, breaks, _ = self._ranked[index]
+        self._victims.append(unit)
+        self._violations += breaks
+
+    def torn(self) -> set[GroupRef]:
+        """Groups of which more members would leave than the group can spare."""
+        members = {pod.uid: ref for ref, pods in self._leaving.members.items() if ref not in self._lost for pod in pods}
+        leaving = Counter(members.get(unit.pods[0].uid) for unit in self._victims if unit.ref is None)
+        bonds = self._leaving.bonds
+        return {ref for ref, count in leaving.items() if ref is not None and count > bonds[ref].spare}
+
+    def outcome(self) -> Outcome:
+        """The candidate, once every unit had its turn and no group is torn."""
+        if not self._victims:
+            return error(f'expected at least one victim pod on node "{self.node}"')
+        victims = sorted(self._victims, key=lambda unit: unit.rank)
+        pods = tuple(pod for unit in victims for pod in unit.pods)
+        return Candidate(self.node, pods, self._violations, tuple(unit.priority for unit in victims for _ in unit.pods))
+
+    # --- by itself -------------------------------------------------------------------------------------------------------------
+
+    def run(self, handle: Handle, preemptor: PodInfo, budgets: Budgets) -> Outcome:
         """The candidate, or why evicting does not help."""
         try:
-            with self._handle.cluster.supposing() as supposition:
+            with handle.cluster.supposing() as supposition:
                 away = self._everybody()
                 supposition.remove(away)
-                status = self._handle.check_row(self._preemptor, self._row)
-                return self._outcome(supposition, away) if status.ok else status
+                status = handle.check_row(preemptor, self.row)
+                if not status.ok:
+                    return status
+                self._reprieve(handle, preemptor, budgets, supposition)
+                while torn := self.torn():
+                    self._lost |= torn
+                    gone = {pod.uid for unit in self._victims for pod in unit.pods}
+                    supposition.remove([move for move in away if move[1].uid not in gone])
+                    self._reprieve(handle, preemptor, budgets, supposition)
+                return self.outcome()
         except CycleError as problem:
             return error(str(problem))
 
+    def _reprieve(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, supposition: Supposition) -> None:
+        """Everybody is away who may leave; let units come back."""
+        self.rank(budgets)
+        supposition.add(self._elsewhere())
+        for turn, (unit, _, _) in enumerate(self._ranked):
+            supposition.add(unit.moves)
+            if not handle.check_row(preemptor, self.row).ok:
+                supposition.remove(unit.moves)
+                self.condemn(turn)
+
     def _everybody(self) -> list[Move]:
         bound = [move for bond in self._leaving.bonds.values() if bond.whole is not None for move in bond.whole.moves]
-        return [*((self._row, pod) for pod in self._leaving.singles), *bound]
-
-    def _outcome(self, supposition: Supposition, away: list[Move]) -> Outcome:
-        """`away`: everybody, and so it is supposed."""
-        while True:
-            victims, violations = self._reprieve(supposition)
-            torn = self._torn(victims)
-            if not torn:
-                break
-            self._lost |= torn
-            staying = {pod.uid for unit in victims for pod in unit.pods}
-            supposition.remove([move for move in away if move[1].uid not in staying])
-        if not victims:
-            return error(f'expected at least one victim pod on node "{self._node}"')
-        victims.sort(key=lambda unit: unit.rank)
-        pods = tuple(pod for unit in victims for pod in unit.pods)
-        return Candidate(self._node, pods, violations, tuple(unit.priority for unit in victims for _ in unit.pods))
-
-    def _reprieve(self, supposition: Supposition) -> tuple[list[Unit], int]:
-        """The units that have to leave, and how many of their pods break a budget."""
-        units = sorted(self._units(), key=lambda unit: unit.rank)
-        violations = self._budgets.violations(unit.pods for unit in units)
-        supposition.add(self._elsewhere())
-        victims, broken = [], 0
-        for unit, breaks in sorted(zip(units, violations, strict=True), key=lambda each: not each[1]):
-            supposition.add(unit.moves)
-            if not self._handle.check_row(self._preemptor, self._row).ok:
-                supposition.remove(unit.moves)
-                victims.append(unit)
-                broken += breaks
-        return victims, broken
+        return [*((self.row, pod) for pod in self._leaving.singles), *bound]
 
     def _units(self) -> Iterable[Unit]:
         for pod in self._leaving.singles:
-            yield alone(self._row, pod)
+            yield alone(self.row, pod)
         for ref, bond in self._leaving.bonds.items():
             if ref in self._lost and bond.whole is not None:
                 yield bond.whole
             else:
-                yield from (alone(self._row, pod) for pod in self._leaving.members[ref])
+                yield from (alone(self.row, pod) for pod in self._leaving.members[ref])
 
     def _elsewhere(self) -> list[Move]:
         """Members on other nodes of groups that have some to spare: they stay."""
@@ -100,10 +138,3 @@ class BoundTrial:
                 here = {pod.uid for pod in self._leaving.members[ref]}
                 staying += [move for move in bond.whole.moves if move[1].uid not in here]
         return staying
-
-    def _torn(self, victims: Iterable[Unit]) -> set[GroupRef]:
-        """Groups of which more members would leave than the group can spare."""
-        members = {pod.uid: ref for ref, pods in self._leaving.members.items() for pod in pods}
-        leaving = Counter(members.get(unit.pods[0].uid) for unit in victims if unit.ref is None)
-        bonds = self._leaving.bonds
-        return {ref for ref, count in leaving.items() if ref is not None and count > bonds[ref].spare}

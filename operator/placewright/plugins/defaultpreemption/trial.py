@@ -44,19 +44,22 @@ class Trial:
         self._violations = 0
         self.protected, self.others = budgets.split(sorted(self.evictable, key=importance))
 
-    def to_reprieve(self, index: int) -> PodInfo | None:
-        """The pod whose return is tried at this turn, from 0; None when all had theirs."""
+    @property
+    def turns(self) -> int:
+        """So many returns are tried."""
+        return len(self.evictable)
+
+    def to_reprieve(self, index: int) -> Sequence[PodInfo]:
+        """The pod whose return is tried at this turn, from 0; nobody when all had theirs."""
         if index < len(self.protected):
-            return self.protected[index]
+            return self.protected[index : index + 1]
         index -= len(self.protected)
-        return self.others[index] if index < len(self.others) else None
+        return self.others[index : index + 1]
 
     def condemn(self, index: int) -> None:
         """The pod of this turn must leave: the preemptor does not fit beside it."""
-        pod = self.to_reprieve(index)
-        if pod is not None:
-            self._victims.append(pod)
-            self._violations += index < len(self.protected)
+        self._victims += self.to_reprieve(index)
+        self._violations += index < len(self.protected)
 
     def outcome(self) -> Outcome:
         """The candidate, once every pod had its turn; an error when nobody had to leave, for then the node was rejected for nothing."""
