@@ -91,7 +91,7 @@ def test_a_file_of_something_else_is_one_line(tmp_path: Path, capsys: pytest.Cap
     path = tmp_path / "pod.yaml"
     path.write_text("kind: Pod")
     assert main(["convert", str(path)]) == 2
-    assert capsys.readouterr().err.startswith(f"placewright: error: {path}: kind: found 'Pod'; allowed SchedulingProfile, ")
+    assert capsys.readouterr().err.startswith(f'placewright: error: {path}: kind: found "Pod"; allowed SchedulingProfile, ')
 
 
 def test_a_file_that_is_no_text_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

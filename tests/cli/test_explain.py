@@ -109,7 +109,7 @@ async def test_a_pod_of_nobody_s_schedulername_says_so(capsys: pytest.CaptureFix
         ran = await explain(stage.profile().nodes(1).pod("other", scheduler="somebody"), capsys, "other", "--here")
         assert ran.code == 0
         assert "no SchedulingProfile has schedulerName 'somebody': Placewright does not place the pod" in ran.err
-        assert ran.out.splitlines()[1:] == ["on no node"], "it is there, and waits"
+        assert ran.out.splitlines()[1:] == ["pending: it is there, on no node, and in the queue of no operator that was asked"]
 
 
 async def test_a_misspelt_schedulername_is_told_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:

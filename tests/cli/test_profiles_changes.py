@@ -103,7 +103,7 @@ async def test_a_dry_run_says_what_it_would_do_and_writes_nothing(desk: Desk, dr
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("NodeAfinity=5", "spec.weights.NodeAfinity: found 'NodeAfinity'; allowed a known plugin (did you mean 'NodeAffinity'?)"),
+        ("NodeAfinity=5", "spec.weights.NodeAfinity: found \"NodeAfinity\"; allowed a known plugin (did you mean 'NodeAffinity'?)"),
         ("NodeName=5", "spec.weights.NodeName: "),
         ("NodeAffinity=100001", "weight: found 'NodeAffinity=100001'; allowed PLUGIN=WEIGHT with a weight from 0"),
         ("NodeAffinity", "weight: found 'NodeAffinity'; allowed PLUGIN=WEIGHT"),
@@ -167,6 +167,41 @@ async def test_rollback_goes_back_to_what_was_before(desk: Desk) -> None:
         await desk.until_recorded(3)
         again = await desk("rollback", "default")
         assert (again.code, weights(desk)) == (0, {"NodeAffinity": 5})
+
+
+async def test_rollback_writes_and_owns_only_what_differs(desk: Desk) -> None:
+    async with operator(desk.stage):
+        await desk.until_recorded(1)
+        await written_by(desk, "kubectl", weights={"ImageLocality": 4}, preset="spread")
+        await desk.until_recorded(2)
+        await desk("set", "default", "NodeAffinity=5")
+        await desk.until_recorded(3)
+        await written_by(desk, "kubectl", preset="bin-packing")
+        await desk.until_recorded(4)
+        ran = await desk("rollback", "default", "--to-revision", "2", "--force-conflicts")
+    spec = desk.stage.show_profile()["spec"]
+    assert (ran.code, spec["preset"], spec["weights"]) == (0, "spread", {"ImageLocality": 4})
+    (line,) = [line for line in ran.out.splitlines() if "kubectl" in line and "{" in line]
+    assert not any(name in line for name in ("backoff", "paused", '"mode"', "schedulerName"))
+    assert owned_by_us(desk) == {"f:preset": {}}
+
+
+async def test_rollback_to_other_items_of_a_list_owns_these_items_alone(desk: Desk) -> None:
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    spread = {"name": "PodTopologySpread", "args": {"defaultingType": "List"}}
+    desk.record("default", 1, {**desk.stage.show_profile()["spec"], "pluginConfig": [fit, spread]})
+    await written_by(desk, "kubectl", pluginConfig=[fit])
+    ran = await desk("rollback", "default", "--to-revision", "1", "--wait", "0", "--force-conflicts")
+    assert ran.code == 0, ran.err
+    assert [each["name"] for each in desk.stage.show_profile()["spec"]["pluginConfig"]] == ["NodeResourcesFit", "PodTopologySpread"]
+    assert [name for name in owned_by_us(desk)["f:pluginConfig"] if name.startswith("k:")] == ['k:{"name":"PodTopologySpread"}']
+
+
+def owned_by_us(desk: Desk) -> dict[str, Any]:
+    """The fields of `spec` that server-side apply holds for us."""
+    entries = desk.stage.show_profile()["metadata"]["managedFields"]
+    found = [each["fieldsV1"]["f:spec"] for each in entries if (each["manager"], each["operation"]) == ("placewright-cli", "Apply")]
+    return {name: value for each in found for name, value in each.items() if name != "."}
 
 
 async def test_rollback_of_a_refused_generation_goes_to_the_one_in_effect(desk: Desk) -> None:

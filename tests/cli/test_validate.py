@@ -39,10 +39,10 @@ spec:
         type: MostAlocated
 """
 FOUND = [
-    "16:9: spec.plugins.filter.enabled[1].name: found 'NodeNames'; allowed a known plugin (did you mean 'NodeName'?)",
-    "18:5: spec.weights.NodeResourcesFit: found 300000; allowed 0 to 100000 (0: off)",
-    "19:32: spec.backoff.maxSeconds: found 2.0; allowed 0 (no backoff), or initialSeconds (3.0) to 86400",
-    "24:9: spec.pluginConfig[0].args.scoringStrategy.type: found 'MostAlocated'; allowed LeastAllocated, MostAllocated, "
+    "16:15: spec.plugins.filter.enabled[1].name: found \"NodeNames\"; allowed a known plugin (did you mean 'NodeName'?)",
+    "18:23: spec.weights.NodeResourcesFit: found 300000; allowed 0 to 100000 (0: off)",
+    "19:44: spec.backoff.maxSeconds: found 2; allowed 0 (no backoff), or initialSeconds (3) to 86400",
+    '24:15: spec.pluginConfig[0].args.scoringStrategy.type: found "MostAlocated"; allowed LeastAllocated, MostAllocated, '
     "RequestedToCapacityRatio (did you mean 'MostAllocated'?)",
 ]
 
@@ -104,10 +104,10 @@ def test_our_own_samples_are_right(capsys: pytest.CaptureFixture[str]) -> None:
         (profile(pluginConfig=[{"name": "NodeResourcesFit", "args": {"ignored": []}}]), "8:7: spec.pluginConfig[0].args.ignored: "),
         (profile(weigths={}), "7:3: spec.weigths: found an unknown field; "),
         (profile(extenders=[{"urlPrefix": "http://x"}]), "7:5: spec.extenders[0]: found nothing to call"),
-        ("apiVersion: v1\nkind: List\nitems:\n- " + profile(paused=3).replace("\n", "\n  "), "9:5: items[0].spec.paused: "),
-        (profile() + "---\n" + profile("q"), "13:3: spec.schedulerName: found 'batch'; allowed each schedulerName once"),
-        (profile() + "---\n" + profile(schedulerName="q"), "11:3: metadata.name: found 'p'; allowed each name once"),
-        (profile("Bad_Name"), "4:3: metadata.name: found 'Bad_Name'"),
+        ("apiVersion: v1\nkind: List\nitems:\n- " + profile(paused=3).replace("\n", "\n  "), "9:13: items[0].spec.paused: "),
+        (profile() + "---\n" + profile("q"), '13:18: spec.schedulerName: found "batch"; allowed each schedulerName once'),
+        (profile() + "---\n" + profile(schedulerName="q"), '11:9: metadata.name: found "p"; allowed each name once'),
+        (profile("Bad_Name"), '4:9: metadata.name: found "Bad_Name"'),
     ],
 )
 def test_each_problem_stands_at_its_field_or_at_what_should_hold_it(
@@ -126,8 +126,8 @@ def test_an_alias_is_followed_to_where_its_value_was_written(tmp_path: Path, cap
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ("kind: SchedulingProfile\nspec: [", "2:8: ", "allowed YAML"),
-        ("kind: SchedulingProfile\nkind: x\n", "2:1: ", "the key 'kind' a second time"),
+        ("kind: SchedulingProfile\nspec: [", "2:8: ", "found the end of the text; allowed a value"),
+        ("kind: SchedulingProfile\nkind: x\n", "2:1: ", 'the key "kind" a second time; allowed each key once'),
     ],
 )
 def test_text_that_is_no_yaml_is_told_with_its_line(
@@ -178,20 +178,20 @@ profiles:
   plugins: {score: {enabled: [{name: Foo}]}}
 """
     assert [line.partition(" found")[0] for line in said_of(text, tmp_path, capsys)] == [
-        "3:1: percentageOfNodesToScore:",
-        "5:1: podMaxBackoffSeconds:",
+        "3:27: percentageOfNodesToScore:",
+        "5:23: podMaxBackoffSeconds:",
         "7:3: extenders[0]:",
-        "11:3: profiles[1].percentageOfNodesToScore:",
-        "12:32: profiles[1].plugins.score.enabled[0].name:",
+        "11:29: profiles[1].percentageOfNodesToScore:",
+        "12:38: profiles[1].plugins.score.enabled[0].name:",
     ]
 
 
 def test_older_configurations_are_read_as_the_operator_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\npodMaxBackoffSeconds: -1\n"
     (said,) = said_of(text, tmp_path, capsys)
-    assert said.startswith("3:1: podMaxBackoffSeconds: found -1")
+    assert said.startswith("3:23: podMaxBackoffSeconds: found -1")
     (said,) = said_of(text.replace("v1beta1", "v1beta4"), tmp_path, capsys)
-    assert said.startswith("1:1: apiVersion: found 'kubescheduler.config.k8s.io/v1beta4'")
+    assert said.startswith('1:13: apiVersion: found "kubescheduler.config.k8s.io/v1beta4"')
 
 
 def test_what_only_the_api_server_would_refuse_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +205,7 @@ def test_standard_input_is_a_file_too(
 ) -> None:
     with Path(written(tmp_path, profile(paused=3))).open() as source:
         monkeypatch.setattr("sys.stdin", source)
-        assert told(capsys, "-", code=2).startswith("<stdin>:6:3: spec.paused: ")
+        assert told(capsys, "-", code=2).startswith("<stdin>:6:11: spec.paused: ")
 
 
 def test_a_file_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,9 +222,9 @@ def test_json_has_a_list_of_problems(bad: str, capsys: pytest.CaptureFixture[str
     assert first == {
         "file": bad,
         "line": 16,
-        "column": 9,
+        "column": 15,
         "path": "spec.plugins.filter.enabled[1].name",
-        "found": "'NodeNames'",
+        "found": '"NodeNames"',
         "allowed": "a known plugin (did you mean 'NodeName'?)",
     }
 

@@ -91,7 +91,7 @@ async def test_the_api_server_asks_the_webhook_before_it_stores_a_profile(instal
     options = AdmissionOptions(address="127.0.0.1", port=free_port(), configuration="placewright-e2e")
     async with cluster(installation, "asked-bad", "asked-good") as client, operator(installation, options):
         said = await refused(client, profile("asked-bad", weights={"NodeResourceFit": 1}))
-        assert f"{DENIED}spec.weights.NodeResourceFit: found 'NodeResourceFit'" in said
+        assert f'{DENIED}spec.weights.NodeResourceFit: found "NodeResourceFit"' in said
         said = await said_of(client, profile("asked-bad", backoff=BAD))
         if installation.control_plane.assets.minor >= CEL:
             assert "spec.backoff: Invalid value: " in said

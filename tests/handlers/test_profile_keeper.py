@@ -83,7 +83,7 @@ def test_who_inherits_a_scheduler_name_is_said_together_with_who_left_it(caplog:
     assert [record.message for record in caplog.records] == [
         "profile first was deleted: profile second (generation 1) places the pods of schedulerName 'batch' from now on",
         "profile second: generation 1 places the pods of schedulerName 'batch'",
-        "profile third: spec.schedulerName: found 'batch', which the older profile 'second' has; allowed a name of its own; "
+        'profile third: spec.schedulerName: found "batch", which the older profile "second" has; allowed a name of its own; '
         "no generation of this profile is in effect",
     ]
     assert [standing.name for standing in reporter.noted][-2:] == ["second", "third"]

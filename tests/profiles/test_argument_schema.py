@@ -255,7 +255,7 @@ OWN: Final = plugin("Own", "filter", args=OwnArgs)
         ({"corners": [{"topLeft": 1, "colour": "green"}]}, "corners[0].colour"),
         ({"corners": [{"colour": "red"}]}, "corners[0].topLeft"),
         ({"corners": [{"top_left": 1}]}, "corners[0].top_left"),
-        ({"perZone": {"a": "1"}}, "perZone"),
+        ({"perZone": {"a": "1"}}, "perZone.a"),
         ({"bounded": 4}, "bounded"),
         ({"names": ["a", "b", "c"]}, "names"),
         ({"either": []}, "either"),
@@ -279,7 +279,7 @@ def test_a_broken_constraint_says_what_is_allowed() -> None:
     [problem] = broken_constraints(Corner(-1))
     assert str(problem) == "topLeft: found -1; allowed 0 or more"
     [problem] = broken_constraints(Corner(0, "green"))
-    assert str(problem) == "colour: found 'green'; allowed red or blue"
+    assert str(problem) == 'colour: found "green"; allowed red or blue'
 
 
 def test_only_the_first_paragraph_describes() -> None:

@@ -30,21 +30,21 @@ def config(name: str, args: Any) -> dict[str, Any]:
 CASES = [
     (
         enabled("filter", {"name": "NodeNames"}),
-        "spec.plugins.filter.enabled[0].name: found 'NodeNames'; allowed a known plugin (did you mean 'NodeName'?)",
+        "spec.plugins.filter.enabled[0].name: found \"NodeNames\"; allowed a known plugin (did you mean 'NodeName'?)",
     ),
-    (enabled("filter", {"name": "Zzz"}), "spec.plugins.filter.enabled[0].name: found 'Zzz'; allowed a known plugin"),
+    (enabled("filter", {"name": "Zzz"}), 'spec.plugins.filter.enabled[0].name: found "Zzz"; allowed a known plugin'),
     (
         enabled("multiPoint", {"name": "PodTopologySpread"}),
-        ("spec.plugins.multiPoint.enabled[0].name: found 'PodTopologySpread'; allowed a plugin of this version, "
+        ('spec.plugins.multiPoint.enabled[0].name: found "PodTopologySpread"; allowed a plugin of this version, '
         "which does not have PodTopologySpread yet"),
     ),
     (
         enabled("score", {"name": "NodeName"}),
-        "spec.plugins.score.enabled[0].name: found 'NodeName'; allowed a plugin with a score (this one has filter)",
+        'spec.plugins.score.enabled[0].name: found "NodeName"; allowed a plugin with a score (this one has filter)',
     ),
     (
         enabled("score", {"name": "Tetris"}, {"name": "Tetris"}),
-        "spec.plugins.score.enabled[1].name: found 'Tetris'; allowed each plugin once",
+        'spec.plugins.score.enabled[1].name: found "Tetris"; allowed each plugin once',
     ),
     (
         enabled("score", {"name": "Tetris", "weight": -1}),
@@ -52,7 +52,7 @@ CASES = [
     ),
     (
         {"plugins": {"score": {"disabled": [{"name": "nodeaffinity"}]}}},
-        "spec.plugins.score.disabled[0].name: found 'nodeaffinity'; allowed '*' or a known plugin (did you mean 'NodeAffinity'?)",
+        "spec.plugins.score.disabled[0].name: found \"nodeaffinity\"; allowed '*' or a known plugin (did you mean 'NodeAffinity'?)",
     ),
     ({"plugins": {"bind": {"disabled": [{"name": "*"}]}}}, "spec.plugins.bind: found no plugin; allowed at least one plugin in effect"),
     (
@@ -64,13 +64,13 @@ CASES = [
         "spec.plugins.queueSort: found PrioritySort, Coscheduling; allowed exactly one plugin in effect",
     ),
     ({"weights": {"Tetris": 100001}}, "spec.weights.Tetris: found 100001; allowed 0 to 100000 (0: off)"),
-    ({"weights": {"NodeName": 1}}, "spec.weights.NodeName: found 'NodeName'; allowed a plugin that scores"),
+    ({"weights": {"NodeName": 1}}, 'spec.weights.NodeName: found "NodeName"; allowed a plugin that scores'),
     ({"weights": {"Tetris": 4}}, "spec.weights.Tetris: found 4; allowed 0: the plugin does not run at score in this profile"),
     ({"percentageOfNodesToScore": -1}, "spec.percentageOfNodesToScore: found -1; allowed 0 to 100 (0: all nodes)"),
-    ({"backoff": {"initialSeconds": 0}}, "spec.backoff.initialSeconds: found 0.0; allowed 0.001 to 86400"),
+    ({"backoff": {"initialSeconds": 0}}, "spec.backoff.initialSeconds: found 0; allowed 0.001 to 86400"),
     (
         {"backoff": {"initialSeconds": 3, "maxSeconds": 2}},
-        "spec.backoff.maxSeconds: found 2.0; allowed 0 (no backoff), or initialSeconds (3.0) to 86400",
+        "spec.backoff.maxSeconds: found 2; allowed 0 (no backoff), or initialSeconds (3) to 86400",
     ),
     (
         {"schedulerName": ""},
@@ -80,11 +80,11 @@ CASES = [
     ),
     (
         {"pluginConfig": [{"name": "NodeName"}, {"name": "NodeName"}]},
-        "spec.pluginConfig[1].name: found 'NodeName'; allowed one entry for each plugin",
+        'spec.pluginConfig[1].name: found "NodeName"; allowed one entry for each plugin',
     ),
     (
         config("NodeResourceFit", {}),
-        "spec.pluginConfig[0].name: found 'NodeResourceFit'; allowed a known plugin (did you mean 'NodeResourcesFit'?)",
+        "spec.pluginConfig[0].name: found \"NodeResourceFit\"; allowed a known plugin (did you mean 'NodeResourcesFit'?)",
     ),
     (
         config("NodeResourcesFit", {"ignoredResource": []}),
@@ -92,15 +92,15 @@ CASES = [
         "allowed ignoredResources, topWeight, perZone (did you mean 'ignoredResources'?)"),
     ),
     (config("NodeName", {"x": 1}), "spec.pluginConfig[0].args.x: found an unknown field; allowed no fields"),
-    (config("NodeResourcesFit", {"topWeight": "4"}), "spec.pluginConfig[0].args.topWeight: found '4'; allowed int"),
+    (config("NodeResourcesFit", {"topWeight": "4"}), 'spec.pluginConfig[0].args.topWeight: found "4"; allowed a whole number'),
     (
         config("NodeResourcesFit", {"ignoredResources": ["a", 5]}),
-        "spec.pluginConfig[0].args.ignoredResources[1]: found 5; allowed str",
+        "spec.pluginConfig[0].args.ignoredResources[1]: found 5; allowed text",
     ),
     (config("NodeResourcesFit", {"topWeight": 101}), "spec.pluginConfig[0].args.topWeight: found 101; allowed at most 100"),
     (
         config("NodeResourcesFit", {"kind": "NodeAffinityArgs"}),
-        "spec.pluginConfig[0].args.kind: found 'NodeAffinityArgs'; allowed NodeResourcesFitArgs",
+        'spec.pluginConfig[0].args.kind: found "NodeAffinityArgs"; allowed NodeResourcesFitArgs',
     ),
 ]
 
@@ -111,8 +111,8 @@ def test_a_wrong_profile_is_refused_in_one_line(spec: dict[str, Any], line: str)
 
 
 def test_backoff_that_is_no_number_is_refused() -> None:
-    assert complaint({"backoff": {"initialSeconds": float("nan")}}).startswith("spec.backoff.initialSeconds: found nan")
-    assert complaint({"backoff": {"maxSeconds": float("inf")}}).startswith("spec.backoff.maxSeconds: found inf")
+    assert complaint({"backoff": {"initialSeconds": float("nan")}}).startswith("spec.backoff.initialSeconds: found NaN")
+    assert complaint({"backoff": {"maxSeconds": float("inf")}}).startswith("spec.backoff.maxSeconds: found Infinity")
 
 
 def test_backoff_may_be_switched_off() -> None:

@@ -75,7 +75,7 @@ CASES = {
     ),
     "a value of a wrong type": (
         CONFIG + "profiles: [{plugins: {score: {enabled: [{name: A}, {name: B, weight: heavy}]}}}]",
-        "a.yaml: profiles[0].plugins.score.enabled[1].weight: found 'heavy'; allowed int or null",
+        'a.yaml: profiles[0].plugins.score.enabled[1].weight: found "heavy"; allowed a whole number',
     ),
     "a missing field": (
         CONFIG + "profiles: [{pluginConfig: [{args: {}}]}]",
@@ -83,19 +83,19 @@ CASES = {
     ),
     "a key written twice": (
         MANIFEST + "spec:\n  paused: true\n  paused: false\n",
-        "a.yaml: line 6, column 3: found the key 'paused' a second time; allowed YAML",
+        'a.yaml: line 6, column 3: found the key "paused" a second time; allowed each key once',
     ),
     "broken YAML": (MANIFEST + "spec: [", "a.yaml: line 4, column 8: found "),
     "an empty file": ("", "a.yaml: found an empty document; allowed a profile"),
     "something that is no object": ("[1, 2]", "a.yaml: found [1, 2]; allowed an object of kind SchedulingProfile or"),
-    "another kind": ("kind: Pod\napiVersion: v1", "a.yaml: kind: found 'Pod'; allowed SchedulingProfile or KubeSchedulerConfiguration"),
+    "another kind": ("kind: Pod\napiVersion: v1", 'a.yaml: kind: found "Pod"; allowed SchedulingProfile or KubeSchedulerConfiguration'),
     "an older version of the configuration": (
         CONFIG.replace("/v1", "/v1beta3"),
-        "a.yaml: apiVersion: found 'kubescheduler.config.k8s.io/v1beta3'; allowed kubescheduler.config.k8s.io/v1 (placewright convert ",
+        'a.yaml: apiVersion: found "kubescheduler.config.k8s.io/v1beta3"; allowed kubescheduler.config.k8s.io/v1 (placewright convert ',
     ),
     "a legacy Policy": (
         "kind: Policy\napiVersion: v1",
-        "a.yaml: kind: found 'Policy'; allowed SchedulingProfile or KubeSchedulerConfiguration (placewright convert translates a Policy)",
+        'a.yaml: kind: found "Policy"; allowed SchedulingProfile or KubeSchedulerConfiguration (placewright convert translates a Policy)',
     ),
     "a manifest without a name": (MANIFEST.replace("name: web", ""), "a.yaml: metadata.name: found nothing; allowed a name"),
     "several profiles, one without a name": (
@@ -104,7 +104,7 @@ CASES = {
     ),
     "one schedulerName twice": (
         CONFIG + "profiles: [{schedulerName: a}, {schedulerName: a}]",
-        "a.yaml: schedulerName: found 'a'; allowed each schedulerName once",
+        'a.yaml: schedulerName: found "a"; allowed each schedulerName once',
     ),
     "a Python object": (MANIFEST + "spec: !!python/object/apply:os.system [ls]", "a.yaml: line 4, column 7: found could not determine"),
     "a huge file": ("#" * 2_000_000, "a.yaml: found 2000000 characters; allowed at most 1048576"),

@@ -254,20 +254,20 @@ def test_what_is_written_holds_only_what_is_stated_and_is_read_back_as_it_was() 
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown version": (
-        {"apiVersion": "kubescheduler.config.k8s.io/v1alpha2"}, "apiVersion: found 'kubescheduler.config.k8s.io/v1alpha2'",
+        {"apiVersion": "kubescheduler.config.k8s.io/v1alpha2"}, 'apiVersion: found "kubescheduler.config.k8s.io/v1alpha2"',
     ),
     "an unknown field": ({"profile": []}, "profile: found an unknown field; allowed "),
     "a field of older versions": ({"healthzBindAddress": "x"}, "healthzBindAddress: found an unknown field"),
     "arguments that are wrong": (
         {"profiles": [{"pluginConfig": [{"name": FIT, "args": {"scoringStrategy": {"type": "Most"}}}]}]},
-        "profile 'default-scheduler'.spec.pluginConfig[0].args.scoringStrategy.type: found 'Most'",
+        'profile "default-scheduler".spec.pluginConfig[0].args.scoringStrategy.type: found "Most"',
     ),
     "arguments given twice": (
         {"profiles": [{"pluginConfig": [{"name": FIT}, {"name": FIT}]}]},
-        f"profiles[0].pluginConfig[1].name: found '{FIT}'; allowed one entry for each plugin",
+        f'profiles[0].pluginConfig[1].name: found "{FIT}"; allowed one entry for each plugin',
     ),
     "a schedulerName given twice": (
-        {"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}, "schedulerName: found 'a'; allowed each schedulerName once",
+        {"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}, 'schedulerName: found "a"; allowed each schedulerName once',
     ),
 }  # fmt: skip
 
@@ -282,7 +282,7 @@ def test_what_cannot_be_read_is_refused_in_one_line_with_file_and_field(case: st
 
 
 def test_another_kind_is_refused_with_the_kinds_that_are_read() -> None:
-    with pytest.raises(ProfileError, match="kind: found 'Pod'; allowed SchedulingProfile, KubeSchedulerConfiguration or Policy"):
+    with pytest.raises(ProfileError, match='kind: found "Pod"; allowed SchedulingProfile, KubeSchedulerConfiguration or Policy'):
         convert("kind: Pod", "a.yaml", PLUGINS)
 
 

@@ -81,9 +81,9 @@ def test_settings_without_a_counterpart_are_told_one_by_one() -> None:
     told = [finding for finding in conversion.findings if finding.loss is Loss.SETTING]
     assert {finding.path for finding in told} == {"profiles[0].pluginConfig"}
     assert [finding.text for finding in told] == [
-        "Coscheduling: 'podGroupBackoffSeconds' 5: a group backs off as a pod does; the profile's backoff says how long",
-        "Coscheduling: 'podGroupRejectPercentage' 30: a group is decided as a whole, and refused as a whole",
-        "Coscheduling: 'somethingNew' [1]: there is no such setting here",
+        "Coscheduling: \"podGroupBackoffSeconds\" 5: a group backs off as a pod does; the profile's backoff says how long",
+        'Coscheduling: "podGroupRejectPercentage" 30: a group is decided as a whole, and refused as a whole',
+        'Coscheduling: "somethingNew" [1]: there is no such setting here',
     ]
 
 
@@ -131,6 +131,6 @@ def test_a_scheduling_profile_that_names_it_is_told_what_does_its_work() -> None
     text = "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: x}\n"
     text += "spec: {schedulerName: x, plugins: {permit: {enabled: [{name: Coscheduling}]}}}\n"
     (profile,) = read_profiles(text, "test")
-    said = "found 'Coscheduling'; allowed a known plugin; GangScheduling, a default plugin, reads the same PodGroups"
+    said = 'found "Coscheduling"; allowed a known plugin; GangScheduling, a default plugin, reads the same PodGroups'
     with pytest.raises(ProfileError, match=said):
         resolve(profile, PLUGINS)

@@ -234,7 +234,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         "extenders[0].httpTimeout: found -1; allowed nanoseconds, 0 or more",
     ),
     "an unknown field": ({"predicate": []}, "predicate: found an unknown field; allowed "),
-    "another version": ({"apiVersion": "v2"}, "apiVersion: found 'v2'; allowed v1"),
+    "another version": ({"apiVersion": "v2"}, 'apiVersion: found "v2"; allowed v1'),
 }  # fmt: skip
 
 

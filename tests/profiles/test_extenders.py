@@ -41,37 +41,37 @@ def resolved(*extenders: dict[str, Any]) -> tuple[ExtenderSettings, ...]:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    (extender(urlPrefix=""), "spec.extenders[0].urlPrefix: found ''; allowed an http or https URL with a host"),
-    (extender(urlPrefix="extender:80"), "spec.extenders[0].urlPrefix: found 'extender:80'; allowed an http or https URL"),
-    (extender(urlPrefix="ftp://extender"), "spec.extenders[0].urlPrefix: found 'ftp://extender'; allowed an http or https URL"),
-    (extender(urlPrefix="http://"), "spec.extenders[0].urlPrefix: found 'http://'; allowed an http or https URL with a host"),
-    (extender(urlPrefix="http://x:port/"), "spec.extenders[0].urlPrefix: found 'http://x:port/'; allowed an http or https URL"),
-    (extender(urlPrefix="http://x/?q=1"), "spec.extenders[0].urlPrefix: found 'http://x/?q=1'; allowed an http or https URL"),
-    (extender(urlPrefix="http://x y/"), "spec.extenders[0].urlPrefix: found 'http://x y/'; allowed an http or https URL"),
+    (extender(urlPrefix=""), 'spec.extenders[0].urlPrefix: found ""; allowed an http or https URL with a host'),
+    (extender(urlPrefix="extender:80"), 'spec.extenders[0].urlPrefix: found "extender:80"; allowed an http or https URL'),
+    (extender(urlPrefix="ftp://extender"), 'spec.extenders[0].urlPrefix: found "ftp://extender"; allowed an http or https URL'),
+    (extender(urlPrefix="http://"), 'spec.extenders[0].urlPrefix: found "http://"; allowed an http or https URL with a host'),
+    (extender(urlPrefix="http://x:port/"), 'spec.extenders[0].urlPrefix: found "http://x:port/"; allowed an http or https URL'),
+    (extender(urlPrefix="http://x/?q=1"), 'spec.extenders[0].urlPrefix: found "http://x/?q=1"; allowed an http or https URL'),
+    (extender(urlPrefix="http://x y/"), 'spec.extenders[0].urlPrefix: found "http://x y/"; allowed an http or https URL'),
     (extender(urlPrefix="http://me:secret@x"), "spec.extenders[0].urlPrefix: found a user name in the URL; allowed"),
-    (extender(filterVerb="fil ter"), "spec.extenders[0].filterVerb: found 'fil ter'; allowed the last part of a URL"),
-    (extender(filterVerb="filter#x"), "spec.extenders[0].filterVerb: found 'filter#x'; allowed the last part of a URL"),
+    (extender(filterVerb="fil ter"), 'spec.extenders[0].filterVerb: found "fil ter"; allowed the last part of a URL'),
+    (extender(filterVerb="filter#x"), 'spec.extenders[0].filterVerb: found "filter#x"; allowed the last part of a URL'),
     ({"urlPrefix": URL}, "spec.extenders[0]: found nothing to call; allowed at least one of filterVerb, preemptVerb"),
     (extender(prioritizeVerb="p"), "spec.extenders[0].weight: found 0; allowed 1 to 100000, where there is a prioritizeVerb"),
     (extender(prioritizeVerb="p", weight=-2), "spec.extenders[0].weight: found -2; allowed 1 to 100000"),
     (extender(prioritizeVerb="p", weight=100001), "spec.extenders[0].weight: found 100001; allowed 1 to 100000"),
     (extender(weight=-1), "spec.extenders[0].weight: found -1; allowed 0 to 100000"),
-    (extender(httpTimeout="5"), "spec.extenders[0].httpTimeout: found '5'; allowed a duration above 0 and up to 600s"),
-    (extender(httpTimeout="0s"), "spec.extenders[0].httpTimeout: found '0s'; allowed a duration above 0"),
-    (extender(httpTimeout="-1s"), "spec.extenders[0].httpTimeout: found '-1s'; allowed a duration above 0"),
-    (extender(httpTimeout="11m"), "spec.extenders[0].httpTimeout: found '11m'; allowed a duration above 0 and up to 600s"),
+    (extender(httpTimeout="5"), 'spec.extenders[0].httpTimeout: found "5"; allowed a duration above 0 and up to 600s'),
+    (extender(httpTimeout="0s"), 'spec.extenders[0].httpTimeout: found "0s"; allowed a duration above 0'),
+    (extender(httpTimeout="-1s"), 'spec.extenders[0].httpTimeout: found "-1s"; allowed a duration above 0'),
+    (extender(httpTimeout="11m"), 'spec.extenders[0].httpTimeout: found "11m"; allowed a duration above 0 and up to 600s'),
     (
         extender(managedResources=[{"name": "cpu"}]),
-        "spec.extenders[0].managedResources[0].name: found 'cpu'; allowed the name of an extended resource",
+        'spec.extenders[0].managedResources[0].name: found "cpu"; allowed the name of an extended resource',
     ),
-    (extender(managedResources=[{}]), "spec.extenders[0].managedResources[0].name: found ''; allowed the name of an extended resource"),
+    (extender(managedResources=[{}]), 'spec.extenders[0].managedResources[0].name: found ""; allowed the name of an extended resource'),
     (
         extender(managedResources=[{"name": "requests.example.com/gpu"}]),
-        "spec.extenders[0].managedResources[0].name: found 'requests.example.com/gpu'; allowed",
+        'spec.extenders[0].managedResources[0].name: found "requests.example.com/gpu"; allowed',
     ),
-    (extender(managedResources=[{"name": "kubernetes.io/gpu"}]), "spec.extenders[0].managedResources[0].name: found 'kubernetes.io/gpu'"),
-    (extender(managedResources=[{"name": "Example.com/gpu"}]), "spec.extenders[0].managedResources[0].name: found 'Example.com/gpu'"),
-    (extender(managedResources=[{"name": "example.com/-gpu"}]), "spec.extenders[0].managedResources[0].name: found 'example.com/-gpu'"),
+    (extender(managedResources=[{"name": "kubernetes.io/gpu"}]), 'spec.extenders[0].managedResources[0].name: found "kubernetes.io/gpu"'),
+    (extender(managedResources=[{"name": "Example.com/gpu"}]), 'spec.extenders[0].managedResources[0].name: found "Example.com/gpu"'),
+    (extender(managedResources=[{"name": "example.com/-gpu"}]), 'spec.extenders[0].managedResources[0].name: found "example.com/-gpu"'),
     (extender(tlsConfig={"certFile": "/c"}), "spec.extenders[0].tlsConfig: found a certificate without its key; allowed"),
     (extender(tlsConfig={"keyData": PEM}), "spec.extenders[0].tlsConfig: found a key without its certificate; allowed"),
     (extender(tlsConfig={"caData": "!!"}), "spec.extenders[0].tlsConfig.caData: found 2 characters of something else; allowed PEM"),
@@ -92,8 +92,8 @@ def test_a_wrong_extender_is_refused_in_one_line(wrong: dict[str, Any], line: st
 def test_a_second_binder_is_refused_wherever_it_stands() -> None:
     found = problems(extender(), extender(bindVerb="b"), extender(bindVerb="c"), extender(bindVerb="d"))
     assert found == [
-        "spec.extenders[2].bindVerb: found 'c'; allowed nothing: spec.extenders[1] binds, and only one may",
-        "spec.extenders[3].bindVerb: found 'd'; allowed nothing: spec.extenders[1] binds, and only one may",
+        'spec.extenders[2].bindVerb: found "c"; allowed nothing: spec.extenders[1] binds, and only one may',
+        'spec.extenders[3].bindVerb: found "d"; allowed nothing: spec.extenders[1] binds, and only one may',
     ]
 
 
@@ -101,7 +101,7 @@ def test_a_resource_is_managed_once_in_all_extenders() -> None:
     gpu = {"name": "example.com/gpu"}
     (found,) = problems(extender(managedResources=[gpu]), extender(managedResources=[{"name": "example.com/fpga"}, gpu]))
     assert found == (
-        "spec.extenders[1].managedResources[1].name: found 'example.com/gpu'; "
+        'spec.extenders[1].managedResources[1].name: found "example.com/gpu"; '
         "allowed each resource once; spec.extenders[0].managedResources[0].name has it"
     )
 
@@ -120,8 +120,8 @@ def test_every_problem_of_every_extender_is_told() -> None:
         ({"enableHttps": True}, "spec.extenders[0].enableHttps: found an unknown field"),
         ({"tlsConfig": {"caCert": ""}}, "spec.extenders[0].tlsConfig.caCert: found an unknown field"),
         ({"managedResources": [{"named": "x"}]}, "spec.extenders[0].managedResources[0].named: found an unknown field"),
-        ({"httpTimeout": 5}, "spec.extenders[0].httpTimeout: found 5; allowed str"),
-        ({"weight": "5"}, "spec.extenders[0].weight: found '5'; allowed int"),
+        ({"httpTimeout": 5}, "spec.extenders[0].httpTimeout: found 5; allowed text"),
+        ({"weight": "5"}, 'spec.extenders[0].weight: found "5"; allowed a whole number'),
     ],
 )
 def test_fields_that_do_not_exist_and_values_of_another_type_are_refused(wrong: dict[str, Any], line: str) -> None:

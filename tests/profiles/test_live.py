@@ -160,7 +160,7 @@ def test_of_two_profiles_with_one_scheduler_name_the_older_wins(scheduler: Sched
     assert scheduler.in_effect() == {"x": ("z-old", 1)}
     (other,) = outcome.others
     assert (other.name, other.reason, other.active_generation) == ("a-young", Reason.SCHEDULER_NAME_TAKEN, None)
-    assert "'z-old'" in other.message
+    assert '"z-old"' in other.message
 
 
 def test_of_two_profiles_of_one_age_the_first_by_name_wins(scheduler: Scheduler) -> None:
@@ -187,7 +187,7 @@ def test_a_profile_keeps_its_scheduler_name(scheduler: Scheduler) -> None:
     assert scheduler.in_effect() == {"y": ("a", 1)}
     assert outcome.standing is not None
     assert outcome.standing.reason is Reason.INVALID_PROFILE
-    assert "spec.schedulerName: found 'x'; allowed 'y': it is immutable" in outcome.standing.message
+    assert 'spec.schedulerName: found "x"; allowed "y": it is immutable' in outcome.standing.message
     assert "generation 1 stays in effect for schedulerName 'y'" in outcome.standing.message
 
 

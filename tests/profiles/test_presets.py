@@ -139,7 +139,7 @@ def test_an_unknown_preset_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ProfileError) as caught:
         resolved("binpacking")
     allowed = "default, bin-packing, spread, gpu-packing, gpu-fragmentation, no-scoring (did you mean 'bin-packing'?)"
-    assert str(caught.value) == f"spec.preset: found 'binpacking'; allowed {allowed}"
+    assert str(caught.value) == f'spec.preset: found "binpacking"; allowed {allowed}'
 
 
 @pytest.mark.parametrize("preset", PRESETS)

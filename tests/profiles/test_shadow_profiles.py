@@ -24,12 +24,12 @@ SHADOW: Spec = {"mode": "Shadow", "shadows": "live"}
 
 WRONG: dict[str, tuple[Spec, str]] = {
     "nobody to shadow": ({"mode": "Shadow"}, "spec.shadows: found nothing; allowed the name of a live profile, as spec.mode is Shadow"),
-    "live, and shadows": ({"shadows": "live"}, "spec.shadows: found 'live'; allowed nothing, as spec.mode is Live"),
+    "live, and shadows": ({"shadows": "live"}, 'spec.shadows: found "live"; allowed nothing, as spec.mode is Live'),
     "live, with a budget": ({"shadow": {}}, "spec.shadow: found settings; allowed nothing, as spec.mode is Live"),
-    "another mode": ({"mode": "Shadwo", "shadows": "live"}, "spec.mode: found 'Shadwo'; allowed Live or Shadow (did you mean 'Shadow'?)"),
-    "itself": ({"mode": "Shadow", "shadows": "p"}, "spec.shadows: found 'p'; allowed the name of another profile, not its own"),
-    "no budget": ({**SHADOW, "shadow": {"budgetPercent": 0}}, "spec.shadow.budgetPercent: found 0.0; allowed 0.1 to 50.0"),
-    "all the time": ({**SHADOW, "shadow": {"budgetPercent": 51}}, "spec.shadow.budgetPercent: found 51.0; allowed 0.1 to 50.0"),
+    "another mode": ({"mode": "Shadwo", "shadows": "live"}, "spec.mode: found \"Shadwo\"; allowed Live or Shadow (did you mean 'Shadow'?)"),
+    "itself": ({"mode": "Shadow", "shadows": "p"}, 'spec.shadows: found "p"; allowed the name of another profile, not its own'),
+    "no budget": ({**SHADOW, "shadow": {"budgetPercent": 0}}, "spec.shadow.budgetPercent: found 0; allowed 0.1 to 50"),
+    "all the time": ({**SHADOW, "shadow": {"budgetPercent": 51}}, "spec.shadow.budgetPercent: found 51; allowed 0.1 to 50"),
 }
 
 
@@ -99,7 +99,7 @@ def test_a_live_profile_that_is_edited_to_be_a_shadow_goes_on_to_place_its_pods(
     desk.apply("live", {"schedulerName": "x", "mode": "Shadow", "shadows": "other"}, 2)
     standing = desk.standing("live")
     assert (standing.reason, standing.active_generation) == (Reason.INVALID_PROFILE, 1)
-    assert "spec.mode: found 'Shadow'; allowed 'Live': it is immutable" in standing.message
+    assert 'spec.mode: found "Shadow"; allowed "Live": it is immutable' in standing.message
     assert desk.live.active["x"].profile.name == "live"
 
 

@@ -5,6 +5,7 @@ The command line turns an `InputError` into `placewright: error: ...` and exit c
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 _LONGEST_SHOWN: Final = 80
@@ -34,6 +35,27 @@ def shown(value: object) -> str:
         return f"{type(value).__name__} with too much in it to be shown"
     text = repr(value) if isinstance(value, str) else ascii(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text)} characters)"
+
+
+def in_json(value: object) -> str:
+    """The same as documents are written, which are JSON or YAML: `"5"`, `true`, `10`; for what is wrong in one."""
+    if value is None:
+        return "nothing"
+    if not _is_written_easily(value):
+        return shown(value)
+    text = printable(json.dumps(_plain(value), ensure_ascii=False, default=str))
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text)} characters)"
+
+
+def _plain(value: object) -> object:
+    """Whole numbers without a fraction, however they are held; keys that are text."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    return value
 
 
 def _is_written_easily(value: object) -> bool:

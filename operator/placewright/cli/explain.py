@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from dataclasses import replace
 
 import msgspec
 
@@ -89,13 +90,22 @@ async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
                     forwarded = Forwarded(client, args.kubeconfig, args.context, args.operator_namespace)
                     found = await ask_forwarded(forwarded, pod, args.token)
                     if found is not None:
-                        return found
+                        return found if found.node or found.queue is not None else await _looked_up(client, pod, found)
                     why = "the operator knows nothing of this pod"
                 except CannotAsk as problem:
                     why = f"no operator was asked: {problem}"
             return await explained_here(client, pod, why)
         except RequestError as problem:
             raise InputError(f"{access.server}: {in_words(problem)}") from None
+
+
+async def _looked_up(client: ApiClient, pod: Subject, found: Explanation) -> Explanation:
+    """A pod of which the operator knows only the past: whether it is there at all, the API server says."""
+    try:
+        here = await explained_here(client, pod, "the operator has tried the pod, and has it neither on a node nor in its queue now")
+    except InputError:
+        return found
+    return replace(here, tried=found.tried)
 
 
 async def _explained_at(args: argparse.Namespace, pod: Subject) -> Explanation:

@@ -39,8 +39,12 @@ def show_explanation(console: Console, found: Explanation, now: float | None = N
 def _standing(found: Explanation) -> Iterable[str]:
     if found.node:
         yield f"on node {found.node}" + (", as far as the scheduler goes: it is being bound" if found.assumed else "")
+    elif found.pending:
+        yield "pending: it is there, on no node, and in the queue of no operator that was asked"
+        if found.profile:
+            yield "  an operator places it as soon as one runs and leads: kubectl apply -k manifests/base, or placewright run"
     elif found.queue is None:
-        yield "gone, or on no node" if found.tried else "on no node"
+        yield "on no node" + (" that is known here, nor in the queue: deleted, finished, or of no profile" if found.tried else "")
     if found.queue is not None:
         yield _queued(found.queue, found.scheduler_name)
 

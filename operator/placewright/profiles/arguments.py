@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.profile import PluginConfig
 from placewright.framework.errors import raised
 from placewright.framework.interface import Plugin
@@ -28,11 +28,11 @@ def resolve_args(
     for index, config in enumerate(configs):
         path = f"{_PATH}[{index}]"
         if config.name in given:
-            problems.append(Problem(f"{path}.name", repr(config.name), "one entry for each plugin"))
+            problems.append(Problem(f"{path}.name", in_json(config.name), "one entry for each plugin"))
         elif config.name in catalogue:
             given[config.name] = _args_of(catalogue[config.name], config.args or {}, f"{path}.args", problems)
         elif config.name not in DEFAULT_PLUGINS:
-            problems.append(Problem(f"{path}.name", repr(config.name), f"a known plugin{did_you_mean(config.name, catalogue)}"))
+            problems.append(Problem(f"{path}.name", in_json(config.name), f"a known plugin{did_you_mean(config.name, catalogue)}"))
     return {
         name: given[name] if name in given else _defaults_of(catalogue[name], problems) for name in names if name in catalogue
     }
@@ -53,7 +53,7 @@ def _args_of(plugin: type[Plugin], raw: Mapping[str, Any], path: str, problems: 
     except ProfileError as error:
         problems.extend(problem.inside(path) for problem in error.problems)
     except Exception as error:  # noqa: BLE001 - anybody's class
-        problems.append(Problem(path, shown(dict(raw)), f"what plugin {plugin.name} takes; it raised {raised(error)}"))
+        problems.append(Problem(path, in_json(dict(raw)), f"what plugin {plugin.name} takes; it raised {raised(error)}"))
     return None
 
 
@@ -71,7 +71,7 @@ def read_args(plugin: type[Plugin], raw: Mapping[str, Any]) -> object:
         for triple in _validate(args):
             wrong.setdefault(triple[0], Problem(*triple))
     except ValueError as error:
-        wrong = {"": Problem("", shown(dict(fields)), f"something else: {error}")}
+        wrong = {"": Problem("", in_json(dict(fields)), f"something else: {error}")}
     if wrong:
         raise ProfileError(wrong.values())
     return args
@@ -81,7 +81,7 @@ def _without_type_meta(name: str, raw: Mapping[str, Any]) -> tuple[dict[str, Any
     """`args` may carry the apiVersion and kind that kube-scheduler's files have; the kind must then be this plugin's."""
     fields = {key: value for key, value in raw.items() if key not in ("apiVersion", "kind")}
     kind = raw.get("kind")
-    wrong = None if kind in (None, f"{name}Args") else Problem("kind", shown(kind), f"{name}Args")
+    wrong = None if kind in (None, f"{name}Args") else Problem("kind", in_json(kind), f"{name}Args")
     return fields, wrong
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import inspect
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.framework.constraints import ALLOWED, holds
 from placewright.framework.interface import Plugin
 from placewright.profiles.problem import Problem
@@ -74,7 +74,7 @@ def _broken(value: Any, kind: inspect.Type, path: str) -> Iterator[Problem]:
     kind = _present(kind)
     if isinstance(kind, inspect.Metadata):
         if not holds(value, kind.extra_json_schema or {}):
-            yield Problem(path, shown(value), (kind.extra or {}).get(ALLOWED, "something else"))
+            yield Problem(path, in_json(value), (kind.extra or {}).get(ALLOWED, "something else"))
             return
         kind = _present(kind.type)
     if value is None:

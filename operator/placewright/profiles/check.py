@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
 from placewright.framework.interface import MAX_NODE_SCORE
 from placewright.framework.resolved import ExtensionPoint
@@ -67,14 +67,14 @@ def check_resolved(
 def check_same_name(name: str, former: str) -> Iterator[Problem]:
     """A profile keeps its schedulerName: its pods would be left behind, and other profiles may count on the name being taken."""
     if name != former:
-        allowed = f"{shown(former)}: it is immutable; for another name, make another profile and delete this one"
-        yield Problem("spec.schedulerName", shown(name), allowed)
+        allowed = f"{in_json(former)}: it is immutable; for another name, make another profile and delete this one"
+        yield Problem("spec.schedulerName", in_json(name), allowed)
 
 
 def check_same_mode(mode: str, former: str) -> Iterator[Problem]:
     """Nor does a profile become a shadow, which would leave its pods behind, or a shadow a profile that takes somebody's pods."""
     if mode != former:
-        yield Problem("spec.mode", shown(mode), f"{shown(former)}: it is immutable; for the other mode, make another profile")
+        yield Problem("spec.mode", in_json(mode), f"{in_json(former)}: it is immutable; for the other mode, make another profile")
 
 
 def _check_scheduler_name(spec: ProfileSpec) -> Iterator[Problem]:
@@ -83,42 +83,43 @@ def _check_scheduler_name(spec: ProfileSpec) -> Iterator[Problem]:
         if not spec.is_shadow:
             yield Problem("spec.schedulerName", "nothing", _NAME_MISSING)
     elif name != name.strip() or len(name) > MAX_NAME_LENGTH:
-        yield Problem("spec.schedulerName", shown(name), f"a name of 1 to {MAX_NAME_LENGTH} characters without spaces around it")
+        yield Problem("spec.schedulerName", in_json(name), f"a name of 1 to {MAX_NAME_LENGTH} characters without spaces around it")
 
 
 def _check_percentage(percentage: int | None) -> Iterator[Problem]:
     if percentage is not None and not 0 <= percentage <= MAX_PERCENTAGE:
-        yield Problem("spec.percentageOfNodesToScore", str(percentage), f"0 to {MAX_PERCENTAGE} (0: all nodes)")
+        yield Problem("spec.percentageOfNodesToScore", in_json(percentage), f"0 to {MAX_PERCENTAGE} (0: all nodes)")
 
 
 def _check_backoff(backoff: Backoff) -> Iterator[Problem]:
     initial, maximum = backoff.initial_seconds, backoff.max_seconds
     if not MIN_BACKOFF_SECONDS <= initial <= MAX_BACKOFF_SECONDS:
-        yield Problem("spec.backoff.initialSeconds", str(initial), f"{MIN_BACKOFF_SECONDS} to {MAX_BACKOFF_SECONDS}")
+        yield Problem("spec.backoff.initialSeconds", in_json(initial), f"{MIN_BACKOFF_SECONDS} to {MAX_BACKOFF_SECONDS}")
     if not (maximum == 0 or initial <= maximum <= MAX_BACKOFF_SECONDS):
-        allowed = f"0 (no backoff), or initialSeconds ({initial}) to {MAX_BACKOFF_SECONDS}"
-        yield Problem("spec.backoff.maxSeconds", str(maximum), allowed)
+        allowed = f"0 (no backoff), or initialSeconds ({in_json(initial)}) to {MAX_BACKOFF_SECONDS}"
+        yield Problem("spec.backoff.maxSeconds", in_json(maximum), allowed)
 
 
 def check_not_itself(name: str, spec: ProfileSpec) -> Iterator[Problem]:
     """A shadow is beside somebody else."""
     if spec.is_shadow and spec.shadows == name:
-        yield Problem("spec.shadows", shown(name), "the name of another profile, not its own")
+        yield Problem("spec.shadows", in_json(name), "the name of another profile, not its own")
 
 
 def _check_mode(spec: ProfileSpec) -> Iterator[Problem]:
     """What belongs to a shadow, and to nobody else."""
     if spec.mode not in (LIVE, SHADOW):
-        yield Problem("spec.mode", shown(spec.mode), f"{LIVE} or {SHADOW}{did_you_mean(spec.mode, (LIVE, SHADOW))}")
+        yield Problem("spec.mode", in_json(spec.mode), f"{LIVE} or {SHADOW}{did_you_mean(spec.mode, (LIVE, SHADOW))}")
         return
     if spec.is_shadow and not spec.shadows:
         yield Problem("spec.shadows", "nothing", f"the name of a live profile, as spec.mode is {SHADOW}")
     if not spec.is_shadow and spec.shadows:
-        yield Problem("spec.shadows", shown(spec.shadows), f"nothing, as spec.mode is {LIVE} ({SHADOW} would decide beside that profile)")
+        yield Problem("spec.shadows", in_json(spec.shadows), f"nothing, as spec.mode is {LIVE} ({SHADOW} would decide beside that profile)")
     if not spec.is_shadow and spec.shadow is not None:
         yield Problem("spec.shadow", "settings", f"nothing, as spec.mode is {LIVE}")
     if spec.shadow is not None and not MIN_SHADOW_BUDGET <= spec.shadow.budget_percent <= MAX_SHADOW_BUDGET:
-        yield Problem("spec.shadow.budgetPercent", str(spec.shadow.budget_percent), f"{MIN_SHADOW_BUDGET} to {MAX_SHADOW_BUDGET}")
+        allowed = f"{in_json(MIN_SHADOW_BUDGET)} to {in_json(MAX_SHADOW_BUDGET)}"
+        yield Problem("spec.shadow.budgetPercent", in_json(spec.shadow.budget_percent), allowed)
 
 
 def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator[Problem]:
@@ -127,9 +128,9 @@ def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator
         if not 0 <= weight <= MAX_WEIGHT:
             yield Problem(path, str(weight), f"{_WEIGHT_RANGE} (0: off)")
         if name in catalogue and not ExtensionPoint.SCORE.implemented_by(catalogue[name]):
-            yield Problem(path, repr(name), "a plugin that scores")
+            yield Problem(path, in_json(name), "a plugin that scores")
         elif name not in catalogue and not (weight == 0 and name in DEFAULT_PLUGINS):
-            yield Problem(path, repr(name), _known(name, catalogue))
+            yield Problem(path, in_json(name), _known(name, catalogue))
 
 
 def _check_plugins(spec: ProfileSpec, catalogue: Catalogue) -> Iterable[Problem]:
@@ -145,20 +146,20 @@ def _check_set(path: str, plugins: PluginSet, point: ExtensionPoint | None, cata
         where = f"{path}.enabled[{index}]"
         yield from _check_enabled(where, ref, point, catalogue)
         if ref.name in seen:
-            yield Problem(f"{where}.name", repr(ref.name), "each plugin once")
+            yield Problem(f"{where}.name", in_json(ref.name), "each plugin once")
         seen.add(ref.name)
     for index, ref in enumerate(plugins.disabled or ()):
         if ref.name != ALL and ref.name not in catalogue and ref.name not in DEFAULT_PLUGINS:
-            yield Problem(f"{path}.disabled[{index}].name", repr(ref.name), f"'*' or {_known(ref.name, catalogue)}")
+            yield Problem(f"{path}.disabled[{index}].name", in_json(ref.name), f"'*' or {_known(ref.name, catalogue)}")
 
 
 def _check_enabled(where: str, ref: PluginRef, point: ExtensionPoint | None, catalogue: Catalogue) -> Iterator[Problem]:
     plugin = catalogue.get(ref.name)
     if plugin is None:
-        yield Problem(f"{where}.name", repr(ref.name), _known(ref.name, catalogue))
+        yield Problem(f"{where}.name", in_json(ref.name), _known(ref.name, catalogue))
     elif point is not None and not point.implemented_by(plugin):
         points = ", ".join(other for other in ExtensionPoint if other.implemented_by(plugin))
-        yield Problem(f"{where}.name", repr(ref.name), f"a plugin with a {point} (this one has {points})")
+        yield Problem(f"{where}.name", in_json(ref.name), f"a plugin with a {point} (this one has {points})")
     if ref.weight is not None and not 0 <= ref.weight <= MAX_WEIGHT:
         yield Problem(f"{where}.weight", str(ref.weight), f"{_WEIGHT_RANGE} (0: the default)")
 

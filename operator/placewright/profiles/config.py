@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.api.profile import (
@@ -113,7 +113,7 @@ def read_profiles(document: str | Mapping[str, Any], source: str) -> list[Schedu
 
 def _read(document: Any) -> Iterator[SchedulingProfile]:
     if not isinstance(document, Mapping):
-        raise ProfileError([Problem("", shown(document), f"an object of kind {KIND} or {CONFIG_KIND}")])
+        raise ProfileError([Problem("", in_json(document), f"an object of kind {KIND} or {CONFIG_KIND}")])
     version, kind = document.get("apiVersion"), document.get("kind")
     if kind == "List" and isinstance(document.get("items"), list):
         for item in document["items"]:
@@ -126,12 +126,12 @@ def _read(document: Any) -> Iterator[SchedulingProfile]:
         yield from configured_profiles(decode_strict(document, KubeSchedulerConfiguration))
     else:
         hint = " (placewright convert translates a Policy)" if kind == "Policy" else ""
-        raise ProfileError([Problem("kind", shown(kind), f"{KIND} or {CONFIG_KIND}{hint}")])
+        raise ProfileError([Problem("kind", in_json(kind), f"{KIND} or {CONFIG_KIND}{hint}")])
 
 
 def _expect(path: str, found: Any, allowed: str, hint: str = "") -> None:
     if found != allowed:
-        raise ProfileError([Problem(path, shown(found), f"{allowed}{hint}")])
+        raise ProfileError([Problem(path, in_json(found), f"{allowed}{hint}")])
 
 
 def read_manifest(document: Mapping[str, Any]) -> SchedulingProfile:
@@ -188,5 +188,5 @@ def refuse_repeated_names(profiles: Iterable[SchedulingProfile]) -> None:
             continue
         name = profile.spec.scheduler_name
         if name and name in seen:
-            raise ProfileError([Problem("schedulerName", repr(name), "each schedulerName once")])
+            raise ProfileError([Problem("schedulerName", in_json(name), "each schedulerName once")])
         seen.add(name)

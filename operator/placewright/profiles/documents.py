@@ -7,9 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.plainyaml import PlainLoader
 from placewright.profiles.problem import Problem, ProfileError
+from placewright.profiles.yamlwords import in_words
 
 #: A file larger than this is not a profile.
 MAX_CHARACTERS: Final = 1_048_576
@@ -26,7 +27,7 @@ class _Loader(PlainLoader):
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {shown(key.value)} a second time", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"the key {in_json(key.value)} a second time", problem_mark=key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -62,7 +63,8 @@ def parse_placed(text: str) -> list[PlacedDocument]:
     try:
         documents = [document for document in _load(text) if document.value is not None]
     except yaml.MarkedYAMLError as error:
-        raise UnreadableDocument(_short(error.problem), "YAML", error.problem_mark) from None
+        found, allowed = in_words(_short(error.problem))
+        raise UnreadableDocument(found, allowed, error.problem_mark) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UnreadableDocument(_short(error), "YAML") from None
     if not documents:

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.durations import seconds
 from placewright.api.extenders import DEFAULT_TIMEOUT, ExtenderSettings, ExtenderSpec, ExtenderTLS
 from placewright.api.requests import is_extended_resource
@@ -94,14 +94,14 @@ def _check_one(extender: ExtenderSpec) -> Iterator[Problem]:
     for index, resource in enumerate(extender.managed_resources or ()):
         if not (is_extended_resource(resource.name) and _QUALIFIED.fullmatch(resource.name)):
             allowed = "the name of an extended resource, such as example.com/gpu"
-            yield Problem(f"managedResources[{index}].name", shown(resource.name), allowed)
+            yield Problem(f"managedResources[{index}].name", in_json(resource.name), allowed)
 
 
 def _check_url(url: str) -> Iterator[Problem]:
     allowed = "an http or https URL with a host, such as https://extender.example:8443/scheduler"
     found = _URL.fullmatch(url)
     if found is None or len(url) > MAX_URL_LENGTH or int(found["port"] or 0) > _HIGHEST_PORT:
-        yield Problem("urlPrefix", shown(url), allowed)
+        yield Problem("urlPrefix", in_json(url), allowed)
     elif found["user"]:
         yield Problem("urlPrefix", "a user name in the URL", f"{allowed}; it is shown in messages and events")
 
@@ -110,7 +110,7 @@ def _check_verbs(extender: ExtenderSpec) -> Iterator[Problem]:
     verbs = dict(zip(_VERBS, (extender.filter_verb, extender.preempt_verb, extender.prioritize_verb, extender.bind_verb), strict=True))
     for name, verb in verbs.items():
         if verb and not (_VERB.fullmatch(verb) and len(verb) <= MAX_URL_LENGTH):
-            yield Problem(name, shown(verb), "the last part of a URL, such as filter")
+            yield Problem(name, in_json(verb), "the last part of a URL, such as filter")
     counts_resources = any(resource.ignored_by_scheduler for resource in extender.managed_resources or ())
     if not any(verbs.values()) and not counts_resources:
         yield Problem("", "nothing to call", f"at least one of {', '.join(_VERBS)}")
@@ -126,7 +126,7 @@ def _check_weight(extender: ExtenderSpec) -> Iterator[Problem]:
 def _check_timeout(text: str) -> Iterator[Problem]:
     found = seconds(text) if text else DEFAULT_TIMEOUT
     if found is None or not 0 < found <= MAX_EXTENDER_TIMEOUT:
-        yield Problem("httpTimeout", shown(text), f"a duration above 0 and up to {MAX_EXTENDER_TIMEOUT}s, such as 500ms or 5s")
+        yield Problem("httpTimeout", in_json(text), f"a duration above 0 and up to {MAX_EXTENDER_TIMEOUT}s, such as 500ms or 5s")
 
 
 def _check_tls(tls: ExtenderTLS) -> Iterator[Problem]:
@@ -155,7 +155,7 @@ def _is_pem(data: str) -> bool:
 def _check_binders(extenders: Sequence[ExtenderSpec]) -> Iterator[Problem]:
     first, *others = [index for index, extender in enumerate(extenders) if extender.bind_verb] or [0]
     for index in others:
-        found = shown(extenders[index].bind_verb)
+        found = in_json(extenders[index].bind_verb)
         yield Problem(f"{_PATH}[{index}].bindVerb", found, f"nothing: {_PATH}[{first}] binds, and only one may")
 
 
@@ -165,5 +165,5 @@ def _check_repeated_resources(extenders: Sequence[ExtenderSpec]) -> Iterator[Pro
         for number, resource in enumerate(extender.managed_resources or ()):
             path = f"{_PATH}[{index}].managedResources[{number}].name"
             if resource.name in seen:
-                yield Problem(path, shown(resource.name), f"each resource once; {seen[resource.name]} has it")
+                yield Problem(path, in_json(resource.name), f"each resource once; {seen[resource.name]} has it")
             seen.setdefault(resource.name, path)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from placewright.api.bad_input import InputError
+from placewright.api.bad_input import InputError, in_json
 from placewright.api.profile import LIVE, SHADOW, SchedulingProfile
 from placewright.framework.errors import PluginError
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
@@ -255,9 +255,9 @@ def _beside(entry: _Entry[R], others: Mapping[str, _Entry[R]]) -> _Entry[R]:
     found = others.get(wanted)
     if found is None or (found.active is None and not _is_shadow(found)):
         what = "of which there is no profile" if found is None else "of which no generation is in effect"
-        refusal = f"spec.shadows: found {wanted!r}, {what}; allowed the name of a live profile"
+        refusal = f"spec.shadows: found {in_json(wanted)}, {what}; allowed the name of a live profile"
     elif _is_shadow(found):
-        refusal = f"spec.shadows: found {wanted!r}, which is a shadow itself; allowed the name of a live profile"
+        refusal = f"spec.shadows: found {in_json(wanted)}, which is a shadow itself; allowed the name of a live profile"
     else:
         return replace(entry, active=entry.good, refusal=None)
     return replace(entry, active=None, refusal=(Reason.NOTHING_TO_SHADOW, refusal))
@@ -279,12 +279,13 @@ def _choose(entry: _Entry[R], taken: Mapping[str, str], others: list[Active[R]])
 def _refuse(profile: ResolvedProfile, taken: Mapping[str, str], others: list[Active[R]]) -> tuple[Reason, str] | None:
     holder = taken.get(profile.scheduler_name)
     if holder is not None:
-        message = f"spec.schedulerName: found {profile.scheduler_name!r}, which the older profile {holder!r} has; allowed a name of its own"
+        found = f"found {in_json(profile.scheduler_name)}, which the older profile {in_json(holder)} has"
+        message = f"spec.schedulerName: {found}; allowed a name of its own"
         return Reason.SCHEDULER_NAME_TAKEN, message
     for other in others:
         if _queue_sort(other.profile) != _queue_sort(profile):
             allowed = f"the queueSort plugin and arguments of profile {other.profile.name!r}: the queue has one order"
-            return Reason.QUEUE_SORT_DIFFERS, f"spec.plugins.queueSort: found {_queue_sort(profile)[0]!r}; allowed {allowed}"
+            return Reason.QUEUE_SORT_DIFFERS, f"spec.plugins.queueSort: found {in_json(_queue_sort(profile)[0])}; allowed {allowed}"
     return None
 
 

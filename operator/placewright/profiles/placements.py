@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.profile import PluginRef, Plugins, PluginSet
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
 
@@ -57,7 +57,7 @@ def _wrong_generators(plugins: ConfigPlugins, path: str) -> Iterator[Problem]:
     for index, ref in enumerate(plugins.placement_generate.enabled or ()):
         if ref.name != GENERATOR:
             allowed = f"{GENERATOR}{did_you_mean(ref.name, (GENERATOR,))}: of what others propose, nothing is known here"
-            yield Problem(f"{own}.enabled[{index}].name", shown(ref.name), allowed)
+            yield Problem(f"{own}.enabled[{index}].name", in_json(ref.name), allowed)
     enabled = any(ref.name == GENERATOR for ref in plugins.placement_generate.enabled or ())
     for where, chosen, names in (
         (own, plugins.placement_generate, (GENERATOR, _ALL)),
@@ -67,14 +67,14 @@ def _wrong_generators(plugins: ConfigPlugins, path: str) -> Iterator[Problem]:
             enabled_again = enabled or any(ref.name == GENERATOR for ref in chosen.enabled or ())
             if ref.name in names and not enabled_again:
                 allowed = f"nothing: {_INSTEAD[GENERATOR]}; where none is wanted, leave it out of the PodGroups"
-                yield Problem(f"{where}.disabled[{index}].name", shown(ref.name), allowed)
+                yield Problem(f"{where}.disabled[{index}].name", in_json(ref.name), allowed)
 
 
 def _wrong_scores(plugins: ConfigPlugins, path: str) -> Iterator[Problem]:
     own = f"{path}.placementScore.enabled"
     for index, ref in enumerate(plugins.placement_score.enabled or ()):
         if ref.name not in (PODS_COUNT, _FIT):
-            yield Problem(f"{own}[{index}].name", shown(ref.name), f"nothing: {_INSTEAD[PODS_COUNT]}; leave the plugin out")
+            yield Problem(f"{own}[{index}].name", in_json(ref.name), f"nothing: {_INSTEAD[PODS_COUNT]}; leave the plugin out")
         else:
             yield from _wrong_weight(ref, f"{own}[{index}]")
     for index, ref in enumerate(plugins.multi_point.enabled or ()):

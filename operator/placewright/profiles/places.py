@@ -17,10 +17,11 @@ class Place(NamedTuple):
     column: int
 
 
-def place_of(path: str, document: yaml.Node) -> Place:
+def place_of(path: str, document: yaml.Node, *, value: bool = False) -> Place:
     """The place of the field's name, or of the list's item; where the field is missing, that of what should hold it.
 
-    Keys may have dots in them: of several that could begin the path, the longest is meant.
+    `value`: rather that of the value, where it is text or a number. Keys may have dots in them: of several that could begin the path, the
+    longest is meant.
     """
     found, node, rest = document, document, path
     while rest:
@@ -28,6 +29,8 @@ def place_of(path: str, document: yaml.Node) -> Place:
         if step is None:
             break
         found, node, rest = step
+    if value and not rest and isinstance(node, yaml.ScalarNode):
+        found = node
     return Place(found.start_mark.line + 1, found.start_mark.column + 1)
 
 

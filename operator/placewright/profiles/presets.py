@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.profile import PluginConfig, Plugins
 from placewright.profiles.problem import Problem, did_you_mean
 
@@ -121,7 +121,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
 def check_preset(name: str | None) -> Iterator[Problem]:
     """The problem with `spec.preset`, if there is one."""
     if name is not None and name not in PRESETS:
-        yield Problem("spec.preset", shown(name), f"{', '.join(PRESETS)}{did_you_mean(name, PRESETS)}")
+        yield Problem("spec.preset", in_json(name), f"{', '.join(PRESETS)}{did_you_mean(name, PRESETS)}")
 
 
 def find_preset(name: str | None) -> Preset:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from placewright.api.bad_input import InputError, printable
+
+#: What is found where a field's name is wrong, and not its value.
+UNKNOWN_FIELD: Final = "an unknown field"
 
 
 class Problem(NamedTuple):

@@ -34,13 +34,13 @@ _UNLESS_SHADOW: Final[Schema] = {
 _COLUMNS: Final = (
     ("Scheduler", "string", ".spec.schedulerName", "The schedulerName whose pods this profile places."),
     ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', "Whether the newest generation is in effect."),
+    ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not, and whether it is paused."),
     ("Active", "integer", ".status.activeGeneration", "The generation that decisions use."),
     ("Pending", "integer", ".status.pending.total", "Pods waiting in the queue."),
     ("Age", "date", ".metadata.creationTimestamp", "Time since creation."),
 )
 _DETAIL_COLUMNS: Final = (
     ("Generation", "integer", ".metadata.generation", "The newest generation."),
-    ("Reason", "string", '.status.conditions[?(@.type=="Ready")].reason', "Why it is ready or not."),
     ("Shadows", "string", ".spec.shadows", "Of a shadow: the profile beside which it decides without binding."),
     ("Agreement", "number", ".status.shadow.agreementPercent", "Of a shadow: percent of the pods that both put on the same node."),
 )

@@ -15,12 +15,17 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 from msgspec import inspect
 
-from placewright.api.bad_input import shown
-from placewright.profiles.problem import Problem, ProfileError, did_you_mean
+from placewright.api.bad_input import in_json
+from placewright.profiles.problem import UNKNOWN_FIELD, Problem, ProfileError, did_you_mean
 
 T = TypeVar("T")
 _WRONG_TYPE: Final = re.compile(r"Expected (?P<allowed>.+?)(?:, got `.+`)?$")
 _MISSING: Final = re.compile(r"Object missing required field `(.+)`")
+#: Stands for the key of a mapping's entry in paths of msgspec, which do not name it.
+_UNNAMED: Final = "\0entry"
+_WORDS: Final[Mapping[str, str]] = {
+    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "object": "an object", "array": "a list",
+}  # fmt: skip
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -37,7 +42,7 @@ def decode_strict(document: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(shaped, kind)
     except msgspec.ValidationError as error:
-        raise ProfileError([_problem_of(str(error), shaped, expected)]) from None
+        raise ProfileError(_problems_of(str(error), shaped, kind, expected)) from None
 
 
 @cache
@@ -52,7 +57,8 @@ def _shape(value: Any, kind: inspect.Type, path: str, problems: list[Problem]) -
         if isinstance(kind, (inspect.StructType, inspect.DataclassType)):
             return _shape_object(value, kind, path, problems)
         if isinstance(kind, inspect.DictType):
-            return {k: _shape(v, kind.value_type, _join(path, k), problems) for k, v in value.items()}
+            free = isinstance(kind.value_type, inspect.AnyType)  # whoever reads it says what null means
+            return {k: _shape(v, kind.value_type, _join(path, k), problems) for k, v in value.items() if free or v is not None}
     if isinstance(value, list) and isinstance(kind, (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType)):
         return [_shape(item, kind.item_type, f"{path}[{i}]", problems) for i, item in enumerate(value)]
     return value
@@ -82,7 +88,7 @@ def wire_name(kind: inspect.StructType | inspect.DataclassType, field: inspect.F
 
 def _unknown_field(key: Any, path: str, fields: Mapping[str, Any]) -> Problem:
     allowed = ", ".join(fields) or "no fields"
-    return Problem(_join(path, key), "an unknown field", f"{allowed}{did_you_mean(str(key), fields)}")
+    return Problem(_join(path, key), UNKNOWN_FIELD, f"{allowed}{did_you_mean(str(key), fields)}")
 
 
 def _alternative(kind: inspect.Type, value: Any) -> inspect.Type:
@@ -101,19 +107,64 @@ def _join(path: str, key: Any) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-def _problem_of(message: str, document: Any, kind: inspect.Type) -> Problem:
-    """The message of msgspec in our words, with the value where it only names a type."""
+def _problems_of(message: str, document: Any, kind: type[Any], expected: inspect.Type) -> list[Problem]:
+    """What msgspec says, in our words. Of a mapping it does not say which entry is wrong: each is tried by itself."""
+    text, found, where = message.partition(" - at `$")
+    before, unnamed, _ = where.partition("[...]")
+    if not unnamed:
+        return [_problem_of(message, document, expected)]
+    steps = _steps(before)
+    entries = _at(document, steps)
+    if not isinstance(entries, Mapping):
+        return [_problem_of(message, document, expected)]
+    problems = []
+    for key in entries:
+        try:
+            msgspec.convert(_with(document, steps, {key: entries[key]}), kind)
+        except msgspec.ValidationError as error:
+            text, found, where = str(error).partition(" - at `$")
+            if where.startswith(f"{before}[...]"):
+                named = _problem_of(f"{text}{found}{where.replace('[...]', '.' + _UNNAMED, 1)}", document, expected, str(key))
+                problems.append(named)
+    return problems or [_problem_of(message, document, expected)]
+
+
+def _with(document: Any, steps: list[str | int], value: Any) -> Any:
+    """The document with another value at a place."""
+    if not steps:
+        return value
+    head, *rest = steps
+    if isinstance(document, list):
+        return [_with(item, rest, value) if at == head else item for at, item in enumerate(document)]
+    return {**document, head: _with(document[head], rest, value)}
+
+
+def _steps(where: str) -> list[str | int]:
+    return [key or int(index) for key, index in _STEP.findall(where) if index != "..."]
+
+
+def _problem_of(message: str, document: Any, kind: inspect.Type, entry: str = "") -> Problem:
+    """The message of msgspec in our words, with the value where it only names a type; `entry` is the key of a mapping that is meant."""
     text, _, where = message.partition(" - at `$")
-    steps = [key or int(index) for key, index in _STEP.findall(where.rstrip("`")) if index != "..."]
+    steps: list[str | int] = [entry if step == _UNNAMED else step for step in _steps(where.rstrip("`"))]
     path, inner = _locate(kind, steps)
-    found = shown(_at(document, steps))
+    found = in_json(_at(document, steps))
     if missing := _MISSING.match(text):
         return Problem(_join(path, _spelled(inner, missing[1])), "nothing", "a value: the field is required")
     if text.startswith("Invalid enum value"):
         return Problem(path, found, _members(inner, str(_at(document, steps))))
     if wrong := _WRONG_TYPE.match(text):
-        return Problem(path, found, wrong["allowed"].replace("`", "").replace(" | ", " or "))
+        return Problem(path, found, _in_words(wrong["allowed"]))
     return Problem(path, found, f"something else: {text}")
+
+
+def _in_words(types: str) -> str:
+    """Types as people who write documents call them; null means absent everywhere, so it goes without saying."""
+    quoted = re.match(r"`([^`]+)`", types)
+    if quoted is None:
+        return types
+    words = [_WORDS.get(name, name) for name in quoted[1].split(" | ") if name != "null"] or ["nothing"]
+    return " or ".join(words) + types[quoted.end() :].replace("`", "")
 
 
 def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Type]:
@@ -128,6 +179,8 @@ def _locate(kind: inspect.Type, steps: list[str | int]) -> tuple[str, inspect.Ty
         if isinstance(kind, (inspect.StructType, inspect.DataclassType)):
             field = next(field for field in kind.fields if field.encode_name == step)
             path, kind = _join(path, wire_name(kind, field)), field.type
+        elif isinstance(kind, inspect.DictType):
+            path, kind = _join(path, step), kind.value_type
     return path, kind
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import jsonschema
 import yaml
 
-from placewright.api.bad_input import printable, shown
+from placewright.api.bad_input import in_json, printable
 from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
 from placewright.profiles.advice import Hint, advise_beforehand
 from placewright.profiles.check import check_same_mode, check_same_name
@@ -25,7 +25,7 @@ from placewright.profiles.conversion.findings import Findings
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import PlacedDocument, UnreadableDocument, parse_placed
 from placewright.profiles.places import Place, place_of
-from placewright.profiles.problem import Problem, ProfileError, did_you_mean
+from placewright.profiles.problem import UNKNOWN_FIELD, Problem, ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
 
@@ -113,9 +113,16 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
         return Checked((Finding(file, Place(error.line or 1, error.column or 1), problem._replace(path="")),))
     for document in documents:
         _check(document.value, "", document, catalogue, notes)
-    findings = (Finding(file, place_of(problem.path, node), problem) for problem, node in notes.problems)
+    findings = (Finding(file, _place(problem, node), problem) for problem, node in notes.problems)
     advice = tuple(Advice(file, place_of(path, node), hint) for hint, path, node in notes.advice)
     return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others, advice)
+
+
+def _place(problem: Problem, node: yaml.Node) -> Place:
+    """Where the value is that is wrong, or the name, if that is."""
+    last = problem.path.rpartition(".")[2]
+    name_is_wrong = problem.found == UNKNOWN_FIELD or problem.found == in_json(last) or problem.path.endswith(problem.found.strip('"'))
+    return place_of(problem.path, node, value=not name_is_wrong)
 
 
 def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogue: Catalogue) -> list[Problem]:
@@ -164,7 +171,7 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
     """What is wrong with one object of ours, with paths inside it."""
     if group in _KIND_OF and value.get("kind") != _KIND_OF[group]:
         allowed = _KIND_OF[group]
-        yield Problem("kind", shown(value.get("kind")), f"{allowed}{did_you_mean(str(value.get('kind')), [allowed])}")
+        yield Problem("kind", in_json(value.get("kind")), f"{allowed}{did_you_mean(str(value.get('kind')), [allowed])}")
         return
     try:
         profiles = _read(value, catalogue)
@@ -199,7 +206,7 @@ def _of_profile(profile: SchedulingProfile, catalogue: Catalogue) -> Iterator[Pr
 
 def _repeated(name: str, seen: set[str]) -> Iterator[Problem]:
     if name and name in seen:
-        yield Problem("spec.schedulerName", shown(name), "each schedulerName once: the older of two profiles would win")
+        yield Problem("spec.schedulerName", in_json(name), "each schedulerName once: the older of two profiles would win")
     seen.add(name)
 
 
@@ -207,9 +214,9 @@ def _of_manifest(value: Mapping[str, Any], profile: SchedulingProfile, found: li
     """What the API server alone would say of the object."""
     name = profile.metadata.name
     if not _NAME.fullmatch(name):
-        yield Problem("metadata.name", shown(name), "lower case letters, digits, '-' and '.', as in the name of a host")
+        yield Problem("metadata.name", in_json(name), "lower case letters, digits, '-' and '.', as in the name of a host")
     if name in notes.names:
-        yield Problem("metadata.name", shown(name), "each name once")
+        yield Problem("metadata.name", in_json(name), "each name once")
     notes.names.add(name)
     if not found:
         yield from _of_schema(_without_nulls(value))
@@ -220,7 +227,7 @@ def _of_schema(manifest: Any) -> Iterator[Problem]:
         path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".")
         limit = _LIMITS.get(str(error.validator))
         value: Any = error.instance
-        found = f"{len(value)} of them" if error.validator in ("maxItems", "maxProperties") else shown(value)
+        found = f"{len(value)} of them" if error.validator in ("maxItems", "maxProperties") else in_json(value)
         yield Problem(path, found, limit.format(error.validator_value) if limit else f"something else: {error.message[:200]}")
 
 

@@ -141,6 +141,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
         tried: its last attempts, the latest first.
         decision: what the pod's annotation tells, where there are no attempts to tell.
         source: who says so.
+        pending: the API server shows it, and on no node; where no operator says more.
         notes: what a reader should know besides.
     """
 
@@ -159,6 +160,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     tried: tuple[Tried, ...] = ()
     decision: Decision | None = None
     source: str = ""
+    pending: bool = False
     notes: tuple[str, ...] = ()
 
 

@@ -38,8 +38,9 @@ async def explained_here(client: ApiClient, subject: Subject, why: str) -> Expla
     """
     pod = await _pod(client, subject)
     about = Explanation(
-        pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "", source=client.access.server, notes=(why,)
-    )
+        pod.namespace, pod.name, pod.uid, pod.scheduler_name, node=pod.node_name or "", source=client.access.server, notes=(why,),
+        pending=not pod.node_name and not pod.finished,
+    )  # fmt: skip
     if not pod.node_name:
         seen = await _seen(client)
         return _evaluated(_with_company(about, pod, seen), pod, seen)

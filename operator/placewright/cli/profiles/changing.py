@@ -25,7 +25,15 @@ from placewright.cli.profiles.subjects import catalogue, profile_of
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, ApiError
 from placewright.kube.history import without_keys
-from placewright.kube.profileapi import FIELD_MANAGER, Object, apply_profile, manifest_of, merge_profile, read_profile
+from placewright.kube.profileapi import (
+    FIELD_MANAGER,
+    Object,
+    apply_profile,
+    manifest_of,
+    merge_profile,
+    owned_spec,
+    read_profile,
+)
 from placewright.profiles.difference import Difference, differences
 from placewright.profiles.effective import HIDDEN
 from placewright.profiles.problem import ProfileError
@@ -182,6 +190,52 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
         elif old != value:
             patch[key] = value
     return patch
+
+
+def to_apply(current: Object, wanted: Mapping[str, Any]) -> Object:
+    """What to apply for a whole `spec` to become another: what differs, and of what is ours already all that stays.
+
+    Whoever applies a field owns it from then on, so fields that stay as they are, such as defaults of the API server, are left to others.
+    """
+    part: Object = _merged(_staying(owned_spec(current), wanted), _differing(current.get("spec") or {}, wanted))
+    return part
+
+
+def _differing(before: Any, after: Any) -> Any:
+    """The part of `after` that `before` has not; of a list of named items, the items."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        differing = {key: _differing(before.get(key), value) for key, value in after.items() if before.get(key) != value}
+        return {key: value for key, value in differing.items() if value != {} or after[key] == {}}  # what only loses fields gains none
+    if (known := _by_name(before)) is not None and (items := _by_name(after)) is not None:
+        return [item for name, item in items.items() if known.get(name) != item]
+    return after
+
+
+def _staying(ours: Any, wanted: Any) -> Any:
+    """What `ours` names, as it is in `wanted`; without what is not there."""
+    if isinstance(ours, Mapping) and isinstance(wanted, Mapping):
+        staying = {key: _staying(value, wanted[key]) for key, value in ours.items() if key in wanted}
+        return {key: value for key, value in staying.items() if value != {} or ours[key] == {}}
+    if (own := _by_name(ours)) is not None and (items := _by_name(wanted)) is not None:
+        return [_staying(value, items[name]) for name, value in own.items() if name in items]
+    return wanted
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """Both parts of one spec."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {key: _merged(one[key], other[key]) if key in one and key in other else {**one, **other}[key] for key in {**one, **other}}
+    if (first := _by_name(one)) is not None and (second := _by_name(other)) is not None:
+        return [_merged(first[name], second[name]) if name in first and name in second else {**first, **second}[name]
+                for name in {**first, **second}]  # fmt: skip
+    return other
+
+
+def _by_name(items: Any) -> dict[str, Any] | None:
+    """Items of a list that server-side apply merges by name; None for any other value."""
+    if isinstance(items, list) and all(isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in items):
+        return {item["name"]: item for item in items}
+    return None
 
 
 # --- what is said ------------------------------------------------------------------------------------------------------------------

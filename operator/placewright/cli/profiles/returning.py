@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from placewright.api.bad_input import InputError
 from placewright.cli.options import whole_number
-from placewright.cli.profiles.changing import Change, add_change_options, write
+from placewright.cli.profiles.changing import Change, add_change_options, to_apply, write
 from placewright.cli.profiles.connection import add_cluster_options, ask, history_of, no_history
 from placewright.cli.profiles.subjects import existing, find, took
 from placewright.kube.client import ApiClient
@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the whole `spec` of a revision that took."""
+    """Write what differs from the `spec` of a revision that took."""
 
     async def change(client: ApiClient) -> int:
         body = await existing(client, args.name)
@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
             raise InputError(no_history(problem, args.namespace)) from None
         revision = _wanted(revisions, body, args)
         spec = _spec_of(revision, body)
-        return await write(client, Change(body, spec, spec, checked=True), args)
+        return await write(client, Change(body, spec, to_apply(body, spec), checked=True), args)
 
     return ask(args, change)
 

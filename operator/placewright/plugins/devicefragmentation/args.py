@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from placewright.api.bad_input import in_json
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical, is_extended_resource
 from placewright.framework.constraints import not_empty, within
@@ -54,7 +55,7 @@ def may_be_asked(units: int, units_per_device: int) -> bool:
 
 def _problems(args: DeviceFragmentationArgs) -> Iterator[Problem]:
     if not is_extended_resource(args.resource):
-        yield "resource", repr(args.resource), "the name of an extended resource, such as nvidia.com/gpu"
+        yield "resource", in_json(args.resource), "the name of an extended resource, such as nvidia.com/gpu"
         return
     for index, typical in enumerate(args.typical_pods):
         path = f"typicalPods[{index}].requests"

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from placewright.api.bad_input import in_json
 from placewright.api.requests import CPU, MEMORY
 from placewright.framework.constraints import within, without
 
@@ -81,7 +82,7 @@ def _duplicates(resources: Iterable[ResourceSpec]) -> Iterator[Problem]:
     seen: set[str] = set()
     for i, spec in enumerate(resources):
         if spec.name in seen:
-            yield f"resources[{i}].name", repr(spec.name), "each resource once"
+            yield f"resources[{i}].name", in_json(spec.name), "each resource once"
         seen.add(spec.name)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from placewright.api.bad_input import in_json
 from placewright.api.objects import LabelSelector, TopologySpreadConstraint
 from placewright.framework.constraints import not_empty, nothing, one_of, within
 
@@ -61,7 +62,7 @@ class PodTopologySpreadArgs(msgspec.Struct, frozen=True, rename="camel", forbid_
             problems.extend(_problems(f"defaultConstraints[{i}]", constraint))
             pair = (constraint.topology_key, constraint.when_unsatisfiable)
             if pair in seen:
-                found = f"{pair[0]!r} with {pair[1]} again"
+                found = f"{in_json(pair[0])} with {pair[1]} again"
                 problems.append((f"defaultConstraints[{i}]", found, "each topologyKey once per whenUnsatisfiable"))
             seen.add(pair)
         return problems

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.profile import SchedulingProfile
 from placewright.profiles.config import (
     CONFIG_API_VERSION,
@@ -41,7 +41,7 @@ def read_configuration(
     """
     version = document.get("apiVersion")
     if not isinstance(version, str) or (version != CONFIG_API_VERSION and version not in _OLDER):
-        raise ProfileError([Problem("apiVersion", shown(version), f"{CONFIG_API_VERSION} or one of {', '.join(_OLDER)}")])
+        raise ProfileError([Problem("apiVersion", in_json(version), f"{CONFIG_API_VERSION} or one of {', '.join(_OLDER)}")])
     older = _OLDER.get(version)
     config: KubeSchedulerConfiguration = decode_strict(document, OlderConfiguration if older else KubeSchedulerConfiguration)
     settings = process_settings(config, findings)
@@ -70,7 +70,7 @@ def _refuse_repeated_configs(profile: ConfigProfile, path: str) -> None:
     seen: set[str] = set()
     for i, config in enumerate(profile.plugin_config or ()):
         if config.name in seen:
-            raise ProfileError([Problem(f"{path}.pluginConfig[{i}].name", shown(config.name), "one entry for each plugin")])
+            raise ProfileError([Problem(f"{path}.pluginConfig[{i}].name", in_json(config.name), "one entry for each plugin")])
         seen.add(config.name)
 
 

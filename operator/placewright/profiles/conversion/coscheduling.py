@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.profiles.conversion.draft import Draft
 from placewright.profiles.conversion.findings import Findings
 
@@ -48,7 +48,7 @@ def _arguments(draft: Draft, args: dict[str, Any], path: str, findings: Findings
             findings.note(path, f"{COSCHEDULING}: {name} is {GANG_SCHEDULING}'s scheduleTimeoutSeconds")
         elif value not in (0, None):
             why = _WITHOUT_COUNTERPART.get(name, "there is no such setting here")
-            findings.setting(path, f"{COSCHEDULING}: {shown(name)} {shown(value)}: {why}")
+            findings.setting(path, f"{COSCHEDULING}: {in_json(name)} {in_json(value)}: {why}")
 
 
 def _is_positive(value: object) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, Plugins, ProfileSpec, SchedulingProfile
@@ -39,7 +39,7 @@ def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: Fin
     """The profile that places pods as the Policy did; raises `ProfileError` for what cannot be read, or made kube-scheduler die."""
     policy = decode_strict(_with_todays_spelling(document), Policy)
     if policy.api_version != "v1":
-        raise ProfileError([Problem("apiVersion", shown(policy.api_version), "v1")])
+        raise ProfileError([Problem("apiVersion", in_json(policy.api_version), "v1")])
     filters = read_predicates(policy.predicates, findings)
     scores = read_priorities(policy.priorities, findings)
     draft = Draft(Plugins(), ())

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from placewright.api.bad_input import shown
+from placewright.api.bad_input import in_json
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, KIND, SchedulingProfile
 from placewright.profiles.config import API_VERSION, CONFIG_KIND, read_manifest, refuse_repeated_names
 from placewright.profiles.conversion.configuration import read_configuration
@@ -65,7 +65,7 @@ def _documents(documents: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
     for document in documents:
         _refuse_endless(document)
         if not isinstance(document, Mapping):
-            raise ProfileError([Problem("", shown(document), f"an object of kind {_KINDS}")])
+            raise ProfileError([Problem("", in_json(document), f"an object of kind {_KINDS}")])
         kind = document.get("kind")
         if kind == "List" and isinstance(document.get("items"), list):
             yield from _documents(document["items"])
@@ -105,9 +105,9 @@ def _read(
         return [read_policy(document, catalogue, findings)], ProcessSettings()
     if kind == KIND:
         if document.get("apiVersion") != API_VERSION:
-            raise ProfileError([Problem("apiVersion", shown(document.get("apiVersion")), API_VERSION)])
+            raise ProfileError([Problem("apiVersion", in_json(document.get("apiVersion")), API_VERSION)])
         return [_with_scheduler_name(read_manifest(document), findings)], ProcessSettings()
-    raise ProfileError([Problem("kind", shown(kind), _KINDS)])
+    raise ProfileError([Problem("kind", in_json(kind), _KINDS)])
 
 
 def _with_scheduler_name(profile: SchedulingProfile, findings: Findings) -> SchedulingProfile:
@@ -141,4 +141,4 @@ def _check(profile: SchedulingProfile, catalogue: Catalogue) -> None:
     try:
         resolve(profile, catalogue)
     except ProfileError as error:
-        raise ProfileError(problem.inside(f"profile {profile.spec.scheduler_name!r}") for problem in error.problems) from None
+        raise ProfileError(problem.inside(f"profile {in_json(profile.spec.scheduler_name)}") for problem in error.problems) from None
