@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from placewright.api.decode import convert
+from placewright.api.podgroups import VOLCANO_GROUP_ANNOTATION, VolcanoPodGroup, Workload
 from placewright.api.pods import PodInfo
 from placewright.queue.queued import Place
+from plugins.preempting import budget as disruption_budget
 from scheduler.makers import PodMaker, World, node, pod
 
 from .makers import bound, group, member, members, native, native_member, tried
@@ -122,6 +125,44 @@ async def test_a_group_of_which_one_member_is_as_important_as_the_preemptor_stay
     world.pods(pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == []
     assert world.place("vip") is Place.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize("preemptors", [1, 2], ids=["pod", "group"])
+@pytest.mark.parametrize("form", ["volcano", "workload"])
+async def test_groups_that_are_declared_otherwise_leave_as_a_whole_too(form: str, preemptors: int) -> None:
+    world = nodes(3)
+    running = [pod(f"la-{n}").requests(cpu="6").priority(10).on(f"n{n}") for n in range(3)]
+    meta = {"name": "la", "namespace": "default", "uid": "uid-la", "resourceVersion": "1"}
+    if form == "volcano":
+        world.intake.cluster_object(convert({"metadata": meta, "spec": {"minMember": 3}}, VolcanoPodGroup))
+        running = [maker.annotated(**{VOLCANO_GROUP_ANNOTATION: "la"}) for maker in running]
+    else:
+        policies = [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]
+        world.intake.cluster_object(convert({"metadata": meta, "spec": {"podGroups": policies}}, Workload))
+        for maker in running:
+            maker._spec["workloadRef"] = {"name": "la", "podGroup": "workers"}
+    world.pods(*running)
+    if preemptors == 1:
+        world.pods(pod("vip").requests(cpu="8").priority(100))
+    else:
+        world.intake.cluster_object(group("hb", 2))
+        world.pods(*(maker.priority(100) for maker in members("hb", 2, "8")))
+    assert await after(world) == ["la-0", "la-1", "la-2"]
+
+
+async def test_a_budget_of_one_member_on_another_node_protects_its_group() -> None:
+    """Two groups of two would do. One member of `la` is under a budget that allows nobody to go: then `lb` goes, though more important."""
+    world = nodes(4)
+    for name, level in (("la", 10), ("lb", 20)):
+        world.intake.cluster_object(group(name, 2))
+        for n in range(2):
+            maker = member(name, n, "6").priority(level).on(f"n{n + (2 if name == 'lb' else 0)}")
+            if (name, n) == ("la", 1):
+                maker._meta["labels"] = maker._meta["labels"] | {"guarded": "yes"}
+            world.pods(maker)
+    world.intake.cluster_object(disruption_budget({"matchLabels": {"guarded": "yes"}}))
+    world.pods(pod("vip").requests(cpu="8").priority(100))
+    assert await after(world) == ["lb-0", "lb-1"]
 
 
 async def test_members_that_nobody_declares_leave_one_by_one() -> None:
@@ -339,10 +380,8 @@ async def test_kubernetes_own_groups(name: str) -> None:
 
 
 async def test_a_budget_is_respected_where_another_pod_can_leave() -> None:
-    from plugins.preempting import budget  # noqa: PLC0415 - a maker of another folder
-
     world = World().nodes(node("a").offers(cpu="3"))
-    world.intake.cluster_object(budget({"matchLabels": {"app": "foo"}}))
+    world.intake.cluster_object(disruption_budget({"matchLabels": {"app": "foo"}}))
     world.intake.cluster_object(native("big", 2, priority=100))
     world.pods(*(pod(f"l{n}").labels(app="foo").requests(cpu="1").priority(10).on("a") for n in range(2)))
     world.pods(pod("l2").requests(cpu="1").priority(10).on("a"))
