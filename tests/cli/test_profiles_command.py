@@ -135,7 +135,7 @@ async def test_show_of_a_refused_generation_shows_the_one_in_effect(desk: Desk) 
         await desk.until_judged("default", 2)
     ran = await desk("show", "default")
     first, _, head = ran.out.splitlines()[:3]
-    assert first.startswith("generation 2 is not in effect: InvalidProfile: spec.weights.Nonsense: found 'Nonsense'")
+    assert first.startswith('generation 2 is not in effect: InvalidProfile: spec.weights.Nonsense: found "Nonsense"')
     assert head == "profile default@1, generation 1: schedulerName placewright, preset default"
     assert ["ImageLocality", "7", "weights", "score"] in ran.rows()
 
@@ -145,7 +145,7 @@ async def test_show_of_a_bad_profile_without_history_says_what_is_wrong(desk: De
     desk.stage.write_profile_unchecked(weights={"NodeAfinity": 1})
     ran = await desk("show", "default")
     assert ran.code == 2
-    said = "found 'NodeAfinity'; allowed a known plugin (did you mean 'NodeAffinity'?)"
+    said = "found \"NodeAfinity\"; allowed a known plugin (did you mean 'NodeAffinity'?)"
     assert ran.err == f"placewright: error: default: spec.weights.NodeAfinity: {said}\n"
 
 
@@ -232,7 +232,7 @@ async def test_history_tells_who_changed_what_and_whether_it_took(desk: Desk) ->
     assert "Active, in effect" in second
     assert second.endswith("weights.ImageLocality: 1 → 7")
     assert "InvalidProfile" in third
-    assert "spec.weights.Nonsense: found 'Nonsense'" in third
+    assert 'spec.weights.Nonsense: found "Nonsense"' in third
     entries = json.loads((await desk("history", "default", "-o", "json")).out)
     assert [each["revision"] for each in entries] == [1, 2, 3]
     assert [(each["took"], each["inEffect"]) for each in entries] == [(True, False), (True, True), (False, False)]

@@ -147,4 +147,4 @@ async def test_a_file_that_cannot_be_used_is_one_line_and_exit_code_2(tmp_path: 
         code, output = await ended(running)
     assert code == 2
     (line,) = output.splitlines()
-    assert line.startswith(f"placewright: error: {file}: profile 'packer'.spec.pluginConfig[0].args.scoringStrategy.type: found 'Most'")
+    assert line.startswith(f'placewright: error: {file}: profile "packer".spec.pluginConfig[0].args.scoringStrategy.type: found "Most"')

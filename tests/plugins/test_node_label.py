@@ -104,13 +104,13 @@ def test_with_preferences_only_it_waits_for_nothing() -> None:
     [
         (
             {"presentLabels": ["a", "b"], "absentLabels": ["c", "b"]},
-            "presentLabels[1]: found 'b'; allowed a label that is not in absentLabels, where this is [1]",
+            'presentLabels[1]: found "b"; allowed a label that is not in absentLabels, where this is [1]',
         ),
         (
             {"presentLabelsPreference": ["a"], "absentLabelsPreference": ["a"]},
-            "presentLabelsPreference[0]: found 'a'; allowed a label that is not in absentLabelsPreference, where this is [0]",
+            'presentLabelsPreference[0]: found "a"; allowed a label that is not in absentLabelsPreference, where this is [0]',
         ),
-        ({"absentLabels": [""]}, "absentLabels[0]: found ''; allowed the key of a node label"),
+        ({"absentLabels": [""]}, 'absentLabels[0]: found ""; allowed the key of a node label'),
         ({"labels": ["a"]}, "labels: found an unknown field"),
     ],
 )

@@ -289,7 +289,7 @@ def test_without_labels_to_share_it_rejects_no_pod_and_waits_for_no_event() -> N
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ({"affinityLabels": ["a", ""]}, "affinityLabels[1]: found ''; allowed the key of a node label"),
+        ({"affinityLabels": ["a", ""]}, 'affinityLabels[1]: found ""; allowed the key of a node label'),
         ({"labels": ["a"]}, "labels: found an unknown field"),
     ],
 )

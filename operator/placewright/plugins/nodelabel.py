@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import numpy as np
 
+from placewright.api.bad_input import in_json
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
@@ -52,7 +53,7 @@ class NodeLabelArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
 def _contradictions(path: str, present: Sequence[str], other: str, absent: Sequence[str]) -> Iterator[Problem]:
     for i, label in enumerate(present):
         if label in absent:
-            yield f"{path}[{i}]", repr(label), f"a label that is not in {other}, where this is [{absent.index(label)}]"
+            yield f"{path}[{i}]", in_json(label), f"a label that is not in {other}, where this is [{absent.index(label)}]"
 
 
 class NodeLabel(ConstantReasonFilter, ScorePlugin):
