@@ -9,6 +9,7 @@ import pytest
 
 from placewright.framework.influence import Influence
 from placewright.framework.resolved import ExtensionPoint
+from placewright.plugins.catalog import in_tree
 from placewright.profiles.advice import ENOUGH_SAMPLES, Hint, advise, advise_beforehand
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE, profile
@@ -19,7 +20,8 @@ QUIET = Influence([])
 def hints(spec: dict[str, Any], influence: Influence | None = None) -> tuple[Hint, ...]:
     resolved = resolve(profile({"schedulerName": "batch", **spec}), CATALOGUE)
     names = resolved.at(ExtensionPoint.SCORE)
-    return advise(resolved, [CATALOGUE[name] for name in names], influence or Influence(names))
+    found = advise(resolved, [CATALOGUE[name] for name in names], influence or Influence(names))
+    return tuple(hint for hint in found if hint.reason != "FilterIsOff")  # this catalogue lacks most filters
 
 
 def after_samples(count: int, parts: dict[str, list[int]], *names: str) -> Influence:
@@ -121,6 +123,69 @@ def test_advice_stays_word_for_word_the_same_while_decisions_go_on() -> None:
     ],
 )
 def test_who_takes_the_pods_of_the_default_scheduler_is_told_that_kube_scheduler_must_be_off(spec: dict[str, Any], told: bool) -> None:
-    found = advise_beforehand(resolve(profile(spec), CATALOGUE))
+    found = advise_beforehand(resolve(profile(spec), in_tree()))
     assert [hint.reason for hint in found] == (["DefaultSchedulerName"] if told else [])
     assert all("kube-scheduler" in hint.message and hint.path == "spec.schedulerName" for hint in found)
+
+
+# --- filters that are off ------------------------------------------------------------------------------------------------------------
+
+PROTECTING = (
+    "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits",
+    "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures",
+)  # fmt: skip
+
+
+def said_beforehand(spec: dict[str, Any]) -> dict[str, str]:
+    """By filter that is spoken of, the message."""
+    found = advise_beforehand(resolve(profile({"schedulerName": "batch", **spec}), in_tree()))
+    assert {hint.reason for hint in found} <= {"FilterIsOff"}
+    return {hint.message.split()[2]: hint.message for hint in found}
+
+
+@pytest.mark.parametrize("name", PROTECTING)
+@pytest.mark.parametrize("point", ["multiPoint", "filter"])
+def test_a_filter_that_is_off_is_spoken_of_with_what_happens_then(name: str, point: str) -> None:
+    if point == "filter":
+        said = said_beforehand({"plugins": {"filter": {"disabled": [{"name": name}]}}})
+    else:
+        said = said_beforehand({"plugins": {"multiPoint": {"disabled": [{"name": name}]}}})
+    assert list(said) == [name]
+    assert said[name].startswith(f"The filter {name} is off: ")
+
+
+def test_what_happens_without_resources_and_how_to_have_no_score_alone_is_said() -> None:
+    said = said_beforehand({"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}})
+    assert said["NodeResourcesFit"] == (
+        "The filter NodeResourcesFit is off: nodes are filled beyond what they have, and kubelets refuse the pods that are too many. "
+        "To leave out its score alone, enable it and set weights.NodeResourcesFit to 0."
+    )
+
+
+def test_all_filters_off_at_once_are_all_spoken_of() -> None:
+    assert tuple(said_beforehand({"plugins": {"filter": {"disabled": [{"name": "*"}]}}})) == PROTECTING
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"weights": {"NodeResourcesFit": 0}},
+        {"plugins": {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "ImageLocality"}]}}},
+        {"plugins": {"multiPoint": {"disabled": [{"name": "ImageLocality"}, {"name": "NodeName"}]}}},
+        {"plugins": {"multiPoint": {"disabled": [{"name": "NodePorts"}]}, "filter": {"enabled": [{"name": "NodePorts"}]}}},
+    ],
+)
+def test_nothing_is_said_where_all_of_them_are_on(spec: dict[str, Any]) -> None:
+    assert said_beforehand(spec) == {}
+
+
+def test_a_default_that_is_left_over_drowns_nobody() -> None:
+    """Whoever sets all weights they know to 0 but one need not have heard of the rest."""
+    resolved = resolve(profile({"schedulerName": "batch"}), in_tree())
+    others = {name: 0 for name in resolved.weights if name not in ("NodeResourcesFit", "DynamicResources")}
+    spec = {"schedulerName": "batch", "weights": {**others, "NodeResourcesFit": 1}}
+    resolved = resolve(profile(spec), in_tree())
+    scorers = [in_tree()[name] for name in resolved.at(ExtensionPoint.SCORE)]
+    assert resolved.weights["DynamicResources"] > resolved.weights["NodeResourcesFit"], "else this tests nothing"
+    assert advise(resolved, scorers, Influence(each.name for each in scorers)) == ()

@@ -17,6 +17,7 @@ from placewright.cli.options import Subparsers
 from placewright.cli.terminal import printable_json
 from placewright.cli.verdict_table import show_verdict
 from placewright.framework.errors import PluginError
+from placewright.framework.guard import Guarding
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
@@ -68,7 +69,8 @@ def _one_pod(args: argparse.Namespace, registry: Registry) -> int:
     for extender in resolved.extenders:
         if extender.interested_in(pod):
             sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: evaluate calls no extenders\n")
-    verdict = evaluate_pod(offline_evaluator(resolved, registry, world.cluster), world.cluster, pod)
+    evaluator = offline_evaluator(resolved, registry, world.cluster, guarding=Guarding(untouched=True))
+    verdict = evaluate_pod(evaluator, world.cluster, pod)
     if args.output == "json":
         sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(as_data(pod, profile, verdict))).decode()) + "\n")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
@@ -42,6 +43,12 @@ class Registry(Mapping[str, type[Plugin]]):
 def installed_plugins() -> list[type[Plugin]]:
     """Plugin classes that installed packages offer; raise `PluginRegistrationError` on one that does not load or is no plugin."""
     return [_load(entry) for entry in entry_points(group=ENTRY_POINT_GROUP)]
+
+
+def installed_since(name: str) -> bool:
+    """Whether a package on disk offers a plugin of this name now; to be asked about names that were not there at the start."""
+    importlib.invalidate_caches()  # what was installed within the second is found, too
+    return any(name in (entry.name, entry.attr) for entry in entry_points(group=ENTRY_POINT_GROUP))
 
 
 def _load(entry: EntryPoint) -> type[Plugin]:

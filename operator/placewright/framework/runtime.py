@@ -102,6 +102,10 @@ class ProfileRuntime:
         plugins = (self._plugins[name] for name in self.profile.at(point))
         return tuple(plugin for plugin in plugins if isinstance(plugin, base))
 
+    def plugin(self, name: str) -> Plugin:
+        """The plugin of this name; raises `KeyError` for one that the profile does not run."""
+        return self._plugins[name]
+
     def weight(self, plugin: Plugin) -> int:
         """What the plugin's score is multiplied by."""
         return self.profile.weights[plugin.name]

@@ -6,14 +6,14 @@ when it has nothing to do, as most clusters give some plugin nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
 from placewright.framework.influence import SAMPLE_EVERY, Influence
 from placewright.framework.interface import MAX_NODE_SCORE, Plugin
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 
 #: Reasons of the condition; stable, for alerts and scripts.
@@ -21,7 +21,30 @@ DROWNS_OTHERS: Final = "WeightDrownsOthers"
 DEFAULT_SCHEDULER: Final = "DefaultSchedulerName"
 NEVER_DECIDES: Final = "PluginNeverDecides"
 NOTHING_TO_SCORE: Final = "PluginHasNothingToScore"
+FILTER_IS_OFF: Final = "FilterIsOff"
 SEVERAL_HINTS: Final = "SeveralHints"
+
+#: What happens without a filter. Nobody else promises these things: where a kubelet looks again, it refuses the pod for good.
+_WITHOUT: Final[Mapping[str, str]] = {
+    "NodeUnschedulable": "pods are put on cordoned nodes",
+    "TaintToleration": "pods are put on nodes whose taints they do not tolerate, and evicted again where the effect is NoExecute",
+    "NodeAffinity": "nodeSelector and required node affinity do not hold, and kubelets refuse such pods",
+    "NodePorts": "pods with the same host port are put on one node, whose kubelet refuses the second",
+    "NodeResourcesFit": "nodes are filled beyond what they have, and kubelets refuse the pods that are too many",
+    "VolumeRestrictions": "pods share disks and ReadWriteOncePod claims that allow one pod only",
+    "NodeVolumeLimits": "nodes get more volumes than can be attached to them, and pods wait there for good",
+    "VolumeBinding": "pods are put where their volumes cannot be used, and claims that wait for a first consumer get no volume",
+    "VolumeZone": "pods are put into other zones than their volumes",
+    "PodTopologySpread": "spread constraints with DoNotSchedule do not hold",
+    "InterPodAffinity": "required pod affinity and anti-affinity do not hold",
+    "DynamicResources": "pods are put on nodes without the devices that they claim",
+    "NodeDeclaredFeatures": "pods are put on nodes whose kubelet lacks a feature that they need",
+}
+
+#: Those of them that also score.
+_ALSO_SCORE: Final = frozenset(
+    {"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity", "DynamicResources"}
+)
 
 #: So many samples in a row must agree before "never" is said.
 ENOUGH_SAMPLES: Final = 50
@@ -48,12 +71,23 @@ def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence:
 
     `scorers` are the classes of its score plugins, `influence` is what they did since it took effect.
     """
-    return (*advise_beforehand(profile), *_drowning(profile), *_ineffective(profile, scorers, influence))
+    chosen = {each.name for each in scorers if _has_own_weight(each, profile.weights[each.name])}
+    return (*advise_beforehand(profile), *_drowning(profile, chosen), *_ineffective(profile, scorers, influence))
 
 
 def advise_beforehand(profile: ResolvedProfile) -> tuple[Hint, ...]:
     """What can be said of a profile before it is in effect, by reading it: for files, too."""
-    return tuple(_instead_of_kube_scheduler(profile))
+    return (*_instead_of_kube_scheduler(profile), *_unprotected(profile))
+
+
+def _unprotected(profile: ResolvedProfile) -> Iterator[Hint]:
+    """Filters that are off, each with what it kept from happening; kube-scheduler allows that, too, and says nothing."""
+    filters = profile.at(ExtensionPoint.FILTER)
+    for name, consequence in _WITHOUT.items():
+        if name in filters:
+            continue
+        instead = f" To leave out its score alone, enable it and set weights.{name} to 0." if name in _ALSO_SCORE else ""
+        yield Hint(FILTER_IS_OFF, f"The filter {name} is off: {consequence}.{instead}", "spec.plugins")
 
 
 def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Hint]:
@@ -68,12 +102,15 @@ def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Hint]:
         )
 
 
-def _drowning(profile: ResolvedProfile) -> Iterator[Hint]:
-    """A weight that is larger than all others together: its plugin's full score cannot be outvoted."""
+def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Hint]:
+    """A weight that somebody chose and that is larger than all others together: its plugin's full score cannot be outvoted.
+
+    Where somebody has set the others to 0, a default that is left over is larger than the rest, too, and nobody need have heard of it.
+    """
     total = sum(profile.weights.values()) + sum(e.weight for e in profile.extenders if e.prioritize_verb)
     for name, weight in profile.weights.items():
         others = total - weight
-        if 0 < others < weight:
+        if 0 < others < weight and name in chosen:
             yield Hint(
                 DROWNS_OTHERS,
                 f"{name} has weight {weight}, all others together have {others}: where it gives one node {MAX_NODE_SCORE} points more than "
@@ -100,6 +137,10 @@ def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], infl
             )
 
 
+def _has_own_weight(plugin: type[Plugin], weight: int) -> bool:
+    return plugin.name not in DEFAULT_PLUGINS or weight != plugin.default_weight
+
+
 def _chosen(plugin: type[Plugin], weight: int, args: object) -> bool:
     """Whether somebody wanted this plugin so, rather than having it by default."""
-    return plugin.name not in DEFAULT_PLUGINS or weight != plugin.default_weight or args != plugin.Args()
+    return _has_own_weight(plugin, weight) or args != plugin.Args()

@@ -10,8 +10,9 @@ from placewright.api.profile import PluginConfig
 from placewright.framework.errors import raised
 from placewright.framework.interface import Plugin
 from placewright.profiles.argumentschema import broken_constraints
+from placewright.profiles.check import known_plugin
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
-from placewright.profiles.problem import Problem, ProfileError, did_you_mean
+from placewright.profiles.problem import Problem, ProfileError
 from placewright.profiles.strict import decode_strict
 
 _PATH = "spec.pluginConfig"
@@ -32,7 +33,7 @@ def resolve_args(
         elif config.name in catalogue:
             given[config.name] = _args_of(catalogue[config.name], config.args or {}, f"{path}.args", problems)
         elif config.name not in DEFAULT_PLUGINS:
-            problems.append(Problem(f"{path}.name", in_json(config.name), f"a known plugin{did_you_mean(config.name, catalogue)}"))
+            problems.append(Problem(f"{path}.name", in_json(config.name), known_plugin(config.name, catalogue)))
     return {
         name: given[name] if name in given else _defaults_of(catalogue[name], problems) for name in names if name in catalogue
     }

@@ -8,6 +8,7 @@ that a whole number is not written with a fraction (`1.0`).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, Final, cast
 
@@ -41,7 +42,8 @@ _KEYWORDS: Final[Mapping[str, str]] = {
 
 def argument_schema(plugin: type[Plugin]) -> Schema:
     """JSON Schema (2020-12) of what `pluginConfig` may give as `args` for this plugin."""
-    schema = _object(_type_of(cast(Hashable, plugin.Args)))
+    schema: Schema = {"description": f"Arguments of the plugin {plugin.name}."}
+    schema |= _object(_type_of(cast(Hashable, plugin.Args)))
     kind = f"{plugin.name}Args"
     type_meta: Schema = {"apiVersion": {"description": "As in kube-scheduler's files; not looked at."}, "kind": {"enum": [kind, None]}}
     return {"$schema": _DIALECT, "title": kind, **schema, "properties": type_meta | schema["properties"]}
@@ -103,7 +105,7 @@ def _object(kind: inspect.Type) -> Schema:
     properties = {name: _field(field) for name, field in fields.items()}
     required = [name for name, field in fields.items() if _is_required(field)]
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    described = _first_paragraph(kind.cls.__doc__) if isinstance(kind, _OBJECTS) else ""
+    described = _first_paragraph(_written_about(kind.cls)) if isinstance(kind, _OBJECTS) else ""
     return ({"description": described} if described else {}) | schema | ({"required": required} if required else {})
 
 
@@ -185,6 +187,12 @@ def _or_null(schema: Schema) -> Schema:
     if "enum" in widened:
         widened["enum"] = [*widened["enum"], None]
     return widened
+
+
+def _written_about(cls: type[Any]) -> str:
+    """A class's docstring; Python writes one itself for dataclasses that have none, which is their signature."""
+    text = cls.__doc__ or ""
+    return "" if is_dataclass(cls) and text.startswith(f"{cls.__name__}(") else text
 
 
 def _first_paragraph(text: str | None) -> str:

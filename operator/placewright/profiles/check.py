@@ -13,6 +13,7 @@ from typing import Final
 from placewright.api.bad_input import in_json
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
 from placewright.framework.interface import MAX_NODE_SCORE
+from placewright.framework.registry import installed_since
 from placewright.framework.resolved import ExtensionPoint
 from placewright.profiles.bounds import (
     MAX_BACKOFF_SECONDS,
@@ -130,7 +131,7 @@ def _check_weights(weights: Mapping[str, int], catalogue: Catalogue) -> Iterator
         if name in catalogue and not ExtensionPoint.SCORE.implemented_by(catalogue[name]):
             yield Problem(path, in_json(name), "a plugin that scores")
         elif name not in catalogue and not (weight == 0 and name in DEFAULT_PLUGINS):
-            yield Problem(path, in_json(name), _known(name, catalogue))
+            yield Problem(path, in_json(name), known_plugin(name, catalogue))
 
 
 def _check_plugins(spec: ProfileSpec, catalogue: Catalogue) -> Iterable[Problem]:
@@ -150,13 +151,13 @@ def _check_set(path: str, plugins: PluginSet, point: ExtensionPoint | None, cata
         seen.add(ref.name)
     for index, ref in enumerate(plugins.disabled or ()):
         if ref.name != ALL and ref.name not in catalogue and ref.name not in DEFAULT_PLUGINS:
-            yield Problem(f"{path}.disabled[{index}].name", in_json(ref.name), f"'*' or {_known(ref.name, catalogue)}")
+            yield Problem(f"{path}.disabled[{index}].name", in_json(ref.name), f"'*' or {known_plugin(ref.name, catalogue)}")
 
 
 def _check_enabled(where: str, ref: PluginRef, point: ExtensionPoint | None, catalogue: Catalogue) -> Iterator[Problem]:
     plugin = catalogue.get(ref.name)
     if plugin is None:
-        yield Problem(f"{where}.name", in_json(ref.name), _known(ref.name, catalogue))
+        yield Problem(f"{where}.name", in_json(ref.name), known_plugin(ref.name, catalogue))
     elif point is not None and not point.implemented_by(plugin):
         points = ", ".join(other for other in ExtensionPoint if other.implemented_by(plugin))
         yield Problem(f"{where}.name", in_json(ref.name), f"a plugin with a {point} (this one has {points})")
@@ -164,11 +165,14 @@ def _check_enabled(where: str, ref: PluginRef, point: ExtensionPoint | None, cat
         yield Problem(f"{where}.weight", str(ref.weight), f"{_WEIGHT_RANGE} (0: the default)")
 
 
-def _known(name: str, catalogue: Catalogue) -> str:
+def known_plugin(name: str, catalogue: Catalogue) -> str:
+    """What is allowed where a plugin that does not exist here is named."""
     if name in DEFAULT_PLUGINS:
         return f"a plugin of this version, which does not have {name} yet"
     if name in ELSEWHERE:
         return f"a known plugin; {ELSEWHERE[name]}"
+    if installed_since(name):
+        return "a known plugin; one of this name was installed after this process began: restart it to load that"
     return f"a known plugin{did_you_mean(name, catalogue)}"
 
 

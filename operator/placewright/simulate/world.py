@@ -22,6 +22,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.cluster.objects import KINDS, ClusterObject
 from placewright.framework.evaluation import Evaluator
+from placewright.framework.guard import Guarding
 from placewright.framework.handle import NoBinder, NoGangMembers, NoVolumeWriter, ProfileHandle
 from placewright.framework.ports import GangMembers
 from placewright.framework.registry import Registry
@@ -113,9 +114,10 @@ def offline_evaluator(
     registry: Registry,
     cluster: Cluster,
     members: GangMembers = NoGangMembers(),  # noqa: B008 - it has no state
+    guarding: Guarding | None = None,
 ) -> Evaluator:
     """A profile's plugins around a cluster that nobody else changes. `members`: of groups, those without a node."""
-    handle = ProfileHandle(cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members)
+    handle = ProfileHandle(cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), members=members, guarding=guarding)
     return handle.evaluator(profile, registry)
 
 

@@ -1,0 +1,100 @@
+"""A plugin that breaks is one line at the terminal, with its name and the extension point; never a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.cli import evaluate, simulate
+from placewright.cli.main import main
+from placewright.framework.interface import Plugin
+from placewright.framework.scalar import ScalarFilter, ScalarScore
+from placewright.framework.status import SUCCESS, Status
+
+CLUSTER = """\
+{apiVersion: v1, kind: Node, metadata: {name: a, labels: {}}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: b, labels: {}}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {schedulerName: s, containers: [{name: main, image: main}]}}
+"""
+PROFILE = """\
+apiVersion: placewright.dev/v1alpha1
+kind: SchedulingProfile
+metadata: {name: p}
+spec: {schedulerName: s, plugins: {multiPoint: {enabled: [{name: Boom}]}}}
+"""
+
+
+class Raises(ScalarFilter):
+    name = "Boom"
+
+    def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+        raise ValueError("kaboom")
+
+
+class Scribbles(ScalarScore):
+    name = "Boom"
+
+    def score_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> int:
+        node.metadata.labels["seen"] = "yes"  # type: ignore[index]
+        return 1
+
+
+class NotBuilt(ScalarFilter):
+    name = "Boom"
+
+    def __init__(self, args: object, handle: object) -> None:
+        raise KeyError("no licence")
+
+    def filter_node(self, pod: PodInfo, node: Node, pods: Collection[PodInfo]) -> Status:
+        return SUCCESS
+
+
+def files(tmp_path: Path) -> tuple[str, str]:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "profile.yaml").write_text(PROFILE)
+    return str(tmp_path / "cluster.yaml"), str(tmp_path / "profile.yaml")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        (Raises, 'running Filter plugin "Boom": ValueError: kaboom'),
+        (NotBuilt, "initializing plugin \"Boom\": KeyError: 'no licence'"),
+        (Scribbles, 'running Score plugin "Boom": it wrote into node a: metadata.labels.seen was absent and is "yes"; '
+                    "allowed is only to read objects"),
+    ],
+)  # fmt: skip
+def test_evaluate_ends_with_one_line_and_exit_code_2(
+    plugin: type[Plugin], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, profile = files(tmp_path)
+    monkeypatch.setattr(evaluate, "installed_plugins", lambda: [plugin])
+    assert main(["evaluate", "-f", cluster, "--profile", profile]) == 2
+    assert capsys.readouterr().err.splitlines() == [f"placewright: error: {said}"]
+
+
+def test_simulate_says_why_pods_are_pending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, profile = files(tmp_path)
+    monkeypatch.setattr(simulate, "installed_plugins", lambda: [Raises])
+    assert main(["simulate", "-f", cluster, "--profile", profile, "-o", "json"]) == 0
+    (outcome,) = json.loads(capsys.readouterr().out)["profiles"]
+    assert (outcome["placed"], outcome["pending"]) == (0, 1)
+    assert 'running Filter plugin "Boom": ValueError: kaboom' in outcome["fates"][0]["message"]
+
+
+def test_simulate_with_a_plugin_that_cannot_be_built_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, profile = files(tmp_path)
+    monkeypatch.setattr(simulate, "installed_plugins", lambda: [NotBuilt])
+    assert main(["simulate", "-f", cluster, "--profile", profile]) == 2
+    assert capsys.readouterr().err.splitlines() == ["placewright: error: initializing plugin \"Boom\": KeyError: 'no licence'"]
