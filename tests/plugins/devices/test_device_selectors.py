@@ -153,6 +153,74 @@ def test_an_expression_that_does_not_compile_or_costs_too_much_is_refused(expres
     assert "\n" not in str(refused.value)
 
 
+#: Every function of Kubernetes' libraries for selectors, served: an expression that is true.
+SERVED = (
+    "[1, 2, 2].isSorted() && ![2, 1].isSorted() && [].isSorted() && ['a', 'b'].isSorted()",
+    "[1, 2].sum() == 3 && [1.5].sum() == 1.5 && [].sum() == 0",
+    "[3, 1].min() == 1 && ['b', 'a'].min() == 'a'",
+    "[3, 1].max() == 3",
+    "[1, 2, 1].indexOf(1) == 0 && [1].indexOf(2) == -1 && [true].indexOf(1) == -1 && 'abc'.indexOf('c') == 2",
+    "[1, 2, 1].lastIndexOf(1) == 2 && 'abcabc'.lastIndexOf('c') == 5",
+    "'hello'.replace('l', 'L') == 'heLLo' && 'hello'.replace('l', 'L', 1) == 'heLlo' && 'ab'.replace('', '-') == '-a-b-'",
+    "'a,b,c'.split(',') == ['a', 'b', 'c'] && 'a,b,c'.split(',', 2) == ['a', 'b,c'] && 'a'.split(',', 0) == []",
+    "'abc'.split('') == ['a', 'b', 'c'] && 'abc'.split('', 2) == ['a', 'bc']",
+    "sets.contains([1, 2, 3], [2, 3]) && !sets.contains([1], [2]) && sets.contains([1], [])",
+    "sets.equivalent([1, 2, 2], [2, 1]) && !sets.equivalent([1], [1, 2])",
+    "sets.intersects([1, 2], [2, 3]) && !sets.intersects([1], [])",
+    "['a', 'b'].join('-') == 'a-b' && 'Ab'.lowerAscii() == 'ab' && 'Ab'.upperAscii() == 'AB' && ' a '.trim() == 'a'",
+    "'abc'.charAt(1) == 'b' && 'abc'.substring(1) == 'bc' && 'abc'.substring(1, 2) == 'b'",
+    "quantity('1Gi').isGreaterThan(quantity('1Mi')) && isQuantity('1Gi') && !isQuantity('x')",
+    "semver('1.2.3').isLessThan(semver('1.3.0')) && isSemver('1.2.3')",
+    "'abc'.matches('^a.c$') && 'abc'.contains('b') && 'abc'.startsWith('a') && 'abc'.endsWith('c') && size('abc') == 3",
+    "cel.bind(x, 2, x + x == 4) && [1, 2].exists(x, x == 2) && [1, 2].all(x, x > 0) && [1].exists_one(x, x == 1)",
+    "[1, 2].map(x, x + 1) == [2, 3] && [1, 2].filter(x, x > 1) == [2]",
+    "duration('1h') > duration('1m') && string(1) == '1' && int('1') == 1 && double('1.5') == 1.5",
+)
+
+
+@pytest.mark.parametrize("expression", SERVED)
+def test_functions_that_are_served_do_what_kubernetes_says(expression: str) -> None:
+    assert verdict(expression) is True
+
+
+@pytest.mark.parametrize("expression", ["[].min() == 1", "[].max() == 1", "[1, 'a'].isSorted()", "['a'].sum() == 1"])
+def test_functions_on_lists_have_no_answer_where_kubernetes_has_none(expression: str) -> None:
+    assert isinstance(verdict(expression), str)
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("device.?driver.orValue('a') == 'a'", ".?"),
+        ("[1][?0].orValue(1) == 1", "[?"),
+        ("optional.of(1).hasValue()", "optional"),
+        ("optional.none().hasValue()", "optional"),
+        ("'abc'.find('b') == 'b'", "find"),
+        ("'abc'.findAll('b') == ['b']", "findAll"),
+        ("url('https://a.example.com').getHost() == 'a.example.com'", "url"),
+        ("isURL('https://a.example.com')", "isURL"),
+        ("ip('10.0.0.1').family() == 4", "ip"),
+        ("isIP('10.0.0.1')", "isIP"),
+        ("cidr('10.0.0.0/8').containsIP('10.0.0.1')", "cidr"),
+        ("isCIDR('10.0.0.0/8')", "isCIDR"),
+        ("'%d'.format([1]) == '1'", "format"),
+        ("format.named('dns1123Label').value().hasValue()", "format"),
+        ("math.greatest(1, 2) == 2", "math"),
+        ("strings.quote('a') == 'a'", "strings"),
+        ("'abc'.reverse() == 'cba'", "reverse"),
+        ("[[1]].flatten() == [1]", "flatten"),
+        ("[1].first().hasValue()", "first"),
+        ("base64.encode(b'a') == 'YQ=='", "base64"),
+        ("sets.union([1], [2]) == [1, 2]", "of sets, only sets.contains, sets.equivalent, sets.intersects are supported"),
+        ("cel.block([1], true)", "of cel, only cel.bind"),
+    ],
+)
+def test_functions_that_are_not_served_are_refused_by_name(expression: str, named: str) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        Expression(expression)
+    assert named in str(refused.value)
+
+
 def doubled(levels: int) -> str:
     """A text that doubles with each level."""
     inner = "true"
@@ -188,6 +256,17 @@ def test_what_is_done_with_a_text_weighs_by_its_length(asked: str) -> None:
     assert steps(bound("a" * 200, asked)) > steps(bound("a" * 90, asked)) == steps(bound("a", asked))
     with pytest.raises(ExpressionError, match="may take"):
         steps(bound("a" * 7000, asked, 100))
+
+
+def test_replacing_weighs_by_what_it_may_make_of_a_text() -> None:
+    same = steps(f"{MINE}.model.replace('a', 'b') == 'c'")
+    assert steps(f"{MINE}.model.replace('a', 'bcd') == 'c'") > same
+    assert steps(f"{MINE}.model.replace('', 'b') == 'c'") > same
+    for growing in (f"{MINE}.model.replace({MINE}.name, {MINE}.name) == 'c'", f"{MINE}.model.replace('', {MINE}.name) == 'c'"):
+        with pytest.raises(ExpressionError, match="may take"):
+            steps(growing)
+    with pytest.raises(ExpressionError, match="may take"):
+        steps(bound("a" * 60, "t.replace('', '" + "b" * 60 + "').replace('', t) == 'c'"))
 
 
 def test_texts_that_are_summed_up_weigh_as_their_sum() -> None:

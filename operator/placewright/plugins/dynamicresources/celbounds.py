@@ -78,7 +78,7 @@ class _Sizes:
 def steps_of(expression: Group) -> int:
     """What one evaluation may take; raises `ExpressionError` for more than `MOST_STEPS`."""
     groups = list(walk(expression))
-    growth = 1 + sum(is_sign(item, "+") or name_of(item) in ("join", "replace") for group in groups for item in group.items)
+    growth = 1 + sum(is_sign(item, "+") or name_of(item) == "join" for group in groups for item in group.items)
     levels = _levels(expression)
     sizes = _sizes(groups, growth, levels)
     if nests(expression):
@@ -101,8 +101,11 @@ def _sizes(groups: Sequence[Group], growth: int, levels: int) -> _Sizes:
     written = max(len(group.items) for group in groups)
     entries = max(LARGEST_IN_DEVICE, written) * growth**levels
     characters = max(LONGEST_IN_DEVICE, literal) * growth ** (levels + 1)
-    if "replace" in names:  # each character may become a text
-        characters *= max(LONGEST_IN_DEVICE, literal)
+    for group in groups:
+        for i, item in enumerate(group.items):
+            following = at(group.items, i + 1)
+            if name_of(item) == "replace" and isinstance(following, Group):
+                characters *= _growth_by_replacing(following, max(LONGEST_IN_DEVICE, literal)) ** (levels + 1)
     if "join" in names:
         characters *= 2 * entries
     if "split" in names:
@@ -110,6 +113,18 @@ def _sizes(groups: Sequence[Group], growth: int, levels: int) -> _Sizes:
     if {"split", "join"} <= names:
         characters *= max(LONGEST_IN_DEVICE, literal)
     return _Sizes(entries, characters)
+
+
+def _growth_by_replacing(call: Group, longest: int) -> int:
+    """How many times as long `replace` makes a text at most: where it looks for nothing, it puts something beside each character."""
+    old, new = (_literal_length(each) for each in (*call.arguments, [], [])[:2])
+    put = longest if new is None else new
+    return max(1, -(-put // old) if old else put + 1)
+
+
+def _literal_length(argument: Sequence[Token | Group]) -> int | None:
+    literal = argument[0] if len(argument) == 1 else None
+    return len(unescaped(literal)) if isinstance(literal, Token) and literal.kind == "text" else None
 
 
 def _levels(group: Group) -> int:
@@ -140,6 +155,8 @@ def _weight(items: Sequence[Token | Group], i: int, sizes: _Sizes) -> float:
         compared = _COMPARED * sizes.characters**2 if name in _SEARCHES else 0
         handed_over = _ENTRY * max(sizes.entries, sizes.copied)
         return _OWN_FUNCTION + handed_over + _PER_CHARACTER.get(name, _HANDED_OVER) * sizes.characters + compared
+    if name == "sets":  # each entry is compared with each
+        return _OWN_FUNCTION + _ENTRY * max(sizes.entries, sizes.copied) ** 2
     whole = sizes.entries // _ENTRIES_A_STEP if name == "in" or any(is_sign(items[i], sign) for sign in _WHOLE) else 0
     return 1 + sizes.characters // _CHARACTERS_A_STEP + whole + sizes.copied
 

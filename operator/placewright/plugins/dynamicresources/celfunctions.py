@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from placewright.api.quantity import NANO, QuantityError, nano
+from placewright.plugins.dynamicresources.cellists import LIST_FUNCTIONS, last_place, place
 
 _QUANTITY: Final = "\0quantity"
 _VERSION: Final = "\0version"
@@ -153,8 +154,26 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 def _includes(holder: Any, value: Any) -> bool:
     """Part of a list, or the same; words never equal numbers, and true is not 1."""
-    values = holder if isinstance(holder, list) else [holder]
-    return any(each == value and isinstance(each, bool) == isinstance(value, bool) for each in values)
+    return place(holder if isinstance(holder, list) else [holder], value) >= 0
+
+
+def _index_of(holder: Any, part: Any, start: int = 0) -> int:
+    if isinstance(holder, list):
+        return place(holder, part)
+    return _text(holder).find(_text(part), _within(holder, start))
+
+
+def _last_index_of(holder: Any, part: Any) -> int:
+    return last_place(holder, part) if isinstance(holder, list) else _text(holder).rfind(_text(part))
+
+
+def _split(text: str, between: str, limit: int = -1) -> list[str]:
+    if limit == 0:
+        return []
+    if between:
+        return _text(text).split(between, limit - 1 if limit > 0 else -1)
+    letters = list(_text(text))
+    return letters if limit < 0 or limit >= len(letters) else [*letters[: limit - 1], "".join(letters[limit - 1 :])]
 
 
 #: By the name that expressions use.
@@ -182,11 +201,13 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "upperAscii": _ascii_upper,
         "trim": lambda text: _text(text).strip(),
         "charAt": lambda text, position: text[_within(text, position) :][:1],
-        "indexOf": lambda text, part, start=0: _text(text).find(part, _within(text, start)),
-        "lastIndexOf": lambda text, part: _text(text).rfind(part),
+        "indexOf": _index_of,
+        "lastIndexOf": _last_index_of,
+        "replace": lambda text, old, new, limit=-1: _text(text).replace(_text(old), _text(new), limit),
         "substring": _substring,
-        "split": lambda text, between: _text(text).split(between) if between else list(text),
+        "split": _split,
         "join": lambda parts, between="": between.join(parts),
+        **LIST_FUNCTIONS,
     }
 )
 __all__ = ["FUNCTIONS", "QuantityError", "quantity_value", "version_value"]

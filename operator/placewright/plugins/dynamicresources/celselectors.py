@@ -177,7 +177,8 @@ class Expression:
     def _refuse_unknown(self, functions: set[str]) -> None:
         unknown = {name for name in functions if not name.startswith("_")} - _STANDARD - FUNCTIONS.keys()
         if unknown:
-            raise ExpressionError(f"the function {min(unknown)} is not supported")
+            first = min(unknown, key=lambda name: (self.source.find(name), name))
+            raise ExpressionError(f"the function {first} is not supported")
 
 
 class Expressions:

@@ -3,6 +3,7 @@
 - `device.attributes["domain"]` of a domain that the device does not have is an empty map: a function of ours says so.
 - `cel.bind(name, value, expression)` becomes a loop over one value.
 - `size` counts characters, not bytes: a function of ours does.
+- `sets.contains` and its like are functions of ours, too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ OWN: Final = "__"
 DOMAIN_OF: Final = {"attributes": "__attributes", "capacity": "__capacity"}
 SIZE: Final = "__size"
 DEVICE: Final = "device"
+_SETS: Final = ("contains", "equivalent", "intersects")
 _FIELDS: Final = ("driver", "attributes", "capacity", "allowMultipleAllocations")
 
 
@@ -65,6 +67,8 @@ def _items(items: Sequence[Token | Group]) -> list[Token | Group]:
             added, taken = _device(items, i)
         elif name == "cel" and not selected:
             added, taken = _bind(items, i)
+        elif name == "sets" and not selected:
+            added, taken = _sets(items, i)
         elif name == "size" and is_group(at(items, i + 1), "("):
             added, taken = [Token("name", SIZE)], 1
         else:
@@ -91,6 +95,13 @@ def _device(items: Sequence[Token | Group], i: int) -> tuple[list[Token | Group]
     if is_sign(index, ".") or name_of(at(items, i - 1)) == "in":
         return plain, 3
     raise ExpressionError(f'device.{field} can only be used with a domain, as in device.{field}["example.com"]')
+
+
+def _sets(items: Sequence[Token | Group], i: int) -> tuple[list[Token | Group], int]:
+    asked = name_of(at(items, i + 2)) if is_sign(at(items, i + 1), ".") and is_group(at(items, i + 3), "(") else ""
+    if asked not in _SETS:
+        raise ExpressionError(f"of sets, only {', '.join(f'sets.{name}' for name in _SETS)} are supported")
+    return [Token("name", f"__sets_{asked}")], 3
 
 
 def _bind(items: Sequence[Token | Group], i: int) -> tuple[list[Token | Group], int]:
