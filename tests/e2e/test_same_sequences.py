@@ -1,8 +1,8 @@
 """Random sequences of pods: kube-scheduler's node is one of our best, its messages are ours, and so are its victims.
 
 From 1.36 on with the default profile, for all rules are the same; before, without the scores whose rules changed and without spread
-constraints, and messages are not compared (test_same_answers.py knows 1.20's words). Two sequences, or as many as SAME_ANSWERS_SEQUENCES
-says.
+constraints, and messages are not compared (test_same_answers.py knows 1.20's words). Where the server has groups of pods that go all or
+none, some come between single pods. Two sequences, or as many as SAME_ANSWERS_SEQUENCES says.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.answers.comparing import listed
+from e2e.answers.grouped import COUNT, FEATURES, GROUPS, GroupStep, run_groups
 from e2e.answers.sequences import PODS, SAME_RULES, Step, run_sequence
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.server import ControlPlane, Options
@@ -88,3 +89,28 @@ def test_the_sequence_was_worth_comparing(steps: list[Step]) -> None:
     assert preempted >= 3, f"{preempted} pods preempted others"
     assert placed >= 0.4 * PODS, f"{placed} pods were placed at once"
     assert any(not step.node and not step.nominated for step in steps), "every pod was placed"
+
+
+@pytest.fixture(scope="module", params=seeds(), ids="seed {}".format)
+def groups(request: pytest.FixtureRequest, minor: int) -> Iterator[list[GroupStep]]:
+    if minor < GROUPS:
+        pytest.skip(f"1.{minor} has no groups of pods")
+    assets = from_environment(os.environ)
+    assert assets is not None, "minor has looked"
+    with ControlPlane(assets, Options(audit=False, features=FEATURES)) as plane:
+        yield run_groups(plane, request.param)
+
+
+def test_a_group_finds_room_where_it_does_here_and_otherwise_none_of_it(groups: list[GroupStep]) -> None:
+    problems = [
+        f"{step.name}: kube-scheduler placed {step.placed} of {step.size}, ours {step.lacks or 'all'}"
+        for step in groups
+        if step.placed != (0 if step.lacks else step.size)
+    ]
+    assert not problems, listed(problems)
+
+
+def test_the_groups_were_worth_comparing(groups: list[GroupStep]) -> None:
+    assert len(groups) == COUNT
+    assert sum(bool(step.placed) for step in groups) >= 5
+    assert sum(not step.placed for step in groups) >= 2

@@ -22,16 +22,17 @@ from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
 from placewright.controlplane.kubescheduler import KubeScheduler
 from placewright.controlplane.server import ControlPlane
+from placewright.framework.evaluation import Evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.simulate.evaluate import Verdict, evaluate_pod
-from placewright.simulate.world import offline_evaluator, world_from
+from placewright.simulate.world import World, offline_evaluator, world_from
 
 NODES: Final = 12
 PODS: Final = 80
 #: The oldest minor version whose rules are all the same as ours.
 SAME_RULES: Final = 36
-_ALL_NODES: Final = {"percentageOfNodesToScore": 100}
+ALL_NODES: Final = {"percentageOfNodesToScore": 100}
 #: Scores whose rules changed after 1.20 (`table.py`), and the default spreading: both schedulers leave them out there.
 _CHANGED_SCORES: Final = ("NodeResourcesBalancedAllocation", "ImageLocality", "InterPodAffinity", "PodTopologySpread")
 _BUDGETS: Final = {20: "/apis/policy/v1beta1"}
@@ -99,7 +100,7 @@ async def _run(plane: ControlPlane, dice: Dice) -> list[Step]:
         sequence = PodSequence(client, dice, minor)
         await sequence.furnish()
         scheduler = KubeScheduler(
-            plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, profile=profile(minor, ours=False), settings=_ALL_NODES
+            plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, profile=profile(minor, ours=False), settings=ALL_NODES
         )
         with scheduler:
             await sequence.warm_up()
@@ -148,7 +149,7 @@ class PodSequence:
         async with self._watching() as watch:
             await self._remove(await _News(watch, await self._post(pod)).settled(placed=True))
 
-    async def _objects(self) -> list[Object]:
+    async def objects(self) -> list[Object]:
         """All that placement looks at, as the server has it."""
         collections = {
             "/api/v1/nodes": ("v1", "Node"),
@@ -171,7 +172,7 @@ class PodSequence:
         if self._dice.maybe(0.15):
             await self._somebody_goes()
         pod = self._pod(number)
-        before = await self._objects()
+        before = await self.objects()
         async with self._watching() as watch:
             created = await self._post(pod)
             asked = {"kind": "Pod", "apiVersion": "v1", **created}
@@ -249,10 +250,15 @@ class PodSequence:
 
 
 def _evaluate(objects: Sequence[Object], key: str, minor: int) -> Verdict:
-    world = world_from(objects, key)
-    registry = in_tree()
-    resolved = resolve(convert({"spec": {"schedulerName": "default-scheduler", **profile(minor, ours=True)}}, SchedulingProfile), registry)
-    return evaluate_pod(offline_evaluator(resolved, registry, world.cluster), world.cluster, world.pending[key])
+    world, evaluator = evaluator_of(objects, minor)
+    return evaluate_pod(evaluator, world.cluster, world.pending[key])
+
+
+def evaluator_of(objects: Sequence[Object], minor: int) -> tuple[World, Evaluator]:
+    """The cluster of these objects, and our profile around it."""
+    world, registry = world_from(objects, "the server"), in_tree()
+    spec = {"schedulerName": "default-scheduler", **profile(minor, ours=True)}
+    return world, offline_evaluator(resolve(convert({"spec": spec}, SchedulingProfile), registry), registry, world.cluster)
 
 
 def _small(dice: Dice, node: Object) -> Object:

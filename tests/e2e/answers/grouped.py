@@ -1,0 +1,113 @@
+"""Groups of pods that go all or none, before a real kube-scheduler that has them: which of them found room, and which do so here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from contract.client import Client
+from contract.cluster import client_from
+from e2e.answers.randomcluster import Dice, Object
+from e2e.answers.sequences import ALL_NODES, PodSequence, evaluator_of
+from placewright.controlplane.flags import Features
+from placewright.controlplane.kubescheduler import KubeScheduler
+from placewright.controlplane.server import ControlPlane
+from placewright.simulate.grouptrial import tried_lacks
+
+#: The first minor version whose groups Placewright reads, and what turns them on there.
+GROUPS: Final = 36
+FEATURES: Final = Features(gates="GenericWorkload=true,GangScheduling=true", apis="scheduling.k8s.io/v1alpha2=true")
+COUNT: Final = 20
+_ROOT: Final = "/apis/scheduling.k8s.io/v1alpha2"
+_NEVER: Final = {"metadata": {"name": "grouped"}, "value": 200_000, "preemptionPolicy": "Never"}
+_SETTLED_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 0.1
+_REFUSED: Final = "Unschedulable"
+
+
+@dataclass(frozen=True)
+class GroupStep:
+    """One group.
+
+    Attributes:
+        placed: how many members came onto nodes.
+        size: how many there are; all are needed.
+        lacks: what we say that the group lacks; "" where it fits.
+    """
+
+    name: str
+    placed: int
+    size: int
+    lacks: str
+
+
+def run_groups(plane: ControlPlane, seed: int) -> list[GroupStep]:
+    """Groups, with single pods between them, until the cluster is full."""
+    return asyncio.run(_run(plane, Dice(seed)))
+
+
+async def _run(plane: ControlPlane, dice: Dice) -> list[GroupStep]:
+    assert plane.assets.kube_scheduler is not None, "whoever calls has looked"
+    minor = plane.assets.minor
+    async with client_from(plane.kubeconfig) as client:
+        sequence = PodSequence(client, dice, minor)
+        await sequence.furnish()
+        (await client.post("/apis/scheduling.k8s.io/v1/priorityclasses", _NEVER)).expect(201)
+        scheduler = KubeScheduler(plane.assets.kube_scheduler, minor, plane.kubeconfig, plane.folder, settings=ALL_NODES)
+        scheduler.gates = FEATURES.gates
+        steps = []
+        with scheduler:
+            await sequence.warm_up()
+            for number in range(COUNT):
+                await sequence.step(number)
+                steps.append(await _step(client, dice, sequence, f"group-{number:02}"))
+    return steps
+
+
+async def _step(client: Client, dice: Dice, sequence: PodSequence, name: str) -> GroupStep:
+    size, cpu = dice.randint(2, 5), dice.choice(("100m", "300m", "600m", "1"))
+    group = {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": size}}}}
+    made = (await client.post(f"{_ROOT}/namespaces/default/podgroups", group)).expect(201)
+    before = await sequence.objects()
+    members = [
+        (await client.post("/api/v1/namespaces/default/pods", _member(f"{name}-{number}", name, cpu))).expect(201) for number in range(size)
+    ]
+    placed = await _settled(client, [each["metadata"]["name"] for each in members])
+    lacks = _lacks(before, {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", **made}, members)
+    if placed < size:
+        for each in members:
+            (await client.delete(f"/api/v1/namespaces/default/pods/{each['metadata']['name']}", {"gracePeriodSeconds": 0})).expect(200)
+    return GroupStep(name, placed, size, lacks)
+
+
+def _lacks(objects: Sequence[Object], group: Object, members: Sequence[Object]) -> str:
+    pods = [{"apiVersion": "v1", "kind": "Pod", **each} for each in members]
+    world, evaluator = evaluator_of([*objects, group, *pods], GROUPS)
+    found = list(world.pending.values())
+    ref = found[0].gang
+    assert ref is not None, "the members name their group"
+    return tried_lacks(evaluator, world.cluster, ref, [each for each in found if each.gang == ref])
+
+
+async def _settled(client: Client, names: Sequence[str]) -> int:
+    """How many are on nodes, once all are or all were refused."""
+    async with asyncio.timeout(_SETTLED_SECONDS):
+        while True:
+            pods = [(await client.get(f"/api/v1/namespaces/default/pods/{name}")).expect(200) for name in names]
+            placed = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
+            if placed == len(names) or (not placed and all(_is_refused(pod) for pod in pods)):
+                return placed
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _is_refused(pod: Object) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(each["type"] == "PodScheduled" and each.get("reason") == _REFUSED for each in conditions)
+
+
+def _member(name: str, group: str, cpu: str) -> Object:
+    container = {"name": "main", "image": "registry.example/tiny:1", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"containers": [container], "schedulingGroup": {"podGroupName": group}, "priorityClassName": "grouped"}
+    return {"metadata": {"name": name}, "spec": spec}
