@@ -105,7 +105,7 @@ async def test_what_others_hold_is_left_alone_unless_forced_and_then_the_shadow_
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("default", 'profile default: spec.mode: found "Live"; allowed Shadow: other profiles are live already'),
+        ("default", "profile default: spec.mode: found 'Live'; allowed Shadow: other profiles are live already"),
         ("nobody", "there is no profile 'nobody'"),
         ("orphan", "there is no profile 'gone'"),
     ],
