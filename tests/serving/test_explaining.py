@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from handlers.stage import Stage
+from placewright.cli.explain_table import _queued
+from placewright.profiles.standing import Reason, Standing
+from placewright.scheduler.explanation import Queued
 from placewright.scheduler.records import Records
-from placewright.serving.explaining import explain_endpoint, records_endpoint
+from placewright.serving.explaining import _held, explain_endpoint, records_endpoint
 from placewright.serving.routes import Audience, Question, Refused
 
 from .desk import Desk, desk
@@ -164,3 +168,12 @@ async def test_a_pod_that_is_no_pod_is_one_line(pod: str, stage_free_records: Re
 async def test_a_limit_that_is_none_is_one_line(limit: str, stage_free_records: Records) -> None:
     with pytest.raises(Refused, match="allowed a whole number from 1 to 2000"):
         await records_endpoint(stage_free_records).answer(Question("/debug/records", {"limit": (limit,)}))
+
+
+def test_a_profile_that_is_held_is_the_answer_to_why_nobody_takes_the_pod() -> None:
+    standing = Standing("p", "batch", 2, None, Reason.PLUGIN_HANGING, 'Filter plugin "Sleepy" did not return')
+    engine: Any = SimpleNamespace(started=True, profiles=SimpleNamespace(standings=lambda: {"p": standing}))
+    assert _held(engine, "batch") == 'profile p is held: Filter plugin "Sleepy" did not return'
+    assert _held(engine, "other") == ""
+    queued = Queued("unschedulable", 3.0, profile="missing", held=_held(engine, "batch"))
+    assert "no profile takes pods of schedulerName 'batch': profile p is held: Filter plugin" in _queued(queued, "batch")

@@ -121,7 +121,8 @@ def _queued(queue: Queued, scheduler_name: str) -> str:
         said.append(f"room is being made on {queue.nominated_node}")
     if queue.profile == "missing":
         meant = f" (did you mean {queue.meant!r}?)" if queue.meant else ""
-        said.append(f"no profile takes pods of schedulerName {scheduler_name!r}{meant}")
+        held = f": {queue.held}" if queue.held else ""
+        said.append(f"no profile takes pods of schedulerName {scheduler_name!r}{held or meant}")
     if queue.profile == "paused":
         said.append("its profile is paused")
     return "in the queue: " + "; ".join(said)

@@ -32,6 +32,7 @@ Asked = Sequence[Any]
 Check = Callable[[Any, Asked], Any]
 
 _LONGEST: Final = 80
+_DTYPES: Final[dict[type[Any], np.dtype[Any]]] = {kind: np.dtype(kind) for kind in (np.bool_, np.int64)}
 _REJECTIONS: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
 
@@ -142,10 +143,12 @@ def normalised(answer: Any, asked: Asked) -> IntColumn:
 
 
 def _column(answer: Any, size: int, kind: type[np.bool_ | np.int64]) -> Any:
+    if type(answer) is np.ndarray and answer.dtype is _DTYPES[kind] and answer.shape == (size,):
+        return answer.copy()  # what is kept here is mended row by row
     right = isinstance(answer, np.ndarray) and answer.shape == (size,)
     if not right or (answer.dtype == np.bool_) != (kind is np.bool_) or not np.can_cast(answer.dtype, kind):
         raise WrongAnswer(answer, f"an array of {kind.__name__.rstrip('_')} with one answer for each row, shape ({size},)")
-    return answer.astype(kind)  # a copy: what is kept here is mended row by row
+    return answer.astype(kind)
 
 
 def rejections(answer: Any, asked: Asked) -> list[Rejection]:

@@ -32,6 +32,7 @@ from placewright.framework.interface import (
     FilterPlugin,
     Handle,
     PermitPlugin,
+    PermitResult,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -39,6 +40,7 @@ from placewright.framework.interface import (
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
+    PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
@@ -55,6 +57,7 @@ _logger = logging.getLogger(__name__)
 
 _OURS: Final = __name__.partition(".")[0]
 _HINT: Final = "QueueingHint"
+_RESULTS: Final = (PreFilterResult, PermitResult, PostFilterResult)
 #: The point of frames that have none of their own.
 _POINT_OF: Final = {"build": "New", "events_of": "EventsToRegister"}
 #: What a plugin may raise besides exceptions without anything else being ended by it. KeyboardInterrupt is a person's.
@@ -110,7 +113,7 @@ class PluginInCall:
 
     def said(self, point: str, answer: Any) -> None:
         """Count an answer that is an error by its own account."""
-        status = answer if isinstance(answer, Status) else getattr(answer, "status", None)
+        status = answer.status if isinstance(answer, _RESULTS) else answer
         if isinstance(status, Status) and status.code is Code.ERROR:
             self._failures.note(self.plugin, point, status.message)
 

@@ -89,6 +89,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         backoff_seconds: until it may be tried again.
         profile: whether a profile claims it, and takes pods: `active`, `paused` or `missing`.
         meant: where no profile does, the name that the pod's schedulerName is likely to be a misspelling of.
+        held: why the profile that has the name takes no pods, where a plugin of it did not return.
     """
 
     place: str
@@ -101,6 +102,7 @@ class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     nominated_node: str = ""
     profile: str = "active"
     meant: str = ""
+    held: str = ""
 
 
 class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

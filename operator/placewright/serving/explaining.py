@@ -16,6 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import Evaluator
 from placewright.handlers.engine import Engine
 from placewright.profiles.problem import closest_name
+from placewright.profiles.standing import Reason
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.claimfacts import claim_facts
 from placewright.scheduler.explanation import Explanation, Queued, Tried, evaluated, tried
@@ -141,7 +142,15 @@ def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluato
         nominated_node=engine.queue.nominator.node_of(pod.uid) or "",
         profile=_profile_state(evaluator),
         meant="" if evaluator is not None else closest_name(pod.scheduler_name, engine.live.active),
+        held="" if evaluator is not None else _held(engine, pod.scheduler_name),
     )
+
+
+def _held(engine: Engine, scheduler_name: str) -> str:
+    """Why the profile that has this name takes no pods, where one of its plugins did not return."""
+    standings = engine.profiles.standings().values() if engine.started else ()
+    held = (each for each in standings if each.reason is Reason.PLUGIN_HANGING and each.scheduler_name == scheduler_name)
+    return next((f"profile {each.name} is held: {each.message}" for each in held), "")
 
 
 def _profile_state(evaluator: Evaluator | None) -> str:
