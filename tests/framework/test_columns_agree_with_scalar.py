@@ -29,6 +29,7 @@ RANDOM_HISTORY = settings(max_examples=120, deadline=None, suppress_health_check
 
 
 def resolved(spec: dict[str, Any]) -> ResolvedProfile:
+    spec = {"schedulerName": "default-scheduler"} | spec
     document = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}, "spec": spec}
     profile: SchedulingProfile = read_profiles(document, "test")[0]
     return resolve(profile, REGISTRY)
