@@ -15,8 +15,9 @@ help: ## What there is
 demo: $(READY) ## An embedded cluster, the scheduler at work on it, a profile changed live
 	@$(BIN)/placewright demo $(ARGS)
 
+# A worker a core. Workers take over from each other what is left, so that none waits for a long file at the end.
 test: $(READY) ## The whole test suite
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
 
 # Each run adds a line to the report; the table is made of them (docs/faults.md).
 faults: $(READY) ## The fault tests, twenty seeds each, and a table of what they found

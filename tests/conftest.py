@@ -23,7 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Asked for a real server and given none, tests must not quietly run on the sandbox."""
+    """Asked for a real server and given none, tests must not quietly run on the sandbox. No test depends on the terminal's width."""
+    for size in ("COLUMNS", "LINES"):  # whoever imports readline, as workers do, gets both
+        os.environ.pop(size, None)
     if config.getoption("--real"):
         try:
             assets = from_environment(os.environ)
@@ -47,3 +49,8 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane | Non
         return
     with ControlPlane(assets) as running:
         yield running
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """A worker for each core that we may use; xdist itself would count physical ones where psutil is installed."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

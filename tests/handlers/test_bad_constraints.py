@@ -159,7 +159,6 @@ PLACED: dict[str, Object] = {
     "an unreadable term beside a good one": {
         "affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [says(needs(ZONE, "Near")), says(needs(ZONE, "Exists"))]}}}
     },
-    "an unknown operator of a toleration that no taint asks for": {"tolerations": [{"key": "k", "operator": "Near"}]},
     "away from a domain without a name": {"affinity": away(labels(app="web"), "")},
 }
 

@@ -76,7 +76,7 @@ class FakeApi:
         text = await request.read()
         method = "WATCH" if request.query.get("watch") else request.method
         async with self._changed:
-            body = json.loads(text) if text and "json" in request.content_type else text or None
+            body = json.loads(text) if text and "protobuf" not in request.content_type else text or None
             self.requests.append(Request(method, request.path, request.query, request.headers, body))
             self._changed.notify_all()
         script = self._scripts.get(f"{method} {request.path}")

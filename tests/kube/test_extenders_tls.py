@@ -118,15 +118,23 @@ def complaint(**tls: str) -> str:
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Certificate:
-    return certificate(tmp_path, "good", "x")
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which files have short names, because long ones are cut in messages."""
+    monkeypatch.chdir(tmp_path)
+    return Path()
 
 
-def test_a_file_that_is_not_there_or_no_file_is_named(tmp_path: Path, pair: Certificate) -> None:
-    missing = str(tmp_path / "missing")
+@pytest.fixture
+def pair(here: Path) -> Certificate:
+    return certificate(here, "good", "x")
+
+
+def test_a_file_that_is_not_there_or_no_file_is_named(here: Path, pair: Certificate) -> None:
+    missing, folder = "missing", here / "folder"
+    folder.mkdir()
     problem = "which cannot be read (No such file or directory); allowed a PEM file"
     assert complaint(ca_file=missing) == f"{FIELD}.caFile: found '{missing}', {problem}"
-    assert complaint(ca_file=str(tmp_path)).startswith(f"{FIELD}.caFile: found '{tmp_path}', which is no ordinary file; allowed a PEM file")
+    assert complaint(ca_file=str(folder)).startswith(f"{FIELD}.caFile: found '{folder}', which is no ordinary file; allowed a PEM file")
     assert complaint(ca_file="/dev/zero").startswith(f"{FIELD}.caFile: found '/dev/zero', which is no ordinary file")
     assert complaint(ca_file="a\0b").startswith(f"{FIELD}.caFile: found 'a\\x00b', which cannot be read (embedded null byte)")
     assert complaint(cert_file=missing, key_file=str(pair.key)).startswith(f"{FIELD}.certFile: found '{missing}', which cannot be read")
@@ -140,13 +148,13 @@ def test_a_huge_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     assert "which is larger than 1048576 bytes" in complaint(ca_file=str(huge))
 
 
-def test_a_file_without_the_right_pem_is_named(tmp_path: Path, pair: Certificate) -> None:
+def test_a_file_without_the_right_pem_is_named(here: Path, pair: Certificate) -> None:
     cert, key = str(pair.certificate), str(pair.key)
-    broken = tmp_path / "broken"
+    broken = here / "broken"
     broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    broken_key = tmp_path / "broken.key"
+    broken_key = here / "broken.key"
     broken_key.write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
-    binary = tmp_path / "binary"
+    binary = here / "binary"
     binary.write_bytes(b"-----BEGIN CERTIFICATE-----\xff\xfe")
     lines = {
         complaint(ca_file=key): f"{FIELD}.caFile: found '{key}' with no certificate in it; allowed certificates in PEM",
@@ -167,8 +175,8 @@ def test_a_file_without_the_right_pem_is_named(tmp_path: Path, pair: Certificate
         assert found == expected
 
 
-def test_a_key_of_another_certificate_is_named(tmp_path: Path, pair: Certificate) -> None:
-    other = certificate(tmp_path, "other", "x")
+def test_a_key_of_another_certificate_is_named(here: Path, pair: Certificate) -> None:
+    other = certificate(here, "other", "x")
     said = complaint(cert_file=str(pair.certificate), key_file=str(other.key))
     assert said.startswith(f"{FIELD}.keyFile: found '{other.key}' with the key of another certificate; ")
     assert said.endswith("allowed the key of the certificate in certFile")

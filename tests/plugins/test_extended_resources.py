@@ -109,7 +109,7 @@ def test_the_newest_class_of_a_resource_serves_it_and_every_class_the_resource_o
 
 def test_a_profile_without_the_plugin_leaves_no_pod_without_its_devices() -> None:
     at = Claiming(2, resource=GPU)
-    spec = convert({"plugins": {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}}, ProfileSpec)
+    spec = convert({"schedulerName": "s", "plugins": {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}}, ProfileSpec)
     evaluator = offline_evaluator(resolve(SchedulingProfile(spec=spec), in_tree()), in_tree(), at.cluster)
     evaluation = evaluator.evaluate(at.pod("web", resources={"requests": {GPU: "1"}}))
     assert [rejection.status.message for rejection in evaluator.diagnose(evaluation).rejections] == [f"Insufficient {GPU}"]

@@ -35,7 +35,7 @@ def world(seed: int) -> Scenario:
 
 
 def spec(**fields: object) -> SchedulingProfile:
-    return convert({"metadata": {"name": "base"}, "spec": fields}, SchedulingProfile)
+    return convert({"metadata": {"name": "base"}, "spec": {"schedulerName": "default-scheduler", **fields}}, SchedulingProfile)
 
 
 def task(

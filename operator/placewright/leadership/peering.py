@@ -159,7 +159,8 @@ class Leadership:
         self._keeps_record = keeps_record
         self._pace = Pace()
         self._dropped = asyncio.Event()
-        self._put_back = False
+        #: The names under which we put our record back; Kopf may have given it one of its own.
+        self._put_back: set[str] = set()
         self._resigned = False
         self._name = name
         source = Source(PEERINGS_PATH, Peering, field_selector=f"metadata.name={name}")
@@ -292,7 +293,6 @@ class Leadership:
                 async with asyncio.timeout(None if until is None else max(until - self._clock(), 0.0) + 0.001):
                     await self._news.wait()
 
-
     # --- our record ---
 
     async def _keep_record(self) -> None:
@@ -307,13 +307,13 @@ class Leadership:
             if lost is None or self._resigned:
                 continue
             self._pace.sent(self._clock())
+            self._put_back.add(lost.identity)  # before it is sent: a request whose answer is not awaited may be carried out, too
             try:
                 await self._client.patch(f"{PEERINGS_PATH}/{self._name}", body_of(lost))
             except RequestError as problem:
                 _log.debug("our record could not be put back into peering %s, will be tried again: %s", self._name, problem)
                 self._dropped.set()
             else:
-                self._put_back = True
                 _log.info("peering %s: somebody dropped our record; it is put back", self._name)
 
     async def _say_goodbye(self) -> None:
@@ -322,7 +322,7 @@ class Leadership:
             return
         with contextlib.suppress(RequestError, TimeoutError):
             async with asyncio.timeout(_GOODBYE_SECONDS):
-                await self._client.patch(f"{PEERINGS_PATH}/{self._name}", {"status": {self.replica.identity: None}})
+                await self._client.patch(f"{PEERINGS_PATH}/{self._name}", {"status": dict.fromkeys(self._put_back)})
 
 
 async def ensure_peering(client: ApiClient, name: str = PEERING_NAME) -> bool:
