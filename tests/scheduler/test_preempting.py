@@ -62,7 +62,11 @@ async def test_the_last_victim_goes_when_all_others_were_told() -> None:
     await evictor.until(lambda: len(evictor.begun) == 3)
     evictor.let_go("low-0")
     await world.scheduler.drain()
-    assert sorted(name for name, _, reason, _, _ in world.ports.events if reason == "Preempted") == ["low-0", "low-1", "low-2"]
+    assert sorted(name for name, _, reason, _, _ in world.ports.events if reason == "Preempted") == [
+        "low-0",
+        "low-1",
+        "low-2",
+    ]
 
 
 async def test_a_victims_end_does_not_bring_the_pod_back_before_all_were_told() -> None:
@@ -76,12 +80,60 @@ async def test_a_victims_end_does_not_bring_the_pod_back_before_all_were_told() 
     for name in ("low-0", "low-1", "low-2"):
         evictor.let_go(name)
     await world.scheduler.drain()
-    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE), "there is no event left that would lift the gate"
+    assert world.place("vip") is Place.UNSCHEDULABLE, "victims still stand, and their end will bring it back"
     left(world, "low-1")
+    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE)
     left(world, "low-0")
     world.now += 10
     world.queue.flush_backoff()
     assert await world.attempt(), "it gets the room that was made"
+
+
+async def test_when_all_victims_ended_before_the_gate_was_lifted_the_pod_comes_back_by_itself() -> None:
+    world = crowded()
+    evictor = SlowEvictor(world)
+    world.decide()
+    await evictor.until(lambda: len(evictor.begun) == 2)
+    for name in ("low-2", "low-1", "low-0"):
+        left(world, name)
+        evictor.let_go(name)
+    assert world.place("vip") is Place.GATED
+    await world.scheduler.drain()
+    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE), "there is no event left that would bring it back"
+
+
+async def test_a_pod_that_was_gated_comes_back_with_its_last_victim_whatever_had_rejected_it() -> None:
+    """Only the end that it missed would have been worth a try to the plugin that rejected it."""
+    low = [pod("first").requests(cpu="1").on("a").priority(1), pod("last").requests(memory="2Gi").on("a").priority(0)]
+    world = World().nodes(node("a").offers(cpu="1", memory="2Gi")).pods(*low)
+    world.pods(pod("vip").requests(cpu="1", memory="2Gi").priority(100))
+    evictor = SlowEvictor(world)
+    world.decide()
+    await evictor.until(lambda: evictor.begun == ["first"])
+    left(world, "first")
+    assert world.place("vip") is Place.GATED
+    queued = world.queue.get("uid-vip")
+    assert queued is not None
+    queued.unschedulable_plugins = {"NodePorts", "DefaultPreemption"}
+    for name in ("first", "last"):
+        evictor.let_go(name)
+    await world.scheduler.drain()
+    assert world.place("vip") is Place.UNSCHEDULABLE, "it is not tried while its last victim stands"
+    left(world, "last")
+    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE)
+
+
+async def test_once_all_victims_were_told_a_pod_that_was_gated_hears_of_new_nodes() -> None:
+    world = crowded()
+    evictor = SlowEvictor(world)
+    world.decide()
+    await evictor.until(lambda: len(evictor.begun) == 2)
+    left(world, "low-2")
+    for name in ("low-0", "low-1", "low-2"):
+        evictor.let_go(name)
+    await world.scheduler.drain()
+    world.nodes(node("b").offers(cpu="3"))
+    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE)
 
 
 async def test_the_end_of_the_last_victim_brings_the_pod_back() -> None:
@@ -156,9 +208,13 @@ async def test_a_victim_that_is_still_being_prepared_for_the_node_is_taken_back_
     assert await binding is False
     await world.scheduler.drain()
     assert world.ports.evicted == []
-    assert ("victim", EventType.NORMAL, "Preempted", "Preempting", "Preempted by pod uid-vip on node a (in kube-scheduler memory).") in (
-        world.ports.events
-    )
+    assert (
+        "victim",
+        EventType.NORMAL,
+        "Preempted",
+        "Preempting",
+        "Preempted by pod uid-vip on node a (in kube-scheduler memory).",
+    ) in (world.ports.events)
     assert world.node_of("victim") is None
     assert world.place("victim") is Place.BACKOFF
     assert ("victim", "SchedulerError", "preempted while it was prepared for its node", "") in world.ports.statuses

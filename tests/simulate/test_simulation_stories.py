@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import Phase, assume, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from handlers.stage import FAST, new_stage, operator
@@ -51,6 +51,7 @@ NOT_SMALLER = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller seed ma
 
 @settings(max_examples=10, deadline=None, phases=NOT_SMALLER)
 @given(seed=st.integers(0, 2**32))
+@example(seed=4122)  # the first of two victims is gone while the last one stands: another node is free for the pod then
 def test_a_story_ends_in_the_simulation_as_before_the_operator(seed: int) -> None:
     story, live = asyncio.run(told(seed))
     assume(not story.crowded)

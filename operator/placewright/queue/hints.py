@@ -58,6 +58,8 @@ class EventHints:
             return self._worth_of_anything(queued, new)
         if queued.gated:
             return Requeue.AFTER_BACKOFF if self._helps(queued.gating_plugin, queued, old, new) else Requeue.SKIP
+        if queued.recalled and self.asked(queued.gating_plugin):
+            return Requeue.AFTER_BACKOFF
         for plugin in queued.pending_plugins:
             if self._helps(plugin, queued, old, new):
                 return Requeue.IMMEDIATELY
@@ -80,7 +82,9 @@ class EventHints:
                 _log.warning("%s; pod %s is tried again", problem, queued.key, extra={"about": plugin})
                 return True
             except Exception:  # noqa: BLE001 - one bad hint must not keep other pods from being moved
-                _log.warning("Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True)
+                _log.warning(
+                    "Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True
+                )
                 return True
         return False
 

@@ -304,6 +304,18 @@ class SchedulingQueue(QueueView):
         if queued is not None and self.locate(uid) in (Place.UNSCHEDULABLE, Place.GATED):
             self._requeue(self._lane(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label)
 
+    def lift_gate(self, uid: str) -> bool:
+        """Let a gated pod wait for events like a rejected one, if no PreEnqueue plugin keeps it back any longer; True if so."""
+        queued = self._pods.get(uid)
+        if queued is None or self.locate(uid) is not Place.GATED:
+            return False
+        lane = self._lane(queued.pod.scheduler_name)
+        if not lane.policy.pre_enqueue(queued.pod).ok:
+            return False
+        lane.enter(queued, Requeue.SKIP, self._clock())
+        queued.recalled = True
+        return True
+
     def flush_backoff(self) -> int:
         """Make pods active whose backoff is over; their number. To be called at every whole second of the clock."""
         now = self._clock()
@@ -348,7 +360,9 @@ class SchedulingQueue(QueueView):
             return
         anybody = returned or reconsidered is None
         rejected = [
-            q for q in lane.unschedulable if anybody or not lane.speaks_for(q) or not q.rejecting_plugins.isdisjoint(reconsidered or ())
+            q
+            for q in lane.unschedulable
+            if anybody or not lane.speaks_for(q) or not q.rejecting_plugins.isdisjoint(reconsidered or ())
         ]
         for queued in [*lane.gated, *rejected]:
             self._requeue(lane, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
@@ -369,7 +383,9 @@ class SchedulingQueue(QueueView):
 
     def _within_reach(self, lane: Lane, event: ClusterEvent, new: Any) -> list[QueuedPod]:
         """The pods of a lane whose hints are to be asked."""
-        if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
+        if (
+            event.resource is EventResource.POD_GROUP
+        ):  # there may be thousands of groups: news of one is no news to the others
             if new is None:
                 return []
             return [q for q in self.gangs.declared_by(new) if q.pod.scheduler_name == lane.name and lane.waits(q)]
@@ -377,7 +393,9 @@ class SchedulingQueue(QueueView):
         if not (narrows(event) and isinstance(new, PodInfo)):
             return candidates
         relabelled = bool(event.action & Action.UPDATE_POD_LABEL)
-        return [q for q in candidates if may_help(q.pod, q.rejecting_plugins, q.affinity_terms, new, relabelled=relabelled)]
+        return [
+            q for q in candidates if may_help(q.pod, q.rejecting_plugins, q.affinity_terms, new, relabelled=relabelled)
+        ]
 
     def _move(self, lane: Lane, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
         """True when the event took the pod out of where it was waiting."""

@@ -51,6 +51,7 @@ class QueuedPod:
         unschedulable_plugins, pending_plugins: who rejected it last; pending ones bring it back without backoff.
         gating_plugin: who keeps it gated; meaningful only in `Place.GATED`.
         gated: True while it is in `Place.GATED`.
+        recalled: True after an event that was worth another try found it gated: what its gating plugin listens to is worth one, too.
         flushed: True when only the long timeout brought it back: no event did, which hints at a missing queueing hint.
         gang: the group that the pod is placed with, as the queue knows it; None for most pods.
     """
@@ -65,6 +66,7 @@ class QueuedPod:
     pending_plugins: AbstractSet[str] = frozenset()
     gating_plugin: str = ""
     gated: bool = False
+    recalled: bool = False
     flushed: bool = False
     gang: QueuedGang | None = field(default=None, repr=False)
     _affinity_terms: tuple[AffinityTerm, ...] | None = field(default=None, repr=False)
@@ -104,7 +106,7 @@ class QueuedPod:
     def record_failure(self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str]) -> None:
         """Note a failed attempt: a rejection when plugins are named, otherwise an error."""
         self.timestamp = now
-        self.flushed = False
+        self.flushed = self.recalled = False
         self.unschedulable_plugins, self.pending_plugins = frozenset(unschedulable), frozenset(pending)
         if unschedulable or pending:
             self.unschedulable_count += 1
@@ -115,7 +117,9 @@ class QueuedPod:
     def turn(self, policy: QueuePolicy) -> SortKey:
         """The pod's place in the order of pods to be tried: a group's members all come when its first is due, by the group's age."""
         gang = self.gang
-        return policy.sort_key(self.pod, self.timestamp) if gang is None else policy.sort_key(gang.first.pod, gang.since)
+        return (
+            policy.sort_key(self.pod, self.timestamp) if gang is None else policy.sort_key(gang.first.pod, gang.since)
+        )
 
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
         """The window (whole seconds of the clock) in which backoff ends; None when there is nothing to wait for.

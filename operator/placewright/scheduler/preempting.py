@@ -20,7 +20,6 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import Place
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, StatusWriter
 from placewright.scheduler.waiting import WaitingPods
@@ -73,9 +72,12 @@ class Preemption:
             left = await asyncio.gather(*(self._leaves(victim, preemptor, node) for victim in first))
         finally:
             self.queue.nominator.making_room_for.discard(preemptor.uid)
+        was_gated = self.queue.lift_gate(preemptor.uid)
         left.append(await self._leaves(last, preemptor, node))
-        # A pod that was gated in the meantime has no event to wait for but this one, and after a failure there may be none at all.
-        if not all(left) or self.queue.locate(preemptor.uid) is Place.GATED:
+        # The end of a victim that still stands brings the pod back. Tried before, it might take another node, and the room would be for
+        # nobody. After a failure there may be no such event, nor when all ended before the gate was lifted.
+        ended = was_gated and not any(self.cluster.placement(victim.uid) for victim in victims)
+        if ended or not all(left):
             self.queue.retry(preemptor.uid)
         await self._finish(self._torn(victims, left), preemptor, node)
 
