@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from placewright.queue.queued import Place
@@ -86,6 +88,25 @@ async def test_a_victim_that_was_not_evicted_is_logged_and_the_pod_is_tried_afte
     await world.scheduler.drain()
     assert "the budget forbids it" in caplog.text
     assert world.place("vip") is Place.BACKOFF
+
+
+async def test_victims_count_as_leaving_until_it_is_known_that_they_stay() -> None:
+    victims = [pod(name).requests(cpu="2").on("a") for name in ("first", "last")]
+    world = World().nodes(node("a")).pods(*victims, pod("vip").requests(cpu="4").priority(5))
+    asked = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    world.ports.evict = hang  # type: ignore[assignment]
+    world.decide()
+    await asked.wait()
+    assert all(world.cluster.leaves(each.info()) for each in victims)
+    for task in tuple(world.scheduler._tasks):
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert not any(world.cluster.leaves(each.info()) for each in victims)
 
 
 async def test_nobody_is_evicted_for_a_pod_that_is_gone() -> None:

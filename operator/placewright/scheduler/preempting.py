@@ -64,7 +64,15 @@ class Preemption:
         nominator.making_room_for.add(preemptor.uid)
         for victim in victims:
             self.cluster.told_to_leave(victim.uid)
-        return self._evict(preemptor, node, victims)
+        return self._make_room(preemptor, node, victims)
+
+    async def _make_room(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> None:
+        try:
+            await self._evict(preemptor, node, victims)
+        except asyncio.CancelledError:
+            for victim in victims:  # nobody knows who was told: the API server shows who leaves
+                self.cluster.stays_after_all(victim.uid)
+            raise
 
     async def _evict(self, preemptor: PodInfo, node: NodeName, victims: Sequence[PodInfo]) -> None:
         *first, last = victims
