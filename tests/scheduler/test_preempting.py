@@ -62,11 +62,7 @@ async def test_the_last_victim_goes_when_all_others_were_told() -> None:
     await evictor.until(lambda: len(evictor.begun) == 3)
     evictor.let_go("low-0")
     await world.scheduler.drain()
-    assert sorted(name for name, _, reason, _, _ in world.ports.events if reason == "Preempted") == [
-        "low-0",
-        "low-1",
-        "low-2",
-    ]
+    assert sorted(name for name, _, reason, _, _ in world.ports.events if reason == "Preempted") == ["low-0", "low-1", "low-2"]
 
 
 async def test_a_victims_end_does_not_bring_the_pod_back_before_all_were_told() -> None:
@@ -208,13 +204,9 @@ async def test_a_victim_that_is_still_being_prepared_for_the_node_is_taken_back_
     assert await binding is False
     await world.scheduler.drain()
     assert world.ports.evicted == []
-    assert (
-        "victim",
-        EventType.NORMAL,
-        "Preempted",
-        "Preempting",
-        "Preempted by pod uid-vip on node a (in kube-scheduler memory).",
-    ) in (world.ports.events)
+    assert ("victim", EventType.NORMAL, "Preempted", "Preempting", "Preempted by pod uid-vip on node a (in kube-scheduler memory).") in (
+        world.ports.events
+    )
     assert world.node_of("victim") is None
     assert world.place("victim") is Place.BACKOFF
     assert ("victim", "SchedulerError", "preempted while it was prepared for its node", "") in world.ports.statuses

@@ -18,10 +18,7 @@ HOST, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "t
 AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 #: Whatever else a file holds, this must not be in it.
 SECRET: Final = "s3cr3t"
-SECRETS: Final = {
-    "kubectl.kubernetes.io/last-applied-configuration": f'{{"password":"{SECRET}"}}',
-    "vault/token": SECRET,
-}
+SECRETS: Final = {"kubectl.kubernetes.io/last-applied-configuration": f'{{"password":"{SECRET}"}}', "vault/token": SECRET}
 ZONES: Final = ("eu-west1-a", "eu-west1-b", "eu-west1-c")
 IMAGES: Final = ("web", "web:latest", "registry.internal:5000/web", "db:2", "db@sha256:" + "0" * 64)
 SCHEDULERS: Final = ("default-scheduler", "packer", "old")
@@ -55,10 +52,7 @@ class World:
         volumes = [self._volume(f"pv{i}", nodes) for i in range(4)]
         claims = [self._claim(f"data{i}") for i in range(3)]
         owners = [self._owner("ReplicaSet", "apps/v1", "owner-rs"), self._owner("StatefulSet", "apps/v1", "owner-ss")]
-        running = [
-            self._pod(f"run-{i}", node=dice.choice([*nodes, ""] if i % 5 == 4 else nodes))
-            for i in range(dice.randint(0, 9))
-        ]
+        running = [self._pod(f"run-{i}", node=dice.choice([*nodes, ""] if i % 5 == 4 else nodes)) for i in range(dice.randint(0, 9))]
         waiting = [self._pod(f"wait-{i}", node="") for i in range(dice.randint(1, 4))]
         others = [*self._classes(), *volumes, *claims, *owners, self._service(), self._budget()]
         return [*spaces, *(self._node(name) for name in nodes), *others, *running, *waiting]
@@ -80,21 +74,13 @@ class World:
         labels = {HOST: name, ZONE: dice.choice(ZONES), REGION: "eu-west1", "kubernetes.io/os": "linux"}
         labels |= self._maybe(0.6, {"acme.com/cores": dice.choice(["4", "16", "many"])})
         labels |= self._maybe(0.5, {"disk": dice.choice(["ssd", "hdd"])})
-        taints = (
-            [{"key": "acme.com/team", "value": dice.choice(["red", "blue"]), "effect": "NoSchedule"}]
-            if dice.random() < 0.3
-            else []
-        )
+        taints = [{"key": "acme.com/team", "value": dice.choice(["red", "blue"]), "effect": "NoSchedule"}] if dice.random() < 0.3 else []
         taints += [{"key": "load", "value": "7", "effect": "PreferNoSchedule"}] if dice.random() < 0.3 else []
         amounts = {"cpu": dice.choice(["1", "2", "4"]), "memory": "8Gi", "pods": dice.choice(["3", "20"])}
         amounts |= self._maybe(0.4, {"nvidia.com/gpu": "2"}) | self._maybe(0.5, {"attachable-volumes-aws-ebs": "1"})
         images = [{"names": [name, "x"], "sizeBytes": 900_000_000} for name in dice.sample(IMAGES, 2)]
         meta = self._meta(name, namespaced=False, labels=labels)
-        avoided = {
-            "preferAvoidPods": [
-                {"podSignature": {"podController": {"kind": "ReplicaSet", "uid": "uid-owner-rs", "name": SECRET}}}
-            ]
-        }
+        avoided = {"preferAvoidPods": [{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": "uid-owner-rs", "name": SECRET}}}]}
         meta["annotations"] |= self._maybe(0.4, {AVOID: json.dumps(avoided)})
         status = {"allocatable": amounts, "capacity": amounts, "images": images, "nodeInfo": {"kernelVersion": SECRET}}
         status["conditions"] = [{"type": "Ready", "status": "True", "message": SECRET}]
@@ -102,19 +88,12 @@ class World:
         return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status}
 
     def _labels(self) -> Body:
-        return {"app": self.dice.choice(["web", "db"])} | self._maybe(
-            0.5, {"acme.com/tier": self.dice.choice(["front", "back"])}
-        )
+        return {"app": self.dice.choice(["web", "db"])} | self._maybe(0.5, {"acme.com/tier": self.dice.choice(["front", "back"])})
 
     def _selector(self) -> Body:
         by_tier = {"key": "acme.com/tier", "operator": self.dice.choice(["Exists", "DoesNotExist"])}
         by_app = {"key": "app", "operator": self.dice.choice(["In", "NotIn"]), "values": ["web"]}
-        choices: list[Body] = [
-            {"matchLabels": {"app": "web"}},
-            {"matchExpressions": [by_tier]},
-            {"matchExpressions": [by_app]},
-            {},
-        ]
+        choices: list[Body] = [{"matchLabels": {"app": "web"}}, {"matchExpressions": [by_tier]}, {"matchExpressions": [by_app]}, {}]
         return self.dice.choice(choices)
 
     def _pod(self, name: str, node: str) -> Body:
@@ -123,15 +102,9 @@ class World:
         container = {"name": "main", "image": dice.choice(IMAGES), "resources": {"requests": limits, "limits": limits}}
         container |= {"env": [{"name": "PASSWORD", "value": SECRET}], "command": ["sh", "-c", SECRET], "args": [SECRET]}
         container |= self._maybe(0.2, {"ports": [{"containerPort": 80, "hostPort": 80, "name": "http"}]})
-        spec: Body = {
-            "containers": [container],
-            "priority": dice.choice([0, 0, 10]),
-            "schedulerName": dice.choice(SCHEDULERS),
-        }
+        spec: Body = {"containers": [container], "priority": dice.choice([0, 0, 10]), "schedulerName": dice.choice(SCHEDULERS)}
         spec |= {"nodeName": node} if node else {}
-        spec |= self._maybe(0.2, {"nodeSelector": {"disk": "ssd"}}) | self._maybe(
-            0.3, {"topologySpreadConstraints": self._spread()}
-        )
+        spec |= self._maybe(0.2, {"nodeSelector": {"disk": "ssd"}}) | self._maybe(0.3, {"topologySpreadConstraints": self._spread()})
         spec |= {"affinity": self._affinity(), "volumes": self._volumes(), "tolerations": self._tolerations()}
         meta = self._meta(name, uid=f"uid-{name}", labels=self._labels(), creationTimestamp="2026-01-01T00:00:00Z")
         if dice.random() < 0.4:
@@ -139,11 +112,7 @@ class World:
             meta["ownerReferences"] = [
                 {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
             ]
-        status = {
-            "phase": "Running" if node else "Pending",
-            "startTime": f"2026-01-01T00:00:0{dice.randrange(9)}Z",
-            "message": SECRET,
-        }
+        status = {"phase": "Running" if node else "Pending", "startTime": f"2026-01-01T00:00:0{dice.randrange(9)}Z", "message": SECRET}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
 
     def _spread(self) -> list[Body]:
@@ -158,17 +127,11 @@ class World:
         zones = {"key": ZONE, "operator": "In", "values": list(ZONES[:2])}
         wanted = dice.choice([{"matchExpressions": [cores]}, {"matchFields": [hosts]}, {"matchExpressions": [zones]}])
         node = self._maybe(0.2, {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wanted]}})
-        node |= self._maybe(
-            0.3, {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "preference": wanted}]}
-        )
+        node |= self._maybe(0.3, {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "preference": wanted}]})
         term = {"topologyKey": dice.choice([ZONE, HOST]), "labelSelector": self._selector()}
-        term |= self._maybe(0.3, {"namespaceSelector": {"matchLabels": {"team": "red"}}}) | self._maybe(
-            0.2, {"namespaces": ["home"]}
-        )
+        term |= self._maybe(0.3, {"namespaceSelector": {"matchLabels": {"team": "red"}}}) | self._maybe(0.2, {"namespaces": ["home"]})
         pods = self._maybe(0.2, {"requiredDuringSchedulingIgnoredDuringExecution": [term]})
-        pods |= self._maybe(
-            0.2, {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 3, "podAffinityTerm": term}]}
-        )
+        pods |= self._maybe(0.2, {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 3, "podAffinityTerm": term}]})
         found = {"nodeAffinity": node, dice.choice(["podAffinity", "podAntiAffinity"]): pods}
         return {key: value for key, value in found.items() if value}
 
@@ -196,43 +159,24 @@ class World:
         return [{"name": f"vol{i}", **kind} for i, kind in enumerate(dice.sample(kinds, dice.choice([0, 0, 1, 2])))]
 
     def _classes(self) -> list[Body]:
-        made: Body = {
-            "provisioner": "kubernetes.io/aws-ebs",
-            "volumeBindingMode": "WaitForFirstConsumer",
-            "parameters": {"key": SECRET},
-        }
+        made: Body = {"provisioner": "kubernetes.io/aws-ebs", "volumeBindingMode": "WaitForFirstConsumer", "parameters": {"key": SECRET}}
         by_hand = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
         head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"}
-        return [
-            head | {"metadata": self._meta(name, namespaced=False)} | body
-            for name, body in (("made", made), ("by-hand", by_hand))
-        ]
+        return [head | {"metadata": self._meta(name, namespaced=False)} | body for name, body in (("made", made), ("by-hand", by_hand))]
 
     def _volume(self, name: str, nodes: list[str]) -> Body:
         spec: Body = {"capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "by-hand"}
         hosts = {"key": HOST, "operator": "In", "values": self.dice.sample(nodes, 1)}
         spec |= self._maybe(0.5, {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [hosts]}]}}})
         kinds: list[Body] = [
-            {
-                "csi": {
-                    "driver": "ebs.csi.aws.com",
-                    "volumeHandle": "vol-1",
-                    "nodePublishSecretRef": {"name": SECRET, "namespace": SECRET},
-                }
-            },
+            {"csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1", "nodePublishSecretRef": {"name": SECRET, "namespace": SECRET}}},
             {"gcePersistentDisk": {"pdName": "disk-1"}},
             {"local": {"path": f"/{SECRET}"}},
         ]
         labels = self._maybe(0.4, {ZONE: self.dice.choice(["eu-west1-a", "eu-west1-a__eu-west1-b"])})
         meta = self._meta(name, namespaced=False, labels=labels)
         status = {"phase": "Available"}
-        return {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": meta,
-            "spec": spec | self.dice.choice(kinds),
-            "status": status,
-        }
+        return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": spec | self.dice.choice(kinds), "status": status}
 
     def _claim(self, name: str) -> Body:
         spec: Body = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
@@ -241,23 +185,12 @@ class World:
         if self.dice.random() < 0.3:
             spec["volumeName"] = f"pv{self.dice.randrange(4)}"
             meta["annotations"]["pv.kubernetes.io/bind-completed"] = "yes"
-        return {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": meta,
-            "spec": spec,
-            "status": {"phase": "Pending"},
-        }
+        return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
 
     def _owner(self, kind: str, version: str, name: str) -> Body:
         labels = {"app": "web"}
-        template = {
-            "metadata": {"labels": labels},
-            "spec": {"containers": [{"name": "main", "image": "web", "args": [SECRET]}]},
-        }
-        spec = {"selector": {"matchLabels": labels}, "template": template} | (
-            {"serviceName": "s"} if kind == "StatefulSet" else {}
-        )
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "web", "args": [SECRET]}]}}
+        spec = {"selector": {"matchLabels": labels}, "template": template} | ({"serviceName": "s"} if kind == "StatefulSet" else {})
         return {"apiVersion": version, "kind": kind, "metadata": self._meta(name, uid=f"uid-{name}"), "spec": spec}
 
     def _service(self) -> Body:
@@ -267,13 +200,7 @@ class World:
     def _budget(self) -> Body:
         spec = {"selector": self._selector(), "minAvailable": 1}
         status = {"disruptionsAllowed": 0, "disruptedPods": {"run-0": "2026-01-01T00:00:00Z"}}
-        return {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": self._meta("calm"),
-            "spec": spec,
-            "status": status,
-        }
+        return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": self._meta("calm"), "spec": spec, "status": status}
 
 
 def verdicts(objects: list[Body], registry: Registry) -> dict[str, Any]:
@@ -281,7 +208,5 @@ def verdicts(objects: list[Body], registry: Registry) -> dict[str, Any]:
     profiles = {one.spec.scheduler_name: resolve(one, registry) for one in read_profiles(PROFILES, "profiles")}
     world = world_from(objects, "world")
     evaluators = {name: offline_evaluator(profile, registry, world.cluster) for name, profile in profiles.items()}
-    answers = (
-        (key, evaluate_pod(evaluators[pod.scheduler_name], world.cluster, pod)) for key, pod in world.pending.items()
-    )
+    answers = ((key, evaluate_pod(evaluators[pod.scheduler_name], world.cluster, pod)) for key, pod in world.pending.items())
     return {str(key): as_expectation(verdict) for key, verdict in answers}

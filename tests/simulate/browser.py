@@ -44,16 +44,12 @@ class Page:
 
     async def show(self, path: Path, *, width: int = 1280, dark: bool = False, media: str = "screen") -> None:
         """Load a file and wait until it is there."""
-        await self.ask(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
-        )
+        await self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.ask("Emulation.setEmulatedMedia", media=media, features=[scheme])
         await self.ask("Page.navigate", url=path.as_uri())
         async with asyncio.timeout(_HANG):
-            while (
-                await self.run("document.readyState") != "complete" or await self.run("location.href") != path.as_uri()
-            ):
+            while await self.run("document.readyState") != "complete" or await self.run("location.href") != path.as_uri():
                 pass
 
     async def run(self, script: str) -> Any:
@@ -65,13 +61,7 @@ class Page:
     async def press(self, key: str) -> None:
         """A key, down and up."""
         for kind in ("rawKeyDown", "keyUp"):
-            await self.ask(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=key,
-                code=key,
-                windowsVirtualKeyCode={"Tab": 9, "Enter": 13}[key],
-            )
+            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode={"Tab": 9, "Enter": 13}[key])
 
     async def pdf(self) -> bytes:
         """As it is printed."""
@@ -94,12 +84,7 @@ class Page:
         match message.get("method"):
             case "Network.requestWillBeSent":
                 self.requested.append(params["request"]["url"])
-            case (
-                "Runtime.consoleAPICalled"
-                | "Runtime.exceptionThrown"
-                | "Log.entryAdded"
-                | "Page.javascriptDialogOpening"
-            ):
+            case "Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded" | "Page.javascriptDialogOpening":
                 self.complaints.append(str(params))
 
 

@@ -62,9 +62,7 @@ class Ledger:
                 continue
             pools = {pool for _, pool, _ in _devices(body)}
             if pools != {pod.node_name}:
-                self.wrong.append(
-                    f"{pod.name} is bound to {pod.node_name}, its claim {name} has devices of {sorted(pools)}"
-                )
+                self.wrong.append(f"{pod.name} is bound to {pod.node_name}, its claim {name} has devices of {sorted(pools)}")
             if pod.uid not in [user["uid"] for user in body.get("status", {}).get("reservedFor") or ()]:
                 self.wrong.append(f"{pod.name} is bound, and its claim {name} does not name it")
 

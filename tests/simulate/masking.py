@@ -18,9 +18,7 @@ KEY: Final = b"a key for tests"
 
 def as_saved(objects: Sequence[Mapping[str, Any]]) -> list[bytes]:
     """The lines of a snapshot of these objects; kinds that a snapshot does not have are left out."""
-    known = [
-        (each, struct) for each in objects if (struct := struct_of(each.get("apiVersion"), each["kind"])) is not None
-    ]
+    known = [(each, struct) for each in objects if (struct := struct_of(each.get("apiVersion"), each["kind"])) is not None]
     return [manifest_line(pruned(decode(msgspec.json.encode(each), struct))) for each, struct in known]
 
 

@@ -14,20 +14,10 @@ NO_CPU = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedula
 
 
 def node(
-    name: str,
-    *,
-    zone: str = "",
-    cordoned: bool = False,
-    pods: int = 110,
-    labels: dict[str, str] | None = None,
-    **offers: object,
+    name: str, *, zone: str = "", cordoned: bool = False, pods: int = 110, labels: dict[str, str] | None = None, **offers: object
 ) -> Node:
     """`cpu="4", gpu=2` and so on; gpu stands for `nvidia.com/gpu`."""
-    labels = {
-        "kubernetes.io/hostname": name,
-        **({"topology.kubernetes.io/zone": zone} if zone else {}),
-        **(labels or {}),
-    }
+    labels = {"kubernetes.io/hostname": name, **({"topology.kubernetes.io/zone": zone} if zone else {}), **(labels or {})}
     manifest = {
         "metadata": {"name": name, "labels": labels},
         "spec": {"unschedulable": cordoned},
@@ -41,11 +31,7 @@ def pod(name: str, *, on: str = "", owner: str = "", selector: dict[str, str] | 
     meta: dict[str, Any] = {"name": name, "namespace": "a", "uid": f"uid-{name}"}
     if owner:
         meta["ownerReferences"] = [{"kind": owner, "name": "o", "uid": "o", "controller": True}]
-    spec = {
-        "nodeName": on,
-        "nodeSelector": selector,
-        "containers": [{"name": "c", "resources": {"requests": _resources(asks)}}],
-    }
+    spec = {"nodeName": on, "nodeSelector": selector, "containers": [{"name": "c", "resources": {"requests": _resources(asks)}}]}
     return PodInfo(convert({"metadata": meta, "spec": spec}, Pod))
 
 
@@ -78,9 +64,7 @@ class OutcomeMaker:
         self.made.ended = max(self.made.ended, bound, left or 0)
         return self
 
-    def waits(
-        self, waiting: PodInfo, message: str = "", *, created: float = 0, left: float | None = None
-    ) -> OutcomeMaker:
+    def waits(self, waiting: PodInfo, message: str = "", *, created: float = 0, left: float | None = None) -> OutcomeMaker:
         """A pod that got none."""
         self.made.fates[waiting.uid] = Fate(waiting, created, left=left, attempts=1, message=message)
         return self

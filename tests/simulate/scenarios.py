@@ -28,9 +28,7 @@ def node(name: str, cpu: str = "4", memory: str = "16Gi", taint: str = "", **lab
     }
 
 
-def pod(
-    name: str, cpu: str = "1", *, on: str = "", priority: int = 0, meta: Mapping[str, Any] | None = None, **spec: Any
-) -> Manifest:
+def pod(name: str, cpu: str = "1", *, on: str = "", priority: int = 0, meta: Mapping[str, Any] | None = None, **spec: Any) -> Manifest:
     container = {"name": "main", "image": "example.test/main", "resources": {"requests": {"cpu": cpu}}}
     placed = {"nodeName": on} if on else {}
     return {
@@ -95,9 +93,7 @@ def random_nodes(rng: random.Random, count: int) -> list[Manifest]:
 def random_pod(rng: random.Random, name: str, priority: int, *, on: str = "", **spec: Any) -> Manifest:
     """One that may spread, choose its nodes, bear a taint, or just ask for room."""
     app = rng.choice(("web", "db", "batch"))
-    made = pod(
-        name, f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=priority, meta={"labels": {"app": app}}, **spec
-    )
+    made = pod(name, f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=priority, meta={"labels": {"app": app}}, **spec)
     made["spec"]["containers"][0]["resources"]["requests"]["memory"] = f"{rng.choice((64, 512, 2048))}Mi"
     if rng.random() < 0.2:
         made["spec"]["nodeSelector"] = {"disk": rng.choice(("ssd", "hdd"))}
@@ -105,10 +101,6 @@ def random_pod(rng: random.Random, name: str, priority: int, *, on: str = "", **
         made["spec"]["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
     if rng.random() < 0.4:
         key, strict = rng.choice(("topology.kubernetes.io/zone", "kubernetes.io/hostname")), rng.random() < 0.3
-        constraint = {
-            "maxSkew": 2,
-            "topologyKey": key,
-            "whenUnsatisfiable": "DoNotSchedule" if strict else "ScheduleAnyway",
-        }
+        constraint = {"maxSkew": 2, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule" if strict else "ScheduleAnyway"}
         made["spec"]["topologySpreadConstraints"] = [{**constraint, "labelSelector": {"matchLabels": {"app": app}}}]
     return made

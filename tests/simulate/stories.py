@@ -40,10 +40,7 @@ def random_spec(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.7:
         spec["weights"] = {name: rng.choice((0, 1, 3, 10)) for name in rng.sample(SCORES, 2)}
     if rng.random() < 0.3:
-        strategy = {
-            "type": rng.choice(("LeastAllocated", "MostAllocated")),
-            "resources": [{"name": "memory", "weight": 3}],
-        }
+        strategy = {"type": rng.choice(("LeastAllocated", "MostAllocated")), "resources": [{"name": "memory", "weight": 3}]}
         spec["pluginConfig"] = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}]
     if rng.random() < 0.2:
         spec["plugins"] = {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
@@ -83,18 +80,8 @@ class Story:
         rng, number = self.rng, next(self._names)
         app = rng.choice(("web", "db", "batch"))
         policy = rng.choice(("Never", "PreemptLowerPriority"))
-        more: dict[str, Any] = {
-            "preemptionPolicy": policy,
-            "terminationGracePeriodSeconds": 0,
-            "schedulerName": SCHEDULER,
-        }
-        made = pod(
-            f"pod-{number:03d}",
-            f"{rng.choice((100, 500, 1000, 2000))}m",
-            on=on,
-            priority=self._priorities[number],
-            **more,
-        )
+        more: dict[str, Any] = {"preemptionPolicy": policy, "terminationGracePeriodSeconds": 0, "schedulerName": SCHEDULER}
+        made = pod(f"pod-{number:03d}", f"{rng.choice((100, 500, 1000, 2000))}m", on=on, priority=self._priorities[number], **more)
         made["metadata"]["labels"] = {"app": app}
         spec = made["spec"]
         spec["containers"][0]["resources"]["requests"]["memory"] = f"{rng.choice((64, 512, 2048))}Mi"
@@ -138,9 +125,7 @@ class Story:
         running.engine.observers.members.append(crowds)
         await idle(stage, running)
         stage.profile(**self.spec)
-        await stage.until(
-            lambda: (stage.show_profile().get("status") or {}).get("activeGeneration"), "the profile is in effect"
-        )
+        await stage.until(lambda: (stage.show_profile().get("status") or {}).get("activeGeneration"), "the profile is in effect")
         await idle(stage, running)
         crowds.all_is_quiet()
         for number in range(1, steps + 1):
@@ -289,10 +274,7 @@ async def idle(stage: Stage, running: Running) -> None:
     def at_rest() -> bool:
         sizes = engine.queue.sizes()
         known = {each.metadata.name: each.metadata.resource_version for each in engine.cluster.nodes()}
-        stored = {
-            each.object["metadata"]["name"]: each.object["metadata"]["resourceVersion"]
-            for each in stage.sandbox.store.listed(nodes)
-        }
+        stored = {each.object["metadata"]["name"]: each.object["metadata"]["resourceVersion"] for each in stage.sandbox.store.listed(nodes)}
         busy = sizes.active + sizes.backoff + sizes.in_flight
         return not busy and known == stored and running.agrees_with(stage) and _pods_are_known(stage, running)
 
@@ -312,8 +294,6 @@ def _pods_are_known(stage: Stage, running: Running) -> bool:
         if known is None:
             return False
         gates = [gate["name"] for gate in stored.object["spec"].get("schedulingGates") or ()]
-        if dict(known.labels) != stored.object["metadata"].get("labels", {}) or bool(gates) != bool(
-            known.pod.spec.scheduling_gates
-        ):
+        if dict(known.labels) != stored.object["metadata"].get("labels", {}) or bool(gates) != bool(known.pod.spec.scheduling_gates):
             return False
     return True

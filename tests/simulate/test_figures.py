@@ -44,13 +44,8 @@ def test_use_is_counted_over_the_nodes_that_offer_the_resource_with_pods_that_we
 
 def test_pods_that_wait_for_the_same_are_one_reason_whatever_the_numbers_of_nodes() -> None:
     made = outcome("p", node("n", cpu=1))
-    made.waits(
-        pod("x"), "0/9 nodes are available: 4 Insufficient cpu, 5 node(s) had untolerated taint {k8s.io/a. b: c}."
-    )
-    made.waits(
-        pod("y"),
-        "0/9 nodes are available: 6 Insufficient cpu, 3 node(s) had untolerated taint {k8s.io/a. b: c}. preemption: no.",
-    )
+    made.waits(pod("x"), "0/9 nodes are available: 4 Insufficient cpu, 5 node(s) had untolerated taint {k8s.io/a. b: c}.")
+    made.waits(pod("y"), "0/9 nodes are available: 6 Insufficient cpu, 3 node(s) had untolerated taint {k8s.io/a. b: c}. preemption: no.")
     made.waits(pod("z"), "")
     reasons = figures_of(made.made).reasons
     assert sum(reason.pods for reason in reasons) == 3
@@ -67,11 +62,7 @@ def test_preemptions_count_pods_of_the_beginning_too() -> None:
 
 def test_a_node_with_nothing_but_daemons_is_empty() -> None:
     made = outcome("p", node("n1", cpu=1), node("n2", cpu=1), node("n3", cpu=1))
-    made.stood(
-        pod("d1", on="n1", owner="DaemonSet"),
-        pod("d2", on="n2", owner="DaemonSet"),
-        pod("r", on="n2", owner="ReplicaSet"),
-    )
+    made.stood(pod("d1", on="n1", owner="DaemonSet"), pod("d2", on="n2", owner="DaemonSet"), pod("r", on="n2", owner="ReplicaSet"))
     figures = figures_of(made.made)
     assert (figures.nodes, figures.empty_nodes) == (3, 2)
 
@@ -79,12 +70,7 @@ def test_a_node_with_nothing_but_daemons_is_empty() -> None:
 def test_zones_count_the_pods_of_the_workload_that_stand_there_and_empty_zones_count() -> None:
     figures = figures_of(small())
     assert dict(figures.zones) == {"a": 1, "b": 1}
-    lonely = (
-        outcome("p", node("n1", zone="a", cpu=4), node("n2", zone="b", cpu=4))
-        .placed(pod("x"), "n1")
-        .placed(pod("y"), "n1")
-        .made
-    )
+    lonely = outcome("p", node("n1", zone="a", cpu=4), node("n2", zone="b", cpu=4)).placed(pod("x"), "n1").placed(pod("y"), "n1").made
     assert figures_of(lonely).zone_skew == 2
     assert figures_of(outcome("p", node("n", cpu=1)).made).zone_skew is None
 
@@ -109,13 +95,7 @@ def test_the_timeline_says_who_waits_after_each_step_and_ends_with_those_who_sti
 
 def test_nothing_at_all_has_figures() -> None:
     figures = figures_of(Outcome("p", 0, {}, outcome("p").made.cluster))
-    assert (figures.pods, figures.nodes, figures.uses, figures.fragmentations, figures.score_shares) == (
-        0,
-        0,
-        (),
-        (),
-        {},
-    )
+    assert (figures.pods, figures.nodes, figures.uses, figures.fragmentations, figures.score_shares) == (0, 0, (), (), {})
 
 
 def busy() -> Outcome:
@@ -153,9 +133,7 @@ def test_all_profiles_are_looked_at_in_the_same_moment() -> None:
 
 
 def test_free_devices_are_stranded_where_no_pod_that_asks_for_one_fits() -> None:
-    made = (
-        outcome("p", node("n1", cpu=4, gpu=4), node("n2", cpu=4, gpu=4)).stood(pod("hog", on="n1", cpu=4, gpu=1)).made
-    )
+    made = outcome("p", node("n1", cpu=4, gpu=4), node("n2", cpu=4, gpu=4)).stood(pod("hog", on="n1", cpu=4, gpu=1)).made
     (found,) = fragmentation(made.cluster, shapes_of([pod("x", cpu=1, gpu=1), pod("y", cpu=1)]))
     assert (found.resource, found.free, found.stranded) == (GPU, 7, 3)
     assert found.expected == 3 + 0.5 * 4  # on n2 only the pods without a GPU find its four useless
@@ -182,9 +160,7 @@ def test_the_measure_equals_one_that_goes_node_by_node_and_pod_by_pod() -> None:
     for i in range(60):
         made.stood(pod(f"s{i}", on=f"n{draw.randrange(30)}", cpu=draw.randint(0, 3), gpu=draw.choice([0, 0, 1, 2])))
     wanted = [(draw.randint(3, 6), draw.choice([0, 1, 2, 4])) for _ in range(40)]
-    (found,) = fragmentation(
-        made.made.cluster, shapes_of(pod(f"w{i}", cpu=c, gpu=g) for i, (c, g) in enumerate(wanted))
-    )
+    (found,) = fragmentation(made.made.cluster, shapes_of(pod(f"w{i}", cpu=c, gpu=g) for i, (c, g) in enumerate(wanted)))
 
     expected, stranded, free = 0.0, 0, 0
     cluster = made.made.cluster

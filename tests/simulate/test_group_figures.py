@@ -86,9 +86,7 @@ def test_groups_are_placed_pending_or_incomplete() -> None:
 def test_a_group_of_which_too_few_have_a_node_is_not_placed() -> None:
     """A profile without GangScheduling places members one by one."""
     singly = profile(plugins={"multiPoint": {"disabled": [{"name": "GangScheduling"}]}})
-    found = figures_of(
-        simulate(Scenario("a test", objects=[node("n0"), *group("large", 3, "3", 3)]), singly, in_tree())
-    )
+    found = figures_of(simulate(Scenario("a test", objects=[node("n0"), *group("large", 3, "3", 3)]), singly, in_tree()))
     assert found.placed == 1
     assert found.groups is not None
     assert (found.groups.placed, found.groups.pending) == (0, 1)
@@ -118,12 +116,7 @@ def test_the_comparison_has_rows_of_both_in_every_form() -> None:
     assert rows["Claims to devices, at the end", "with devices"] == (2, 2)
     assert rows["Claims to devices, at the end", f"devices of {DRIVER}, class {GPU}"] == (3, 3)
     page = page_of(comparison)
-    for text in (
-        "Groups of pods",
-        "Groups pending, and why",
-        "Claims to devices, at the end",
-        f"devices of {DRIVER}, class {NIC}",
-    ):
+    for text in ("Groups of pods", "Groups pending, and why", "Claims to devices, at the end", f"devices of {DRIVER}, class {NIC}"):
         assert text in page
 
 

@@ -38,12 +38,7 @@ OBJECTS: list[Manifest] = [
         "metadata": {"name": "secret-train", "namespace": "ml"},
         "spec": {"schedulingPolicy": GANG, "schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}},
     },
-    {
-        "apiVersion": VOLCANO,
-        "kind": "PodGroup",
-        "metadata": {"name": "secret-train", "namespace": "ml"},
-        "spec": {"minMember": 3},
-    },
+    {"apiVersion": VOLCANO, "kind": "PodGroup", "metadata": {"name": "secret-train", "namespace": "ml"}, "spec": {"minMember": 3}},
     {
         "apiVersion": WORKLOAD,
         "kind": "Workload",
@@ -54,12 +49,7 @@ OBJECTS: list[Manifest] = [
 
 
 def member(name: str, metadata: Manifest, **spec: Any) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "ml", "uid": name, **metadata},
-        "spec": spec,
-    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ml", "uid": name, **metadata}, "spec": spec}
 
 
 MEMBERS = [
@@ -89,10 +79,7 @@ def asked(world: World) -> list[tuple[Any, ...]]:
         return gang
 
     gangs = [of(pod.gang) for pod in sorted(world.pending.values(), key=lambda pod: pod.gang.form if pod.gang else "")]
-    return [
-        (gang.ref.form, gang.min_member, gang.timeout_seconds, bool(gang.topology_key), gang.topology_required)
-        for gang in gangs
-    ]
+    return [(gang.ref.form, gang.min_member, gang.timeout_seconds, bool(gang.topology_key), gang.topology_required) for gang in gangs]
 
 
 EXPECTED = asked(world_from([*OBJECTS, *MEMBERS], "test"))
@@ -125,9 +112,7 @@ def test_made_up_names_leave_groups_together_and_tell_nothing(key: bytes) -> Non
     assert asked(world) == EXPECTED
     assert b"secret" not in b"".join(made) and b"example.com/rack" not in b"".join(made)
     (node,) = world.cluster.nodes()
-    keys = {
-        gang.topology_key for pod in world.pending.values() if pod.gang and (gang := world.cluster.gangs.get(pod.gang))
-    }
+    keys = {gang.topology_key for pod in world.pending.values() if pod.gang and (gang := world.cluster.gangs.get(pod.gang))}
     assert keys - {""} == set(node.metadata.labels or ()), "the label that they ask for is one that nodes have"
 
 

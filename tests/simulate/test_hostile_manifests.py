@@ -31,12 +31,7 @@ def _workload(kind: str, api_version: str = "apps/v1", **spec: Any) -> dict[str,
     selector = {"selector": {"matchLabels": {"app": "a"}}} if api_version == "apps/v1" else {}
     owner = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "1"}
     meta = {"name": kind.lower(), "labels": {"l": "m"}, "ownerReferences": [owner]}
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": meta,
-        "spec": {**selector, "template": _TEMPLATE, **spec},
-    }
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": {**selector, "template": _TEMPLATE, **spec}}
 
 
 _DOCUMENTS: list[dict[str, Any]] = [

@@ -59,10 +59,7 @@ def test_equal_seeds_draw_the_same_pods_and_others_do_not() -> None:
     [
         (Scenario("cpus", [gpu_node("n", 0), gpu_pod("a", 500)]), "nodes that have GPUs"),
         (Scenario("idle", [gpu_node("n", 1), gpu_pod("a", 0)]), "pods without a node that ask for some"),
-        (
-            Scenario("film", SCENARIO.objects, [Happening(1.0, Act.ADDED, gpu_pod("b", 1))]),
-            "a snapshot, manifests or a trace",
-        ),
+        (Scenario("film", SCENARIO.objects, [Happening(1.0, Act.ADDED, gpu_pod("b", 1))]), "a snapshot, manifests or a trace"),
     ],
 )
 def test_what_cannot_be_inflated_is_said_in_a_line(scenario: Scenario, said: str) -> None:
@@ -79,8 +76,6 @@ def test_what_came_before_the_first_rejection_is_told_apart_from_what_was_placed
 def test_shares_of_two_gpus_do_not_add_up_where_devices_are_told_apart() -> None:
     pods = [gpu_pod("a", 600), gpu_pod("b", 600), gpu_pod("c", 800)]
     scenario = Scenario("test", [gpu_node("n", 2), *pods])
-    by_sum, by_device = (
-        simulate(scenario, profile(**spec), in_tree()) for spec in ({}, {"preset": "gpu-fragmentation"})
-    )
+    by_sum, by_device = (simulate(scenario, profile(**spec), in_tree()) for spec in ({}, {"preset": "gpu-fragmentation"}))
     assert figures_of(by_sum).devices[GPU_MILLI].in_all == 2000
     assert figures_of(by_device).devices[GPU_MILLI].in_all == 1200

@@ -34,9 +34,7 @@ def workload(kind: str, spec: str = "", api_version: str = "apps/v1") -> str:
 
 
 def node(name: str, labels: str = "{}", taints: str = "[]") -> str:
-    return (
-        f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {labels}}}\nspec: {{taints: {taints}}}\n"
-    )
+    return f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {labels}}}\nspec: {{taints: {taints}}}\n"
 
 
 def names(pods: list[dict[str, Any]]) -> list[str]:
@@ -153,11 +151,7 @@ def test_a_volcano_job_becomes_the_pods_of_its_tasks_for_its_own_scheduler_and_a
     assert names(reading.pods) == ["j-t-0", "j-t-1"]
     assert {pod["spec"]["schedulerName"] for pod in reading.pods} == {"volcano"}
     (group,) = reading.objects
-    assert (group["kind"], group["apiVersion"], group["metadata"]["name"]) == (
-        "PodGroup",
-        "scheduling.x-k8s.io/v1alpha1",
-        "j",
-    )
+    assert (group["kind"], group["apiVersion"], group["metadata"]["name"]) == ("PodGroup", "scheduling.x-k8s.io/v1alpha1", "j")
     assert group["spec"] == {"minMember": 2}
     assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in reading.pods} == {"j"}
     assert "each a PodGroup with its minAvailable; the Jobs are left out" in reading.notes[0]
@@ -166,27 +160,20 @@ def test_a_volcano_job_becomes_the_pods_of_its_tasks_for_its_own_scheduler_and_a
 def test_a_volcano_jobs_min_available_and_topology_are_its_groups() -> None:
     key = "placewright.dev/topology-key: rack, volcano.sh/other: x"
     (group,) = read(volcano_job(least="minAvailable: 1,", annotations=key)).objects
-    assert (group["spec"], group["metadata"]["annotations"]) == (
-        {"minMember": 1},
-        {"placewright.dev/topology-key": "rack"},
-    )
+    assert (group["spec"], group["metadata"]["annotations"]) == ({"minMember": 1}, {"placewright.dev/topology-key": "rack"})
 
 
 def test_a_volcano_job_that_needs_none_of_its_pods_is_no_group_and_one_that_needs_more_than_it_has_is_refused() -> None:
     assert read(volcano_job(least="minAvailable: 0,")).objects == []
     wrong = read(volcano_job(least="minAvailable: 3,"))
-    assert (
-        wrong.pods == [] and "spec.minAvailable: found 3; allowed at most the 2 pods of its tasks" in wrong.problems[0]
-    )
+    assert wrong.pods == [] and "spec.minAvailable: found 3; allowed at most the 2 pods of its tasks" in wrong.problems[0]
 
 
 def test_a_volcano_job_with_a_long_name_has_a_group_whose_name_fits_a_label() -> None:
     reading = read(volcano_job("j" * 100))
     (group,) = reading.objects
     assert len(group["metadata"]["name"]) == 63
-    assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in reading.pods} == {
-        group["metadata"]["name"]
-    }
+    assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in reading.pods} == {group["metadata"]["name"]}
 
 
 def test_other_kinds_pass_through_in_an_order_that_a_cluster_accepts() -> None:

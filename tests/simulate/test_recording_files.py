@@ -18,20 +18,13 @@ from placewright.simulate.scenario import Act
 Body = dict[str, Any]
 NODE: Body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "n1"}}
 GROUP = "placewright.dev/v1alpha1"
-PROFILE: Body = {
-    "apiVersion": GROUP,
-    "kind": "SchedulingProfile",
-    "metadata": {"name": "mine", "uid": "m"},
-    "spec": {"schedulerName": "x"},
-}
+PROFILE: Body = {"apiVersion": GROUP, "kind": "SchedulingProfile", "metadata": {"name": "mine", "uid": "m"}, "spec": {"schedulerName": "x"}}
 
 
 def pod(name: str, node: str = "", phase: str = "", **meta: Any) -> Body:
     spec: Body = {"containers": [{"name": "main"}]} | ({"nodeName": node} if node else {})
     meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", **meta}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec} | (
-        {"status": {"phase": phase}} if phase else {}
-    )
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec} | ({"status": {"phase": phase}} if phase else {})
 
 
 def change(at: float, act: str, content: Body) -> Body:
@@ -40,19 +33,11 @@ def change(at: float, act: str, content: Body) -> Body:
 
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[..., Recording]:
-    def from_lines(
-        beginning: list[Body], *changes: Body, tail: bytes = b"", packed: bool = True, **options: Any
-    ) -> Recording:
+    def from_lines(beginning: list[Body], *changes: Body, tail: bytes = b"", packed: bool = True, **options: Any) -> Recording:
         counts: dict[str, int] = {}
         for each in beginning:
             counts[each["kind"]] = counts.get(each["kind"], 0) + 1
-        header = {
-            "placewright": "recording",
-            "version": 1,
-            "taken": "2026-01-01T00:00:00Z",
-            "server": "Kubernetes 1.36",
-            "counts": counts,
-        }
+        header = {"placewright": "recording", "version": 1, "taken": "2026-01-01T00:00:00Z", "server": "Kubernetes 1.36", "counts": counts}
         text = b"".join(json.dumps(each).encode() + b"\n" for each in (header, *beginning, *changes)) + tail
         path = tmp_path / "r.gz"
         path.write_bytes(gzip.compress(text) if packed else text)
@@ -88,9 +73,7 @@ def test_pods_of_schedulers_that_are_not_replayed_stand_where_and_when_they_were
     found = read([NODE, pod("a")], change(1, "ADDED", pod("b")), change(2, "MODIFIED", moved), schedulers=["mine"])
     assert [(each.at, each.manifest) for each in found.scenario.happenings] == [(1, pod("b")), (2, moved)]
     assert found.recorded_nodes == {}
-    again = read(
-        [NODE, pod("a")], change(1, "ADDED", pod("b")), change(2, "MODIFIED", moved), schedulers=["default-scheduler"]
-    )
+    again = read([NODE, pod("a")], change(1, "ADDED", pod("b")), change(2, "MODIFIED", moved), schedulers=["default-scheduler"])
     assert again.recorded_nodes == {"uid-b": "n1"}
 
 
@@ -98,10 +81,7 @@ def test_pods_that_stood_on_nodes_at_the_beginning_stay_there_and_change_as_reco
     changed = pod("old", "n1", labels={"app": "x"})
     found = read([NODE, pod("old", "n1")], change(1, "MODIFIED", changed), change(2, "DELETED", pod("old")))
     assert found.scenario.objects == [NODE, pod("old", "n1")]
-    assert [(each.act, each.manifest) for each in found.scenario.happenings] == [
-        (Act.MODIFIED, changed),
-        (Act.DELETED, pod("old")),
-    ]
+    assert [(each.act, each.manifest) for each in found.scenario.happenings] == [(Act.MODIFIED, changed), (Act.DELETED, pod("old"))]
     assert found.recorded_nodes == {}
 
 
@@ -156,9 +136,7 @@ def test_a_recording_that_was_cut_off_is_read_as_far_as_it_goes_and_says_so(read
 def test_everything_up_to_the_last_flush_is_read_wherever_the_file_was_cut(tmp_path: Path) -> None:
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     header = {"placewright": "recording", "version": 1, "taken": "", "counts": {"Node": 1}}
-    head = packer.compress(b"".join(json.dumps(each).encode() + b"\n" for each in (header, NODE))) + packer.flush(
-        zlib.Z_SYNC_FLUSH
-    )
+    head = packer.compress(b"".join(json.dumps(each).encode() + b"\n" for each in (header, NODE))) + packer.flush(zlib.Z_SYNC_FLUSH)
     parts = [head]
     for i in range(5):
         line = json.dumps(change(i, "ADDED", pod(f"p{i}"))).encode() + b"\n"
@@ -186,20 +164,11 @@ def test_a_recording_whose_beginning_is_not_whole_is_refused(tmp_path: Path) -> 
 WRONG: dict[str, tuple[Any, str]] = {
     "no change": (NODE, "line 4: found 'Object missing required field `at`'"),
     "another act": (change(1, "BOOKMARK", pod("a")), "line 4: found \"Invalid enum value 'BOOKMARK'"),
-    "back in time": (
-        change(0, "ADDED", pod("a")),
-        "line 4: at: found 0.0; allowed seconds, 0.5 or more, as the line before says",
-    ),
+    "back in time": (change(0, "ADDED", pod("a")), "line 4: at: found 0.0; allowed seconds, 0.5 or more, as the line before says"),
     "no number": (change("x", "ADDED", pod("a")), "line 4: found 'Expected `float`, got `str`"),  # type: ignore[arg-type]
-    "added twice": (
-        change(1, "ADDED", NODE),
-        "line 4: act: found 'ADDED of the Node n1'; allowed ADDED of what is not there",
-    ),
+    "added twice": (change(1, "ADDED", NODE), "line 4: act: found 'ADDED of the Node n1'; allowed ADDED of what is not there"),
     "unknown": (change(1, "DELETED", pod("a")), "line 4: act: found 'DELETED of the Pod ns/a'; allowed"),
-    "another uid": (
-        change(1, "MODIFIED", NODE | {"metadata": {"name": "n1", "uid": "x"}}),
-        "line 4: act: found 'MODIFIED of the Node n1'",
-    ),
+    "another uid": (change(1, "MODIFIED", NODE | {"metadata": {"name": "n1", "uid": "x"}}), "line 4: act: found 'MODIFIED of the Node n1'"),
     "no object": ({"at": 1, "act": "ADDED", "object": [3]}, "line 4: found 'Expected `object`, got `array`'"),
     "unknown kind": (change(1, "ADDED", {"kind": "Secret", "metadata": {"name": "s"}}), "line 4: kind: found 'Secret'"),
 }

@@ -30,32 +30,19 @@ def outcome_of(profile: str, *, first: str = "n1", waiting: str = NO_CPU) -> Out
     made = outcome(profile, *nodes)
     for i in range(30):
         parts = {"NodeResourcesFit": 40 + i, "TaintToleration": 60}
-        made.placed(
-            pod(f"web-{i:02d}", cpu=1, gpu=i % 2),
-            first if i == 0 else f"n{1 + i % 8}",
-            created=i,
-            bound=i + i % 4,
-            parts=parts,
-        )
+        made.placed(pod(f"web-{i:02d}", cpu=1, gpu=i % 2), first if i == 0 else f"n{1 + i % 8}", created=i, bound=i + i % 4, parts=parts)
     return made.waits(pod("big", cpu=99), waiting, created=4).made
 
 
 def comparison(*, names: tuple[str, ...] = ("default", "packing"), waiting: str = NO_CPU) -> Comparison:
-    return compare(
-        "a trace.csv", [outcome_of(name, first=f"n{i + 1}", waiting=waiting) for i, name in enumerate(names)]
-    )
+    return compare("a trace.csv", [outcome_of(name, first=f"n{i + 1}", waiting=waiting) for i, name in enumerate(names)])
 
 
 def hostile() -> Comparison:
     """Everything that has a name has a bad one."""
-    bad = [
-        outcome(HOSTILE, node(HOSTILE, zone=HOSTILE, cpu=4)),
-        outcome(SNEAKY, node(HOSTILE, zone=HOSTILE, cpu=4), node(SNEAKY, cpu=1)),
-    ]
+    bad = [outcome(HOSTILE, node(HOSTILE, zone=HOSTILE, cpu=4)), outcome(SNEAKY, node(HOSTILE, zone=HOSTILE, cpu=4), node(SNEAKY, cpu=1))]
     for made, on in zip(bad, (HOSTILE, SNEAKY), strict=True):
-        made.placed(pod(HOSTILE), on, created=0, bound=3, parts={HOSTILE: 3, SNEAKY: 1}).waits(
-            pod(f"w{HOSTILE}"), HOSTILE
-        )
+        made.placed(pod(HOSTILE), on, created=0, bound=3, parts={HOSTILE: 3, SNEAKY: 1}).waits(pod(f"w{HOSTILE}"), HOSTILE)
     bad[0].waits(pod("x"), SNEAKY)
     bad[1].placed(pod("x"), SNEAKY)
     return compare(HOSTILE, [made.made for made in bad])
@@ -104,9 +91,7 @@ def test_nothing_in_the_page_names_another_address() -> None:
 
 def test_the_page_says_every_figure_that_the_table_says() -> None:
     text = Tags(page_of(comparison())).text
-    missing = [
-        (row.label, shown) for row in rows_of(comparison()) for shown in (row.label, *row.texts) if shown not in text
-    ]
+    missing = [(row.label, shown) for row in rows_of(comparison()) for shown in (row.label, *row.texts) if shown not in text]
     assert missing == []
 
 
@@ -138,9 +123,7 @@ def test_a_difference_is_of_what_is_shown() -> None:
     assert COUNT.text(None) == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.5, "0.5 s"), (90, "1.5 min"), (7200, "2 h"), (86_400 * 149.5, "150 d")]
-)
+@pytest.mark.parametrize(("seconds", "text"), [(0.5, "0.5 s"), (90, "1.5 min"), (7200, "2 h"), (86_400 * 149.5, "150 d")])
 def test_durations_are_in_the_largest_unit(seconds: float, text: str) -> None:
     assert span(seconds) == text
 
@@ -195,9 +178,7 @@ async def _page(tmp_path: Path) -> AsyncIterator[Page]:
 @pytest.fixture(name="report")
 def _report(tmp_path: Path) -> Path:
     path = tmp_path / "report.html"
-    path.write_text(
-        page_of(comparison(names=("default", "packing", "aprofilewithquitealongnameindeed" * 5))), encoding="utf-8"
-    )
+    path.write_text(page_of(comparison(names=("default", "packing", "aprofilewithquitealongnameindeed" * 5))), encoding="utf-8")
     return path
 
 
@@ -234,20 +215,14 @@ async def test_every_drawing_table_and_heading_can_be_found_without_eyes(page: P
         svg.getAttribute('aria-labelledby').split(' ').every(id => svg.querySelector('#' + id)))).length"""
     assert await page.run("document.querySelectorAll('svg[role=img]').length") > 5
     assert await page.run(unnamed) == 0
-    nameless = (
-        "[...document.querySelectorAll('table')].filter(t => !t.caption || !t.querySelector('th[scope=col]')).length"
-    )
+    nameless = "[...document.querySelectorAll('table')].filter(t => !t.caption || !t.querySelector('th[scope=col]')).length"
     assert await page.run(nameless) == 0
     levels = await page.run("[...document.querySelectorAll('h1,h2,h3')].map(h => +h.tagName[1])")
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
-    assert await page.run(
-        "new Set([...document.querySelectorAll('[id]')].map(e => e.id)).size == document.querySelectorAll('[id]').length"
-    )
-    assert await page.run(
-        "[...document.querySelectorAll('a[href^=\"#\"]')].every(a => document.getElementById(a.hash.slice(1)))"
-    )
+    assert await page.run("new Set([...document.querySelectorAll('[id]')].map(e => e.id)).size == document.querySelectorAll('[id]').length")
+    assert await page.run("[...document.querySelectorAll('a[href^=\"#\"]')].every(a => document.getElementById(a.hash.slice(1)))")
 
 
 @needs_chromium
@@ -295,9 +270,7 @@ CONTRAST = """(() => {
 async def test_text_and_drawings_have_contrast_in_light_and_dark(page: Page, report: Path, *, dark: bool) -> None:
     """WCAG 2.2 AA: 4.5 for text, 3 for what drawings are made of."""
     await page.show(report, dark=dark)
-    assert (
-        sum(await page.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")) < 300
-    ) == dark
+    assert (sum(await page.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")) < 300) == dark
     text, drawings = await page.run(CONTRAST)
     assert text >= 4.5
     assert drawings >= 3

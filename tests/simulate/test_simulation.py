@@ -212,21 +212,10 @@ def test_what_no_event_brings_back_is_tried_again_after_five_minutes_as_the_oper
 
 
 def test_a_claim_gets_its_volume_where_its_pod_goes_and_the_next_pod_follows_it() -> None:
-    zones = [
-        node("a", cpu="1", **{"topology.kubernetes.io/zone": "x"}),
-        node("b", cpu="4", **{"topology.kubernetes.io/zone": "y"}),
-    ]
+    zones = [node("a", cpu="1", **{"topology.kubernetes.io/zone": "x"}), node("b", cpu="4", **{"topology.kubernetes.io/zone": "y"})]
     meta = {"name": "data", "namespace": "default"}
-    claim = {
-        "kind": "PersistentVolumeClaim",
-        "metadata": meta,
-        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "late"},
-    }
-    late = {
-        "metadata": {"name": "late"},
-        "provisioner": "example.test/disks",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
+    claim = {"kind": "PersistentVolumeClaim", "metadata": meta, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "late"}}
+    late = {"metadata": {"name": "late"}, "provisioner": "example.test/disks", "volumeBindingMode": "WaitForFirstConsumer"}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     first, second = pod("first", "3", volumes=volumes), pod("second", "1", volumes=volumes)
     outcome = run([*zones, {"kind": "StorageClass", **late}, claim, first, second], durations={"uid-first": 5.0})

@@ -36,19 +36,9 @@ def asks(pod: Manifest) -> dict[str, float]:
 def stays(scenario: Scenario, outcome: Outcome) -> list[tuple[str, Manifest, float, float]]:
     """(node, pod, from, until) of every pod that was on a node."""
     pods = {each["metadata"]["uid"]: each for each in scenario.objects if each["kind"] == "Pod"}
-    pods |= {
-        h.manifest["metadata"]["uid"]: h.manifest
-        for h in scenario.happenings
-        if h.manifest["kind"] == "Pod" and h.act is Act.ADDED
-    }
-    deleted = {
-        h.manifest["metadata"]["uid"]: h.at
-        for h in scenario.happenings
-        if h.act is Act.DELETED and h.manifest["kind"] == "Pod"
-    }
-    victims: dict[str, float | None] = {
-        str(key): fate.bound for fate in outcome.fates.values() for key in fate.preempted_others
-    }
+    pods |= {h.manifest["metadata"]["uid"]: h.manifest for h in scenario.happenings if h.manifest["kind"] == "Pod" and h.act is Act.ADDED}
+    deleted = {h.manifest["metadata"]["uid"]: h.at for h in scenario.happenings if h.act is Act.DELETED and h.manifest["kind"] == "Pod"}
+    victims: dict[str, float | None] = {str(key): fate.bound for fate in outcome.fates.values() for key in fate.preempted_others}
     found: list[tuple[str, Manifest, float, float]] = []
     for uid, made in pods.items():
         fate = outcome.fates.get(uid)
@@ -63,9 +53,7 @@ def stays(scenario: Scenario, outcome: Outcome) -> list[tuple[str, Manifest, flo
 
 def faults(scenario: Scenario, outcome: Outcome) -> list[str]:
     """What is wrong with an outcome."""
-    nodes: dict[str, dict[str, Any]] = {
-        each["metadata"]["name"]: each for each in scenario.objects if each["kind"] == "Node"
-    }
+    nodes: dict[str, dict[str, Any]] = {each["metadata"]["name"]: each for each in scenario.objects if each["kind"] == "Node"}
     found = []
     by_node: dict[str, list[tuple[float, int, Manifest]]] = {}
     for name, made, since, until in stays(scenario, outcome):
@@ -78,9 +66,7 @@ def faults(scenario: Scenario, outcome: Outcome) -> list[str]:
             found.append(f"{made['metadata']['name']} is on {name}, whose taint it does not bear")
     for name, changes in by_node.items():
         used: dict[str, float] = dict.fromkeys(nodes[name]["status"]["allocatable"], 0.0)
-        for at, sign, made in sorted(
-            changes, key=lambda change: change[:2]
-        ):  # those that leave make room for those that come
+        for at, sign, made in sorted(changes, key=lambda change: change[:2]):  # those that leave make room for those that come
             for resource, much in asks(made).items():
                 used[resource] += sign * much
                 if used[resource] > amount(nodes[name]["status"]["allocatable"][resource]) + 1e-6:
@@ -128,11 +114,7 @@ def test_every_pod_is_accounted_for_once(seed: int, which: Which) -> None:
     }
     for fate in outcome.fates.values():
         assert fate.node is not None or fate.left is not None or fate.message
-        assert (
-            fate.created
-            <= (fate.created if fate.bound is None else fate.bound)
-            <= (outcome.ended if fate.left is None else fate.left)
-        )
+        assert fate.created <= (fate.created if fate.bound is None else fate.bound) <= (outcome.ended if fate.left is None else fate.left)
 
 
 def test_the_crowd_is_one_there_are_pods_that_wait_and_pods_that_must_leave() -> None:

@@ -25,12 +25,7 @@ PROFILE = profile()
 
 def node(name: str) -> Body:
     amounts = {"cpu": "8", "memory": "32Gi", "pods": "50"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "status": {"allocatable": amounts, "capacity": amounts},
-    }
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts, "capacity": amounts}}
 
 
 def devices(name: str, count: int, generation: int = 1) -> Body:
@@ -40,11 +35,7 @@ def devices(name: str, count: int, generation: int = 1) -> Body:
         "pool": {"name": name, "generation": generation, "resourceSliceCount": 1},
         "devices": [{"name": f"gpu-{number}"} for number in range(count)],
     }
-    return {
-        "kind": "ResourceSlice",
-        "metadata": {"name": f"{name}-slice", "resourceVersion": str(generation)},
-        "spec": spec,
-    }
+    return {"kind": "ResourceSlice", "metadata": {"name": f"{name}-slice", "resourceVersion": str(generation)}, "spec": spec}
 
 
 def request(count: int) -> Body:
@@ -52,11 +43,7 @@ def request(count: int) -> Body:
 
 
 def template(name: str, count: int) -> Body:
-    return {
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"spec": request(count)},
-    }
+    return {"kind": "ResourceClaimTemplate", "metadata": {"name": name, "namespace": "default"}, "spec": {"spec": request(count)}}
 
 
 def claim(name: str, count: int) -> Body:
@@ -75,19 +62,13 @@ def world(seed: int) -> Scenario:
     """Few devices, many pods: each alone, sharing a claim, or with two claims. They come and go; so do devices and shared claims."""
     dice = random.Random(seed)
     nodes = [f"n{number}" for number in range(dice.randint(2, 4))]
-    objects: list[Body] = [
-        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
-        template("one", 1),
-        template("two", 2),
-    ]
+    objects: list[Body] = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), template("two", 2)]
     objects += [each for name in nodes for each in (node(name), devices(name, dice.randint(1, 4)))]
     shared = [f"shared-{number}" for number in range(3)]
     objects += [claim(name, dice.randint(1, 2)) for name in shared]
     happenings, durations = [], {}
     for number in range(dice.randint(20, 45)):
-        wants = [
-            {"resourceClaimTemplateName": dice.choice(("one", "one", "two"))} for _ in range(dice.choice((1, 1, 1, 2)))
-        ]
+        wants = [{"resourceClaimTemplateName": dice.choice(("one", "one", "two"))} for _ in range(dice.choice((1, 1, 1, 2)))]
         if dice.random() < 0.4:
             wants = [{"resourceClaimName": dice.choice(shared)}, *wants[1:]]
         body, at = pod(f"p{number}", *wants), dice.uniform(0, 300)
@@ -95,9 +76,7 @@ def world(seed: int) -> Scenario:
         durations[body["metadata"]["uid"]] = dice.uniform(1, 60)
         if dice.random() < 0.2:
             happenings.append(Happening(at + dice.uniform(0, 30), Act.DELETED, body))
-    happenings += [
-        Happening(dice.uniform(0, 300), Act.MODIFIED, devices(dice.choice(nodes), 4, number)) for number in range(2, 6)
-    ]
+    happenings += [Happening(dice.uniform(0, 300), Act.MODIFIED, devices(dice.choice(nodes), 4, number)) for number in range(2, 6)]
     pods = [each.manifest for each in happenings if each.manifest["kind"] == "Pod"]
     happenings += [Happening(dice.uniform(400, 500), Act.DELETED, body) for body in pods]
     return Scenario("test", objects, sorted(happenings, key=lambda each: each.at), durations)
@@ -174,19 +153,12 @@ def test_no_device_is_given_away_twice_and_nothing_is_left_over(monkeypatch: pyt
     assert ledger.given > 5, "the world asks nothing of anybody"
     assert ledger.taken() == [], "devices are kept although all pods are gone"
     assert sorted(ledger.claims) == ["shared-0", "shared-1", "shared-2"], "claims that were made for pods outlive them"
-    kept_back = [
-        each for each in table.values() if each.status.allocation or table.pending(each) or table.releasing(each)
-    ]
+    kept_back = [each for each in table.values() if each.status.allocation or table.pending(each) or table.releasing(each)]
     assert kept_back == [], "the scheduler keeps to itself what nobody has"
 
 
 def test_pods_get_devices_as_others_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    objects = [
-        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
-        template("one", 1),
-        node("n"),
-        devices("n", 2),
-    ]
+    objects = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), node("n"), devices("n", 2)]
     pods = [pod(f"p{number}", {"resourceClaimTemplateName": "one"}) for number in range(6)]
     durations = {each["metadata"]["uid"]: 10.0 for each in pods}
     outcome = simulate(Scenario("test", [*objects, *pods], (), durations), PROFILE, in_tree())
@@ -196,27 +168,12 @@ def test_pods_get_devices_as_others_leave(monkeypatch: pytest.MonkeyPatch) -> No
     assert bound[2] >= 10.0 and bound[4] >= 20.0
 
 
-def test_a_group_that_shares_a_claim_and_has_devices_of_its_own_is_placed_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_group_that_shares_a_claim_and_has_devices_of_its_own_is_placed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = kept(monkeypatch, 7)
-    group = {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": "train", "namespace": "default"},
-    }
-    objects: list[Body] = [
-        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
-        template("one", 1),
-        claim("shared", 1),
-    ]
-    objects += [
-        group | {"spec": {"minMember": 3}},
-        *(each for name in ("n0", "n1") for each in (node(name), devices(name, 4))),
-    ]
-    members = [
-        pod(f"m{number}", {"resourceClaimName": "shared"}, {"resourceClaimTemplateName": "one"}) for number in range(3)
-    ]
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "train", "namespace": "default"}}
+    objects: list[Body] = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), claim("shared", 1)]
+    objects += [group | {"spec": {"minMember": 3}}, *(each for name in ("n0", "n1") for each in (node(name), devices(name, 4)))]
+    members = [pod(f"m{number}", {"resourceClaimName": "shared"}, {"resourceClaimTemplateName": "one"}) for number in range(3)]
     for each in members:
         each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "train"}
     outcome = simulate(Scenario("test", [*objects, *members]), PROFILE, in_tree())

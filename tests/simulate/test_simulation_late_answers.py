@@ -47,13 +47,7 @@ def answer_late(monkeypatch: pytest.MonkeyPatch, writer: type[Any], name: str, f
 
 
 def one_node(*more: Body, count: int = 1) -> list[Body]:
-    return [
-        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
-        template("one", 1),
-        node("n"),
-        devices("n", count),
-        *more,
-    ]
+    return [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, template("one", 1), node("n"), devices("n", count), *more]
 
 
 def bound_at(outcome: Any) -> dict[str, float | None]:
@@ -69,14 +63,10 @@ def test_pods_that_share_a_claim_go_on_when_the_watch_shows_it_written_not_when_
     outcome = simulate(Scenario("test", one_node(claim("shared", 1), *sharing)), PROFILE, in_tree())
     bound = bound_at(outcome)
     assert bound["p0"] == pytest.approx(LATE)
-    assert all(at is not None and at < 2 * LATE + 2 for at in bound.values()), (
-        "a pod waits for its turn and nothing else"
-    )
+    assert all(at is not None and at < 2 * LATE + 2 for at in bound.values()), "a pod waits for its turn and nothing else"
 
 
-def test_pods_that_share_a_claim_go_on_after_a_write_that_was_done_and_answered_with_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pods_that_share_a_claim_go_on_after_a_write_that_was_done_and_answered_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger()
     keep_book(monkeypatch, ledger)
     make_answers_late(monkeypatch, fails=1)
@@ -86,17 +76,12 @@ def test_pods_that_share_a_claim_go_on_after_a_write_that_was_done_and_answered_
     assert all(at is not None and at < 6 * LATE for at in bound_at(outcome).values())
 
 
-def test_pods_that_want_the_devices_of_a_failed_write_get_them_when_they_are_given_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pods_that_want_the_devices_of_a_failed_write_get_them_when_they_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The watch shows the claim without devices before the release is answered, and nothing after that."""
     ledger = Ledger()
     keep_book(monkeypatch, ledger)
     make_answers_late(monkeypatch, fails=1)
-    first, other = (
-        pod("first", {"resourceClaimTemplateName": "one"}),
-        pod("other", {"resourceClaimTemplateName": "one"}),
-    )
+    first, other = pod("first", {"resourceClaimTemplateName": "one"}), pod("other", {"resourceClaimTemplateName": "one"})
     happenings = [Happening(1.0, Act.ADDED, other), Happening(LATE + 0.5, Act.DELETED, first)]
     outcome = simulate(Scenario("test", one_node(first), happenings), PROFILE, in_tree())
     assert ledger.wrong == []
@@ -106,9 +91,7 @@ def test_pods_that_want_the_devices_of_a_failed_write_get_them_when_they_are_giv
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_devices_that_were_taken_and_never_written_are_for_those_who_waited(
-    monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
+def test_devices_that_were_taken_and_never_written_are_for_those_who_waited(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Nothing is ever shown of them: no watch wakes anybody."""
 
     async def refused(_self: ClaimController, _claim: Any, _allocation: Any, who: Any) -> Any:
@@ -130,15 +113,9 @@ def test_devices_that_were_taken_and_never_written_are_for_those_who_waited(
 # --- groups, shares of one device, volumes -------------------------------------------------------------------------------------
 
 
-def test_members_of_two_groups_that_share_a_claim_are_placed_one_group_after_the_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_members_of_two_groups_that_share_a_claim_are_placed_one_group_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     make_answers_late(monkeypatch)
-    group = {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": "train", "namespace": "default"},
-    }
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "train", "namespace": "default"}}
     members = [pod(f"m{number}", {"resourceClaimName": "shared"}) for number in range(3)]
     for each in members:
         each["metadata"]["labels"] = GROUP
@@ -156,19 +133,11 @@ def test_pods_get_their_shares_of_one_device(monkeypatch: pytest.MonkeyPatch) ->
     published["spec"]["devices"] = [shared]
     quarter = claim("quarter", 1)["spec"]
     quarter["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"memory": "1Gi"}}
-    made = {
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": "quarter", "namespace": "default"},
-        "spec": {"spec": quarter},
-    }
+    made = {"kind": "ResourceClaimTemplate", "metadata": {"name": "quarter", "namespace": "default"}, "spec": {"spec": quarter}}
     pods = [pod(f"p{number}", {"resourceClaimTemplateName": "quarter"}) for number in range(6)]
     objects = [{"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, node("n"), published, made, *pods]
     durations = {each["metadata"]["uid"]: 10.0 for each in pods}
-    bound = sorted(
-        at
-        for at in bound_at(simulate(Scenario("test", objects, (), durations), PROFILE, in_tree())).values()
-        if at is not None
-    )
+    bound = sorted(at for at in bound_at(simulate(Scenario("test", objects, (), durations), PROFILE, in_tree())).values() if at is not None)
     assert bound[:4] == [pytest.approx(LATE)] * 4
     assert len(bound) == 6
     assert bound[-1] < 10.0 + 4 * LATE
@@ -176,17 +145,9 @@ def test_pods_get_their_shares_of_one_device(monkeypatch: pytest.MonkeyPatch) ->
 
 def volumes(mode: str = "WaitForFirstConsumer", *disks: str) -> list[Body]:
     provisioner = "kubernetes.io/no-provisioner" if disks else "made.example.com"
-    late = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "late"},
-        "provisioner": provisioner,
-    }
+    late = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}, "provisioner": provisioner}
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late"}
-    made = [
-        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "uid": name}, "spec": spec}
-        for name in disks
-    ]
+    made = [{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name, "uid": name}, "spec": spec} for name in disks]
     return [late | {"volumeBindingMode": mode}, *made, node("n")]
 
 
@@ -203,9 +164,7 @@ def pod_on(name: str, used: str) -> Body:
 
 
 @pytest.mark.parametrize("disks", [(), ("disk",)])
-def test_pods_that_share_a_claim_to_a_volume_are_both_placed(
-    monkeypatch: pytest.MonkeyPatch, disks: tuple[str, ...]
-) -> None:
+def test_pods_that_share_a_claim_to_a_volume_are_both_placed(monkeypatch: pytest.MonkeyPatch, disks: tuple[str, ...]) -> None:
     make_answers_late(monkeypatch)
     pods = [pod_on(f"p{number}", "data") for number in range(2)]
     objects = [*volumes("WaitForFirstConsumer", *disks), volume_claim("data"), *pods]

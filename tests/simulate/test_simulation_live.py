@@ -34,14 +34,10 @@ PROFILES: dict[str, dict[str, Any]] = {
 
 async def settled(stage: Stage, names: set[str]) -> None:
     """Every pod has a node, or was told why not."""
-    await stage.until(
-        lambda: all(stage.node_of(name) or stage.condition(name) for name in names), "every pod is decided"
-    )
+    await stage.until(lambda: all(stage.node_of(name) or stage.condition(name) for name in names), "every pod is decided")
 
 
-async def live_burst(
-    nodes: list[Manifest], pods: list[Manifest], seed: int, spec: dict[str, Any]
-) -> tuple[list[Manifest], dict[str, str]]:
+async def live_burst(nodes: list[Manifest], pods: list[Manifest], seed: int, spec: dict[str, Any]) -> tuple[list[Manifest], dict[str, str]]:
     """(what there was at the beginning, where pods are at the end): pods wait for their profile, then all are decided at once."""
     async with new_stage() as stage:
         for manifest in (*nodes, *pods):
@@ -54,9 +50,7 @@ async def live_burst(
         return before, places(objects_of(stage))
 
 
-async def live_in_turn(
-    nodes: list[Manifest], pods: list[Manifest], seed: int
-) -> tuple[list[Manifest], list[Manifest], dict[str, str]]:
+async def live_in_turn(nodes: list[Manifest], pods: list[Manifest], seed: int) -> tuple[list[Manifest], list[Manifest], dict[str, str]]:
     """(what there was at the beginning, pods as they came, where they are at the end)."""
     async with new_stage() as stage:
         stage.profile()
@@ -137,14 +131,10 @@ def test_pods_are_placed_as_by_a_scheduler_that_is_driven_by_hand(seed: int) -> 
     nodes = random_nodes(rng, 10)
     pods = [random_pod(rng, f"pod-{i:02d}", rng.randrange(5), preemptionPolicy="Never") for i in range(60)]
     outcome = simulate(Scenario("the same state", [*nodes, *pods]), profile(), in_tree(), seed=7)
-    assert {fate.pod.name: fate.node or "" for fate in outcome.fates.values()} == asyncio.run(
-        in_turn_by_hand([*nodes, *pods])
-    )
+    assert {fate.pod.name: fate.node or "" for fate in outcome.fates.values()} == asyncio.run(in_turn_by_hand([*nodes, *pods]))
 
 
-async def live_preemption(
-    nodes: list[Manifest], low: list[Manifest], urgent: Manifest
-) -> tuple[list[Manifest], dict[str, str]]:
+async def live_preemption(nodes: list[Manifest], low: list[Manifest], urgent: Manifest) -> tuple[list[Manifest], dict[str, str]]:
     async with new_stage() as stage:
         stage.profile()
         for manifest in (*nodes, *low):
@@ -165,9 +155,7 @@ def test_the_same_victims_leave_for_the_same_pod(seed: int) -> None:
     low = []
     for i, each in enumerate(nodes):
         filling = str(int(each["status"]["allocatable"]["cpu"]) - 1)
-        low.append(
-            pod(f"low-{i}", filling, on=each["metadata"]["name"], priority=i + 1, terminationGracePeriodSeconds=0)
-        )
+        low.append(pod(f"low-{i}", filling, on=each["metadata"]["name"], priority=i + 1, terminationGracePeriodSeconds=0))
     urgent = pod("urgent", "2", priority=1000, schedulerName=SCHEDULER)
     before, live = asyncio.run(live_preemption(nodes, low, urgent))
     resolved = profile(name="default", schedulerName=SCHEDULER)

@@ -35,9 +35,7 @@ def of(objects: list[Body], kind: str) -> list[Body]:
 
 def devices_in(objects: list[Body]) -> set[tuple[str, str, str]]:
     slices = [each["spec"] for each in of(objects, "ResourceSlice")]
-    return {
-        (each["driver"], each["pool"]["name"], device["name"]) for each in slices for device in each.get("devices", ())
-    }
+    return {(each["driver"], each["pool"]["name"], device["name"]) for each in slices for device in each.get("devices", ())}
 
 
 @settings(max_examples=40, deadline=None)
@@ -81,9 +79,7 @@ def test_under_made_up_names_everything_is_still_found(seed: int) -> None:
     for claim, before in zip(of(made, "ResourceClaim"), of(real, "ResourceClaim"), strict=True):
         devices = claim["spec"]["devices"]
         named = {request["name"] for request in devices["requests"]}
-        named |= {
-            f"{each['name']}/{sub['name']}" for each in devices["requests"] for sub in each.get("firstAvailable", ())
-        }
+        named |= {f"{each['name']}/{sub['name']}" for each in devices["requests"] for sub in each.get("firstAvailable", ())}
         allocation = claim.get("status", {}).get("allocation")
         results = allocation["devices"]["results"] if allocation else []
         assert {name for each in devices.get("constraints", ()) for name in each["requests"]} <= named
@@ -105,12 +101,8 @@ def test_under_made_up_names_everything_is_still_found(seed: int) -> None:
 def test_no_name_is_in_an_anonymised_snapshot_but_those_of_products(seed: int) -> None:
     objects = DeviceWorld(seed).objects()
     text = b"\n".join(anonymised(as_saved(objects))).decode()
-    names = {each["metadata"]["name"] for each in objects if each["kind"] != "DeviceClass"} | {
-        name for _, _, name in devices_in(objects)
-    }
-    assert [
-        name for name in sorted(names | {"board-", "acme.com", "template", "uid-", '"main', '"gpu"'}) if name in text
-    ] == []
+    names = {each["metadata"]["name"] for each in objects if each["kind"] != "DeviceClass"} | {name for _, _, name in devices_in(objects)}
+    assert [name for name in sorted(names | {"board-", "acme.com", "template", "uid-", '"main', '"gpu"'}) if name in text] == []
     assert CLASS in text
     assert DRIVER in text
 
@@ -118,9 +110,7 @@ def test_no_name_is_in_an_anonymised_snapshot_but_those_of_products(seed: int) -
 def test_values_stay_of_attributes_that_an_expression_names_and_of_no_others() -> None:
     lines = as_saved(DeviceWorld(1).objects())
     made = [json.loads(line) for line in anonymised(lines)]
-    attributes = [
-        device["attributes"] for each in of(made, "ResourceSlice") for device in each["spec"].get("devices", ())
-    ]
+    attributes = [device["attributes"] for each in of(made, "ResourceSlice") for device in each["spec"].get("devices", ())]
     assert "startsWith" in str(of(made, "ResourceClaim"))
     assert {each["model"]["string"] for each in attributes} <= {"A100", "H100"}
     assert not any(each["board"]["string"].startswith("board") for each in attributes)

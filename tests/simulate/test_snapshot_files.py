@@ -37,13 +37,7 @@ PROFILE = {
 
 
 def header(**changes: Any) -> dict[str, Any]:
-    return {
-        "placewright": "snapshot",
-        "version": 1,
-        "taken": "2026-01-01T00:00:00Z",
-        "server": "Kubernetes 1.36",
-        "counts": {},
-    } | changes
+    return {"placewright": "snapshot", "version": 1, "taken": "2026-01-01T00:00:00Z", "server": "Kubernetes 1.36", "counts": {}} | changes
 
 
 def lines(*objects: Any) -> bytes:
@@ -61,9 +55,7 @@ def file(tmp_path: Path) -> Callable[[bytes], Path]:
 
 
 @pytest.mark.parametrize("packed", [gzip.compress, bytes], ids=["gzip", "plain"])
-def test_a_snapshot_is_read_in_the_order_of_its_lines_packed_or_plain(
-    file: Any, packed: Callable[[bytes], bytes]
-) -> None:
+def test_a_snapshot_is_read_in_the_order_of_its_lines_packed_or_plain(file: Any, packed: Callable[[bytes], bytes]) -> None:
     path = file(packed(lines(header(counts={"Node": 1}), NODE, POD, PROFILE)))
     scenario = read_snapshot(path)
     assert scenario.objects == [NODE, POD]
@@ -88,35 +80,23 @@ WRONG = {
         "line 1: placewright: found 'recording'; allowed snapshot (placewright simulate --record reads this file)",
     ),
     "newer": (
-        lines(header(version=2)),
-        "line 1: version: found 2; allowed version 1 of the format, or a newer Placewright to read it",
+        lines(header(version=2)), "line 1: version: found 2; allowed version 1 of the format, or a newer Placewright to read it"
     ),
     "older": (lines(header(version=0)), "line 1: version: found 0; allowed version 1 of the format"),
     "version of another type": (lines(header(version="1")), "line 1: found"),
-    "counts": (
-        lines(header(counts={"Pod": 2}), POD),
-        "'Pod': found '1 objects'; allowed 2, as its header says: it is not whole",
-    ),
-    "counts of a wrong type": (
-        lines(header(counts=[])),
-        "line 1: Header: Expected `object`, got `array` - at `$.counts`",
-    ),
+    "counts": (lines(header(counts={"Pod": 2}), POD), "'Pod': found '1 objects'; allowed 2, as its header says: it is not whole"),
+    "counts of a wrong type": (lines(header(counts=[])), "line 1: Header: Expected `object`, got `array` - at `$.counts`"),
     "half a line": (lines(header(), NODE) + lines(POD)[:-9], "line 3: found"),
     "unknown kind": (
-        lines(header(), NODE, {"kind": "Secret", "metadata": {"name": "s"}}),
-        "line 3: kind: found 'Secret'; allowed one of CSI",
+        lines(header(), NODE, {"kind": "Secret", "metadata": {"name": "s"}}), "line 3: kind: found 'Secret'; allowed one of CSI"
     ),
     "wrong type": (
-        lines(header(), NODE | {"spec": {"taints": 3}}),
-        "line 2: found 'Expected `array | null`, got `int` - at `$.spec.taints`'; allowed",
+        lines(header(), NODE | {"spec": {"taints": 3}}), "line 2: found 'Expected `array | null`, got `int` - at `$.spec.taints`'; allowed"
     ),
     "no metadata": (lines(header(), {"kind": "Node"}), "line 2: found 'Object missing required field `metadata`'"),
     "no name": (lines(header(), {"kind": "Node", "metadata": {}}), "line 2: metadata.name: found ''; allowed a name"),
     "twice": (lines(header(), POD, POD), "line 3: found 'Pod ns/p again'; allowed every object once"),
-    "nesting": (
-        lines(header()) + b'{"kind":"Node","metadata":{"name":"n"},"x":' + b"[" * 100_000 + b"\n",
-        "line 2: found",
-    ),
+    "nesting": (lines(header()) + b'{"kind":"Node","metadata":{"name":"n"},"x":' + b"[" * 100_000 + b"\n", "line 2: found"),
 }
 
 
@@ -166,9 +146,7 @@ def test_a_bomb_is_refused_at_the_limit_in_little_memory(file: Any) -> None:
         "except Exception as error: print(error)\n"
         "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True, timeout=60
-    )
+    ran = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True, timeout=60)
     said, grown = ran.stdout.splitlines()
     assert said == f"{path}: found 'more text in it'; allowed at most 256 MiB, which an option can raise"
     assert int(grown) < 64

@@ -61,21 +61,8 @@ def test_the_random_clusters_are_worth_comparing() -> None:
     """Pods that fit and pods that do not, for many reasons; else the comparisons above would compare nothing."""
     said = [one for seed in range(80) for one in verdicts(World(seed).objects(), REGISTRY).values()]
     blamed = Counter(node.get("plugin", "") for one in said for node in one["nodes"].values())
-    scored = Counter(
-        name
-        for one in said
-        for node in one["nodes"].values()
-        for name, score in node.get("scores", {}).items()
-        if score
-    )
-    rejecting = {
-        "NodeResourcesFit",
-        "TaintToleration",
-        "NodeAffinity",
-        "InterPodAffinity",
-        "PodTopologySpread",
-        "VolumeBinding",
-    }
+    scored = Counter(name for one in said for node in one["nodes"].values() for name, score in node.get("scores", {}).items() if score)
+    rejecting = {"NodeResourcesFit", "TaintToleration", "NodeAffinity", "InterPodAffinity", "PodTopologySpread", "VolumeBinding"}
     assert rejecting <= set(blamed)
     assert {"ImageLocality", "NodePreferAvoidPods", "SelectorSpread", "InterPodAffinity", "NodeAffinity"} <= set(scored)
     assert sum("best" in one for one in said) > 40
@@ -90,11 +77,7 @@ def node(name: str, **labels: str) -> Body:
 def pod(name: str, on: str = "", **spec: Any) -> Body:
     container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
     meta = {"name": name, "namespace": "home", "uid": name}
-    return {
-        "kind": "Pod",
-        "metadata": meta,
-        "spec": {"containers": [container], **({"nodeName": on} if on else {}), **spec},
-    }
+    return {"kind": "Pod", "metadata": meta, "spec": {"containers": [container], **({"nodeName": on} if on else {}), **spec}}
 
 
 @pytest.mark.parametrize("key", [bytes([number]) * 32 for number in range(6)])
@@ -113,10 +96,7 @@ def test_a_volume_in_two_zones_is_in_both_under_made_up_names() -> None:
     labels = {zone: "eu-west1-a__eu-west1-b"}
     spec = {"claimRef": {"namespace": "home", "name": "c"}}
     volume = {"kind": "PersistentVolume", "metadata": {"name": "pv", "labels": labels}, "spec": spec}
-    claim = {
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "c", "namespace": "home", "annotations": {COMPLETED: "yes"}},
-    }
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "home", "annotations": {COMPLETED: "yes"}}}
     uses = pod("web", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
     nodes = [node(f"in-{letter}", **{zone: f"eu-west1-{letter}"}) for letter in "abc"]
     made, mask = masked(saved([*nodes, volume, claim | {"spec": {"volumeName": "pv"}}, uses]))
@@ -129,15 +109,11 @@ def test_a_golden_case_is_answered_the_same_from_a_snapshot_of_it(case: Body) ->
 
 
 # A case's profile has the real names of labels.
-@pytest.mark.parametrize(
-    "case", [case for case in golden_cases() if not case.get("config")], ids=lambda case: case["id"]
-)
+@pytest.mark.parametrize("case", [case for case in golden_cases() if not case.get("config")], ids=lambda case: case["id"])
 def test_a_golden_case_is_answered_the_same_under_made_up_names(case: Body) -> None:
     objects = saved(case["objects"])
     made, mask = masked(objects)
-    found = answer(
-        case | {"objects": made, "namespace": mask.name(case["namespace"]), "pod": mask.name(case["pod"])}, REGISTRY
-    )
+    found = answer(case | {"objects": made, "namespace": mask.name(case["namespace"]), "pod": mask.name(case["pod"])}, REGISTRY)
     assert mask.put_back(found) == in_no_order(answer(case, REGISTRY))
 
 
@@ -156,19 +132,7 @@ def test_no_name_of_a_cluster_is_in_its_anonymised_snapshot(seed: int) -> None:
     objects = World(seed).objects()
     text = b"\n".join(anonymised(as_saved(objects))).decode()
     names = {each["metadata"]["name"] for each in objects}
-    others = {
-        "acme.com",
-        "eu-west1",
-        "registry.internal",
-        '"web',
-        '"ssd',
-        "tier",
-        "front",
-        "uid-",
-        "disk-1",
-        "share",
-        "vol-1",
-    }
+    others = {"acme.com", "eu-west1", "registry.internal", '"web', '"ssd', "tier", "front", "uid-", "disk-1", "share", "vol-1"}
     assert [name for name in sorted(names | others) if name in text] == []
 
 

@@ -35,17 +35,11 @@ def world(seed: int) -> Scenario:
 
 
 def spec(**fields: object) -> SchedulingProfile:
-    return convert(
-        {"metadata": {"name": "base"}, "spec": {"schedulerName": "default-scheduler", **fields}}, SchedulingProfile
-    )
+    return convert({"metadata": {"name": "base"}, "spec": {"schedulerName": "default-scheduler", **fields}}, SchedulingProfile)
 
 
 def task(
-    scenario: Scenario,
-    *knobs: Knob,
-    objectives: str = "pending,empty-nodes",
-    seed: int = 0,
-    base: SchedulingProfile | None = None,
+    scenario: Scenario, *knobs: Knob, objectives: str = "pending,empty-nodes", seed: int = 0, base: SchedulingProfile | None = None
 ) -> Task:
     return Task(scenario, base or spec(), knobs, parse_objectives(objectives), in_tree(), seed)
 
@@ -74,18 +68,12 @@ def test_the_front_is_the_true_one_where_trials_cover_every_combination(seed: in
     all_: dict[tuple[object, ...], tuple[int, int]] = {}
     for fit, balanced, kind in product(range(3), range(2), strategies):
         chosen = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": kind}}}]
-        tried = profile(
-            weights={"NodeResourcesFit": fit, "NodeResourcesBalancedAllocation": balanced}, pluginConfig=chosen
-        )
+        tried = profile(weights={"NodeResourcesFit": fit, "NodeResourcesBalancedAllocation": balanced}, pluginConfig=chosen)
         all_[fit, balanced, kind] = counted(simulate(scenario, tried, in_tree()), scenario)
     values = {*all_.values(), counted(simulate(scenario, profile(), in_tree()), scenario)}
     true = {(p, e) for p, e in values if not any((q <= p and f >= e) and (q, f) != (p, e) for q, f in values)}
 
-    knobs = (
-        Knob("NodeResourcesFit", range(3)),
-        Knob("NodeResourcesBalancedAllocation", range(2)),
-        Knob(STRATEGY, strategies),
-    )
+    knobs = (Knob("NodeResourcesFit", range(3)), Knob("NodeResourcesBalancedAllocation", range(2)), Knob(STRATEGY, strategies))
     search = searched(task(scenario, *knobs, seed=0), 12)
     assert {tuple(trial.settings.values()): trial.result.values for trial in search.trials[1:]} == all_
     assert {trial.result.values for trial in search.front} == true
@@ -110,9 +98,7 @@ def test_trial_0_is_the_profile_as_it_is_so_that_nothing_worse_is_the_best() -> 
     base = spec(weights={"NodeResourcesFit": 7}, preset="bin-packing")
     scenario = world(0)
     search = searched(task(scenario, Knob("NodeResourcesBalancedAllocation", range(50, 53)), base=base), 3)
-    before = counted(
-        simulate(scenario, profile(preset="bin-packing", weights={"NodeResourcesFit": 7}), in_tree()), scenario
-    )
+    before = counted(simulate(scenario, profile(preset="bin-packing", weights={"NodeResourcesFit": 7}), in_tree()), scenario)
     assert (search.trials[0].settings, search.trials[0].result.values) == ({}, before)
     assert search.losses(search.best) <= search.losses(search.trials[0])
 
@@ -124,9 +110,7 @@ def test_of_equals_the_profile_as_it_is_stays_the_best() -> None:
 
 def test_settings_go_over_the_profile_and_leave_the_rest_of_it() -> None:
     resources = [{"name": "cpu", "weight": 3}]
-    config = [
-        {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "LeastAllocated", "resources": resources}}}
-    ]
+    config = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "LeastAllocated", "resources": resources}}}]
     base = spec(weights={"NodeAffinity": 9, "NodeResourcesFit": 1}, pluginConfig=config)
     changed = with_settings(base, {"NodeResourcesFit": 4, STRATEGY: "MostAllocated"}).spec
     assert changed.weights == {"NodeAffinity": 9, "NodeResourcesFit": 4}
@@ -149,9 +133,7 @@ def test_an_interrupted_search_keeps_what_it_found() -> None:
     assert search.best in search.front
 
 
-def test_without_optuna_every_combination_can_still_be_tried_and_a_search_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_optuna_every_combination_can_still_be_tried_and_a_search_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> object:
         raise ModuleNotFoundError(name=name)
 

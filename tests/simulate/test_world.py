@@ -16,12 +16,7 @@ NODE = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"c
 
 
 def pod(name: str, *, node: str = "", phase: str = "", **meta: Any) -> dict[str, Any]:
-    return {
-        "kind": "Pod",
-        "metadata": {"name": name, **meta},
-        "spec": {"nodeName": node, "containers": [{}]},
-        "status": {"phase": phase},
-    }
+    return {"kind": "Pod", "metadata": {"name": name, **meta}, "spec": {"nodeName": node, "containers": [{}]}, "status": {"phase": phase}}
 
 
 def test_pods_on_nodes_are_counted_and_the_others_wait_in_any_order_of_documents() -> None:
@@ -50,9 +45,7 @@ def test_pods_that_have_ended_are_nowhere(phase: str) -> None:
 
 
 def test_kinds_that_placement_looks_at_are_kept_and_others_passed_over() -> None:
-    world = world_from(
-        [{"kind": "Service", "metadata": {"name": "s", "namespace": "a"}}, {"kind": "ConfigMap"}, {}, {"kind": 7}], "f"
-    )
+    world = world_from([{"kind": "Service", "metadata": {"name": "s", "namespace": "a"}}, {"kind": "ConfigMap"}, {}, {"kind": 7}], "f")
     assert set(world.cluster.objects.services) == {"a/s"}
 
 
@@ -60,21 +53,11 @@ def test_kinds_that_placement_looks_at_are_kept_and_others_passed_over() -> None
     ("manifest", "said"),
     [
         ({"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "x"}}}, "f: Node n: "),
-        (
-            {
-                "kind": "Pod",
-                "metadata": {"name": "p"},
-                "spec": {"containers": [{"resources": {"requests": {"cpu": "x"}}}]},
-            },
-            "f: Pod p: ",
-        ),
+        ({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"resources": {"requests": {"cpu": "x"}}}]}}, "f: Pod p: "),
         ({"kind": "Pod", "metadata": 7}, "f: Pod ?: "),
         ({"kind": "Pod", "spec": {"priority": "\x1b[2J\n"}}, "f: Pod ?: "),
         ({"kind": "Service", "metadata": {"name": "s"}, "spec": []}, "f: Service s: "),
-        (
-            {"kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": {"selector": 1}},
-            "f: PodDisruptionBudget b: ",
-        ),
+        ({"kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": {"selector": 1}}, "f: PodDisruptionBudget b: "),
         (7, "f: found 7; allowed "),
         (None, "f: found nothing; allowed "),
     ],
@@ -95,27 +78,11 @@ async def test_nothing_is_bound_where_there_is_no_api_server() -> None:
 def test_volumes_and_classes_as_people_write_them_get_what_a_cluster_would_add() -> None:
     bodies: list[dict[str, Any]] = [
         {"kind": "PersistentVolume", "metadata": {"name": "free"}},
-        {
-            "kind": "PersistentVolume",
-            "metadata": {"name": "taken"},
-            "spec": {"claimRef": {"name": "c", "namespace": "default"}},
-        },
+        {"kind": "PersistentVolume", "metadata": {"name": "taken"}, "spec": {"claimRef": {"name": "c", "namespace": "default"}}},
         {"kind": "PersistentVolume", "metadata": {"name": "old"}, "status": {"phase": "Released"}},
         {"kind": "StorageClass", "metadata": {"name": "s"}, "provisioner": "p"},
-        {
-            "kind": "StorageClass",
-            "metadata": {"name": "w"},
-            "provisioner": "p",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        },
+        {"kind": "StorageClass", "metadata": {"name": "w"}, "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"},
     ]
     storage = world_from(bodies, "f").cluster.objects.storage
-    assert {v.metadata.name: v.status.phase for v in storage.volumes.values()} == {
-        "free": "Available",
-        "taken": "Bound",
-        "old": "Released",
-    }
-    assert {c.metadata.name: c.volume_binding_mode for c in storage.classes.values()} == {
-        "s": "Immediate",
-        "w": "WaitForFirstConsumer",
-    }
+    assert {v.metadata.name: v.status.phase for v in storage.volumes.values()} == {"free": "Available", "taken": "Bound", "old": "Released"}
+    assert {c.metadata.name: c.volume_binding_mode for c in storage.classes.values()} == {"s": "Immediate", "w": "WaitForFirstConsumer"}

@@ -82,9 +82,7 @@ class EventHints:
                 _log.warning("%s; pod %s is tried again", problem, queued.key, extra={"about": plugin})
                 return True
             except Exception:  # noqa: BLE001 - one bad hint must not keep other pods from being moved
-                _log.warning(
-                    "Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True
-                )
+                _log.warning("Queueing hint of %s failed for pod %s; the pod is tried again.", plugin, queued.key, exc_info=True)
                 return True
         return False
 

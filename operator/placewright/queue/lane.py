@@ -35,18 +35,7 @@ class Lane:
         held: True while no pod is handed out, because one of the lane is being decided and others would not know of it.
     """
 
-    __slots__ = (
-        "_policy",
-        "_timed",
-        "active",
-        "backoff",
-        "error_backoff",
-        "gated",
-        "held",
-        "hints",
-        "name",
-        "unschedulable",
-    )
+    __slots__ = ("_policy", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "unschedulable")
 
     def __init__(self, name: str, policy: QueuePolicy | None, timed: Timed | None = None) -> None:
         self.name: Final = name

@@ -360,9 +360,7 @@ class SchedulingQueue(QueueView):
             return
         anybody = returned or reconsidered is None
         rejected = [
-            q
-            for q in lane.unschedulable
-            if anybody or not lane.speaks_for(q) or not q.rejecting_plugins.isdisjoint(reconsidered or ())
+            q for q in lane.unschedulable if anybody or not lane.speaks_for(q) or not q.rejecting_plugins.isdisjoint(reconsidered or ())
         ]
         for queued in [*lane.gated, *rejected]:
             self._requeue(lane, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
@@ -383,9 +381,7 @@ class SchedulingQueue(QueueView):
 
     def _within_reach(self, lane: Lane, event: ClusterEvent, new: Any) -> list[QueuedPod]:
         """The pods of a lane whose hints are to be asked."""
-        if (
-            event.resource is EventResource.POD_GROUP
-        ):  # there may be thousands of groups: news of one is no news to the others
+        if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
             if new is None:
                 return []
             return [q for q in self.gangs.declared_by(new) if q.pod.scheduler_name == lane.name and lane.waits(q)]
@@ -393,9 +389,7 @@ class SchedulingQueue(QueueView):
         if not (narrows(event) and isinstance(new, PodInfo)):
             return candidates
         relabelled = bool(event.action & Action.UPDATE_POD_LABEL)
-        return [
-            q for q in candidates if may_help(q.pod, q.rejecting_plugins, q.affinity_terms, new, relabelled=relabelled)
-        ]
+        return [q for q in candidates if may_help(q.pod, q.rejecting_plugins, q.affinity_terms, new, relabelled=relabelled)]
 
     def _move(self, lane: Lane, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
         """True when the event took the pod out of where it was waiting."""

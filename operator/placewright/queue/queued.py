@@ -117,9 +117,7 @@ class QueuedPod:
     def turn(self, policy: QueuePolicy) -> SortKey:
         """The pod's place in the order of pods to be tried: a group's members all come when its first is due, by the group's age."""
         gang = self.gang
-        return (
-            policy.sort_key(self.pod, self.timestamp) if gang is None else policy.sort_key(gang.first.pod, gang.since)
-        )
+        return policy.sort_key(self.pod, self.timestamp) if gang is None else policy.sort_key(gang.first.pod, gang.since)
 
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
         """The window (whole seconds of the clock) in which backoff ends; None when there is nothing to wait for.
