@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +100,12 @@ def test_any_text_gives_values_or_one_clear_line(text: str) -> None:
     assert "\n" not in said
 
 
+#: PyYAML takes `1e3` for a text and writes it without quotes; kubectl reads a number there, and so do we.
+NUMBER_WITHOUT_POINT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
+texts = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), max_codepoint=0xD7FF))
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), max_codepoint=0xD7FF)),
+    | texts.filter(lambda text: NUMBER_WITHOUT_POINT.fullmatch(text) is None),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc<=~1", max_size=5), inner, max_size=4),
     max_leaves=12,
 )  # fmt: skip
@@ -111,6 +115,12 @@ json_values = st.recursive(
 def test_what_yaml_writes_is_read_back(value: Any) -> None:
     read = values(yaml.safe_dump({"v": value}))
     assert read == [{"v": value}]
+
+
+@pytest.mark.parametrize(("text", "number"), [("0E0", 0.0), ("1e3", 1000.0), ("-2E+2", -200.0)])
+def test_a_number_with_an_exponent_needs_no_point(text: str, number: float) -> None:
+    assert values(f"v: {text}") == [{"v": number}]
+    assert values(f"v: '{text}'") == [{"v": text}]
 
 
 @needs_real_files
