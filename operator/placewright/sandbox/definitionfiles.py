@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from .status import Object
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_definitions(folder: Path) -> Iterator[Object]:
@@ -17,7 +22,7 @@ def read_definitions(folder: Path) -> Iterator[Object]:
     """
     for file in sorted(each for each in folder.iterdir() if each.suffix in (".yaml", ".yml")):
         try:
-            documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
+            documents = _documents(file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeError) as error:
             raise ValueError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
         for content in documents:
@@ -26,4 +31,10 @@ def read_definitions(folder: Path) -> Iterator[Object]:
             if not isinstance(content, dict) or "kind" not in content:
                 raise ValueError(f"{file}: a Kubernetes object with a kind is expected, found {content!r:.100}")
             if content["kind"] == "CustomResourceDefinition":
-                yield content
+                yield copy.deepcopy(content)
+
+
+@lru_cache(maxsize=32)
+def _documents(text: str) -> tuple[Any, ...]:
+    """Read once for all servers of a process that are given the same text; a document belongs to nobody, so whoever wants one copies it."""
+    return tuple(yaml.load_all(text, Loader=_LOADER))  # noqa: S506 - a safe one, whichever it is
