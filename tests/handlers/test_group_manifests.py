@@ -1,13 +1,14 @@
-"""Real Volcano jobs, and the examples of this repository, as groups in the sandbox: all or none of each, with an operator at work."""
+"""Published Volcano jobs, and the examples of this repository, as groups in the sandbox: all or none of each, with an operator at work."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from inputs.manifests import MANIFESTS, Manifests
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.cli.feed import Feed
 from placewright.kube.client import ApiClient
@@ -15,13 +16,12 @@ from placewright.kube.login import load_config
 from placewright.simulate.manifests import Reading, SourceText, read_manifests
 
 from .stage import WITH_GROUPS, Object, Stage, new_stage, operator
-from .test_shared_manifests import MANIFESTS, needs_manifests
 
 EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples" / "gangs"
 
 
-def read(folder: Path) -> Reading:
-    reading = read_manifests([SourceText(file.stem, file.read_text()) for file in sorted(folder.glob("*.yaml"))])
+def read(files: Mapping[str, str]) -> Reading:
+    reading = read_manifests([SourceText(path, text) for path, text in files.items()])
     assert reading.problems == []
     return reading
 
@@ -52,13 +52,14 @@ def phases(stage: Stage) -> dict[str, str]:
     return {stored.object["metadata"]["name"]: (stored.object.get("status") or {}).get("phase", "") for stored in groups}
 
 
-@needs_manifests
 @pytest.mark.parametrize("cpu", ["2", "4", "40"])
-async def test_volcano_jobs_are_placed_all_or_none_and_those_that_are_run(cpu: str) -> None:
-    """Six jobs, of which more and more fit."""
-    reading = read(MANIFESTS / "volcano")
+@pytest.mark.parametrize("folder", MANIFESTS)
+async def test_volcano_jobs_are_placed_all_or_none_and_those_that_are_run(folder: Callable[[], Manifests], cpu: str) -> None:
+    """Some jobs, of which more and more fit."""
+    published = folder()
+    reading = read(published.of(published.gangs))
     minimum = needed(reading)
-    assert len(minimum) == 6
+    assert len(minimum) == published.figures.gangs
     async with new_stage(WITH_GROUPS) as stage:
         stage.profile(schedulerName="volcano").node("one", cpu=cpu).node("two", cpu=cpu)
         async with operator(stage) as running:
@@ -77,11 +78,11 @@ async def test_volcano_jobs_are_placed_all_or_none_and_those_that_are_run(cpu: s
             await stage.until(lambda: all(phases(stage)[name] == "Running" for name in placed))
             await stage.until(lambda: all(phases(stage)[name] == "Pending" for name in minimum.keys() - placed.keys()))
     assert placed and stage.bound_twice() == []
-    assert (sum(placed.values()) == 33) == (cpu == "40")
+    assert (sum(placed.values()) == published.figures.members) == (cpu == "40")
 
 
 async def test_the_examples_are_placed_as_they_say() -> None:
-    reading = read(EXAMPLES)
+    reading = read({file.stem: file.read_text() for file in sorted(EXAMPLES.glob("*.yaml"))})
     assert needed(reading) == {"training": 8, "elastic": 2}
     async with new_stage(WITH_GROUPS) as stage:
         stage.profile()

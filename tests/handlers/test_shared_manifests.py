@@ -1,15 +1,17 @@
-"""Real manifests, and crowds of made-up pods, are placed as their constraints demand: an independent checker looks at each placement."""
+"""Published manifests, and crowds of pods, are placed as their constraints demand: an independent checker looks at each placement."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from inputs.manifests import APPLICATIONS, MANIFESTS, Manifests
 from placewright.cli.feed import Feed
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
@@ -20,26 +22,6 @@ from .placement_checker import Obstacle, World, obstacles, wrong_placements, wro
 from .stage import WITH_GROUPS, Running, Stage, new_stage, operator
 
 Object = dict[str, Any]
-MANIFESTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "manifests"
-needs_manifests = pytest.mark.skipif(not MANIFESTS.is_dir(), reason="the real manifests (../shared/data/manifests) are not here")
-#: Files that belong together, by the names of files and folders.
-APPLICATIONS = {
-    "cockroachdb": ["cockroachdb-statefulset.yaml"],
-    "coredns": ["coredns.yaml"],
-    "kube-prometheus": ["kube-prometheus"],
-    "kwok-scheduling": ["kwok-scheduling"],
-    "metrics-server": ["metrics-server-deployment.yaml", "metrics-server-ha-patch.yaml"],
-    "online-boutique": ["online-boutique.yaml"],
-    "volcano": ["volcano"],
-    "zookeeper": ["zookeeper.yaml"],
-}
-#: What kube-up and kustomize put into these files before anybody applies them.
-RENDERED = {
-    "__DNS__MEMORY__LIMIT__": "170Mi",
-    "__DNS__SERVER__": "10.0.0.10",
-    "__DNS__DOMAIN__": "cluster.local",
-}
-
 SEEDS = range(4)
 #: By plugins, what is wrong with placements that were made without it.
 NOTICED: dict[str, tuple[str, ...]] = {
@@ -117,12 +99,12 @@ async def placed_by(scheduler_names: Sequence[str], objects: Sequence[Object], p
             return seen
 
 
-def manifests(application: str) -> tuple[list[Object], list[Object]]:
+def objects_and_pods(published: Manifests, application: str) -> tuple[list[Object], list[Object]]:
     """The application's objects and pods. Where two files use a name for two pods, the second is called after its file as well."""
     objects: list[Object] = []
     pods: dict[tuple[str, str], Object] = {}
     nodes = [each for each in cluster() if each["kind"] == "Node"]
-    for source in _sources(application):
+    for source in _sources(published, application):
         reading = read_manifests([source], nodes)
         assert reading.problems == []
         objects += reading.objects
@@ -134,25 +116,21 @@ def manifests(application: str) -> tuple[list[Object], list[Object]]:
     return objects, list(pods.values())
 
 
-def _sources(application: str) -> list[SourceText]:
+def _sources(published: Manifests, application: str) -> list[SourceText]:
     """The application's files, completed where they are templates."""
     found = []
-    for name in APPLICATIONS[application]:
-        path = MANIFESTS / name
-        for file in sorted(path.rglob("*.yaml")) if path.is_dir() else [path]:
-            text = file.read_text()
-            for placeholder, value in RENDERED.items():
-                text = text.replace(placeholder, value)
-            found.append(SourceText(file.stem, text))
-    return [SourceText("metrics-server", _kustomized(found))] if application == "metrics-server" else found
+    for path, text in published.of(application).items():
+        complete = reduce(lambda known, each: known.replace(*each), published.placeholders.items(), text)
+        found.append(SourceText(Path(path).stem, complete))
+    label = published.applications[application].patched
+    return [SourceText(application, _kustomized(found, label))] if label else found
 
 
-def _kustomized(sources: Sequence[SourceText]) -> str:
+def _kustomized(sources: Sequence[SourceText], label: Mapping[str, str]) -> str:
     """A base, patched, and with the label that the kustomization gives to everything."""
     merged: Object = {}
     for source in sources:
         merged = _merged(merged, yaml.safe_load(source.text))
-    label = {"k8s-app": "metrics-server"}
     spec = {"selector": {"matchLabels": label}, "template": {"metadata": {"labels": label}}}
     return yaml.safe_dump(_merged(merged, {"spec": spec}))
 
@@ -169,27 +147,29 @@ def schedulers(pods: Sequence[Object]) -> list[str]:
 # --- the manifests --------------------------------------------------------------------------------------------------------------------
 
 
-@needs_manifests
-def test_no_manifest_is_left_out_here() -> None:
-    assert {file.name for file in MANIFESTS.iterdir()} == {name for names in APPLICATIONS.values() for name in names}
+@pytest.mark.parametrize("folder", MANIFESTS)
+def test_no_manifest_is_left_out_here(folder: Callable[[], Manifests]) -> None:
+    published = folder()
+    named = [path for application in published.applications for path in published.of(application)]
+    assert sorted(named) == sorted(published.files)
 
 
-@needs_manifests
-@pytest.mark.parametrize("application", APPLICATIONS)
-async def test_a_real_application_is_placed_as_its_constraints_demand(application: str) -> None:
-    objects, pods = manifests(application)
+@pytest.mark.parametrize(("folder", "application"), APPLICATIONS)
+async def test_a_published_application_is_placed_as_its_constraints_demand(folder: Callable[[], Manifests], application: str) -> None:
+    objects, pods = objects_and_pods(folder(), application)
     seen = await placed_by(schedulers(pods), objects, pods)
     assert wrong_placements(seen) == []
     assert [pod["metadata"]["name"] for pod in seen.pods if not pod["spec"].get("nodeName")] == []
     assert len(seen.pods) == len(pods) > 0
 
 
-@needs_manifests
-async def test_all_real_applications_find_room_beside_one_another() -> None:
+@pytest.mark.parametrize("folder", MANIFESTS)
+async def test_all_published_applications_find_room_beside_one_another(folder: Callable[[], Manifests]) -> None:
+    published = folder()
     objects: list[Object] = []
     pods: list[Object] = []
-    for application in APPLICATIONS:
-        more = manifests(application)
+    for application in published.applications:
+        more = objects_and_pods(published, application)
         objects += more[0]
         pods += more[1]
     seen = await placed_by(schedulers(pods), objects, pods)

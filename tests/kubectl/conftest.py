@@ -10,8 +10,11 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
+from inputs.real import pytest_configure
 from kubectl.tool import Kubectl
 from placewright.sandbox.process import SandboxProcess
+
+__all__ = ["binary", "kubectl", "numbers", "pytest_configure", "sandbox"]
 
 
 @pytest.fixture(scope="session")

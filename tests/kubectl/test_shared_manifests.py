@@ -1,26 +1,32 @@
-"""Manifests of well-known projects go in as they are, where the folder with them lies beside this project."""
+"""Manifests as projects publish them go in as they are."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from inputs.manifests import MANIFESTS, Manifests
 from kubectl.tool import Kubectl
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-FOLDER = Path(__file__).parents[2].parent / "shared" / "data" / "manifests"
-FILES = ["coredns.yaml", "online-boutique.yaml", "zookeeper.yaml", "metrics-server-deployment.yaml"]
+FILES = [
+    pytest.param(*folder.values, name, id=f"{folder.id}-{name}", marks=folder.marks)
+    for folder in MANIFESTS
+    for name in folder.values[0]().applied
+]
 
 
-@pytest.mark.parametrize("name", FILES)
-async def test_a_manifest_of_a_well_known_project_is_created(kubectl: Kubectl, name: str) -> None:
-    manifest = FOLDER / name
-    if not manifest.is_file():
-        pytest.skip(f"no ../shared/data/manifests/{name} beside this project")
-    text = manifest.read_text()
+@pytest.mark.parametrize(("folder", "name"), FILES)
+async def test_a_published_manifest_is_created(kubectl: Kubectl, folder: Callable[[], Manifests], name: str, tmp_path: Path) -> None:
+    text = folder().files[name]
+    manifest = tmp_path / name
+    manifest.write_text(text)
     # Some manifests name their namespace; then kubectl refuses another one.
-    tool = kubectl.within("kube-system") if "namespace: kube-system" in text else kubectl
+    own = re.search(r"namespace: ([a-z-]+)", text)
+    tool = kubectl.within(own[1]) if own else kubectl
     ran = await tool.run("apply", "-f", str(manifest))
     assert ran.code == 0, ran.err
     assert "created" in ran.out

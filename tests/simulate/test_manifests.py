@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
+from inputs.manifests import MANIFESTS, Manifests
 from placewright.api.bad_input import InputError
 from placewright.simulate.expansion import owner_uid
 from placewright.simulate.inputs import Inputs, load_inputs, load_objects
 from placewright.simulate.manifests import Reading, SourceText, read_manifests
 from placewright.simulate.workload import mixed_nodes
-
-from .real_files import DATA, needs_real_files
 
 TEMPLATE = """
   template:
@@ -348,32 +347,35 @@ def test_missing_files_and_empty_folders_are_refused_by_name(tmp_path: Path) -> 
             load_objects([path])
 
 
+@pytest.fixture(scope="module", params=MANIFESTS)
+def published(request: pytest.FixtureRequest) -> Manifests:
+    made: Manifests = request.param()
+    return made
+
+
 @pytest.fixture(scope="module")
-def real() -> Inputs:
-    return load_inputs(pods=[DATA / "manifests"], default_nodes=mixed_nodes(5), skip_bad=True)
+def folder(published: Manifests, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return published.written(tmp_path_factory.mktemp("published"))
 
 
-@needs_real_files
-def test_the_real_folder_is_refused_for_its_mistakes_and_read_without_them(real: Inputs) -> None:
-    with pytest.raises(InputError, match=r"and 3 more like this"):
-        load_inputs(pods=[DATA / "manifests"], default_nodes=mixed_nodes(5))
-    assert [problem.partition(": found")[0].rpartition("/")[2] for problem in real.problems] == [
-        "pod-1): metadata.name",
-        "metrics-server): metadata.name",
-        "coredns): spec.template.spec.containers[0].resources.limits.memory",
-        "metrics-server): spec.selector",
-    ]
+@pytest.fixture(scope="module")
+def found(folder: Path) -> Inputs:
+    return load_inputs(pods=[folder], default_nodes=mixed_nodes(5), skip_bad=True)
 
 
-@needs_real_files
-def test_the_real_folder_is_expanded_as_its_controllers_would(real: Inputs) -> None:
-    owners = Counter((pod["metadata"].get("ownerReferences") or [{"kind": "none"}])[0]["kind"] for pod in real.pods)
-    # 12 boutique services, 6 of kube-prometheus, 4 replicas of a spread example; 3 + 3 ordinals; one exporter a node.
-    assert owners == {"ReplicaSet": 22, "StatefulSet": 6, "DaemonSet": 5, "none": 41}
-    assert Counter(pod["spec"].get("schedulerName") for pod in real.pods)["volcano"] == 33
-    claims = [o["metadata"]["name"] for o in real.others if o["kind"] == "PersistentVolumeClaim"]
-    assert claims == [f"datadir-cockroachdb-{i}" for i in range(3)] + [f"datadir-zk-{i}" for i in range(3)]
-    assert [n for n in real.notes if "monitoring.coreos.com" in n] == [
-        "monitoring.coreos.com/v1 Alertmanager: 1 left out, this kind is not read",
-        "monitoring.coreos.com/v1 Prometheus: 1 left out, this kind is not read",
-    ]
+def test_a_published_folder_is_refused_for_its_mistakes_and_read_without_them(published: Manifests, folder: Path, found: Inputs) -> None:
+    with pytest.raises(InputError, match=rf"and {len(published.figures.problems) - 1} more like this"):
+        load_inputs(pods=[folder], default_nodes=mixed_nodes(5))
+    problems = [problem.partition(": found")[0].rpartition("/")[2] for problem in found.problems]
+    assert problems == list(published.figures.problems)
+
+
+def test_a_published_folder_is_expanded_as_its_controllers_would(published: Manifests, found: Inputs) -> None:
+    figures = published.figures
+    owners = Counter((pod["metadata"].get("ownerReferences") or [{"kind": "none"}])[0]["kind"] for pod in found.pods)
+    assert owners == figures.owners
+    assert Counter(pod["spec"].get("schedulerName") for pod in found.pods)["volcano"] == figures.members
+    claims = [o["metadata"]["name"] for o in found.others if o["kind"] == "PersistentVolumeClaim"]
+    assert claims == list(figures.claims)
+    left_out = [f"{kind}: {count} left out, this kind is not read" for kind, count in figures.not_read.items()]
+    assert [note for note in found.notes if note.endswith("not read")] == left_out

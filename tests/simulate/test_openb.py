@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
+from statistics import median
 
 import pytest
 
+from inputs.traces import NODE_COLUMNS, POD_COLUMNS, TRACES, Trace
 from placewright.api.bad_input import InputError
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.requests import canonical, pod_requests
-from placewright.simulate.openb import GPU_MILLI, is_openb, read_nodes, read_pods
-
-from .real_files import DATA, needs_real_files
+from placewright.simulate.openb import GPU_MILLI, Times, is_openb, read_nodes, read_pods, read_times
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
@@ -104,23 +106,67 @@ def test_the_header_tells_a_trace_from_a_manifest() -> None:
     assert not is_openb("")
 
 
-@needs_real_files
-def test_the_whole_trace_is_read() -> None:
-    nodes = read_nodes((DATA / "openb" / "openb_node_list_all_node.csv").read_text(), "nodes")
-    assert len({n["metadata"]["name"] for n in nodes}) == 1523
+# --- whole traces ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=TRACES)
+def trace(request: pytest.FixtureRequest) -> Trace:
+    made: Trace = request.param()
+    return made
+
+
+def lines(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_whole_trace_is_read(trace: Trace) -> None:
+    nodes = read_nodes(trace.nodes, "nodes")
+    assert len({n["metadata"]["name"] for n in nodes}) == trace.figures.nodes
     asked: Counter[str] = Counter()
     have: Counter[str] = Counter()
     for node in nodes:
         have.update(canonical(convert(node, Node).status.allocatable or {}))
-    for manifest in read_pods((DATA / "openb" / "openb_pod_list_default.csv").read_text(), "pods"):
+    for manifest in read_pods(trace.pods, "pods"):
         asked.update(pod_requests(convert(manifest, Pod).spec))
         asked["count"] += 1
-    assert asked["count"] == 8152
-    # The shares that the trace's description states.
-    assert [round(100 * asked[r] / have[r]) for r in ("cpu", "memory", GPU_MILLI)] == [68, 50, 98]
+    assert asked["count"] == trace.figures.pods
+    assert tuple(round(100 * asked[r] / have[r]) for r in ("cpu", "memory", GPU_MILLI)) == trace.figures.shares
 
 
-@needs_real_files
-def test_the_trace_with_models_pins_a_third_of_the_gpu_pods() -> None:
-    pods = read_pods((DATA / "openb" / "openb_pod_list_gpuspec33.csv").read_text(), "pods")
-    assert (len(pods), sum("affinity" in p["spec"] for p in pods)) == (8152, 2388)
+def test_the_trace_with_models_pins_a_third_of_the_gpu_pods(trace: Trace) -> None:
+    pods = read_pods(trace.pinned, "pods")
+    assert (len(pods), sum("affinity" in p["spec"] for p in pods)) == (trace.figures.pods, trace.figures.pinned)
+
+
+def test_the_times_of_the_whole_trace_are_read_and_who_was_never_scheduled_never_ran(trace: Trace) -> None:
+    found = read_times(trace.pods, "pods")
+    rows = {row["name"]: [int(row[f"{what}_time"] or -1) for what in ("creation", "deletion", "scheduled")] for row in lines(trace.pods)}
+    assert found == {
+        name: Times(created, deleted, deleted - scheduled if scheduled >= 0 else None)
+        for name, (created, deleted, scheduled) in rows.items()
+    }
+    assert sum(times.runs is None for times in found.values()) == trace.figures.never_scheduled
+
+
+def test_the_made_up_trace_has_the_form_of_the_real_one(trace: Trace) -> None:
+    """Of both all this is true; where one changes, the other tests prove less than they seem to."""
+    nodes, pods, pinned = lines(trace.nodes), lines(trace.pods), lines(trace.pinned)
+    assert (tuple(nodes[0]), tuple(pods[0])) == (NODE_COLUMNS, POD_COLUMNS)
+    assert [row | {"gpu_spec": ""} for row in pinned] == pods
+    assert {row["gpu"] for row in nodes} == {"0", "1", "2", "4", "8"}
+    assert all((row["model"] == "") == (row["gpu"] == "0") for row in nodes)
+    assert {row["num_gpu"] for row in pods} == {"0", "1", "2", "4", "8"}
+    ones = [row["gpu_milli"] for row in pods if row["num_gpu"] == "1"]
+    share, whole = (sum((milli == "1000") == full for milli in ones) / len(pods) for full in (False, True))
+    assert 0.35 < share < 0.4 < whole < 0.5
+    assert {row["qos"] for row in pods} == {"LS", "BE", "Burstable", "Guaranteed"}
+    assert {row["pod_phase"] for row in pods} == {"Running", "Failed", "Pending", "Succeeded"}
+    assert {row["pod_phase"] for row in pods if not row["scheduled_time"]} == {"Pending"}
+    models = [row["gpu_spec"].split("|") for row in pinned]
+    assert any(len(each) > len(set(each)) for each in models)
+    created = [int(row["creation_time"]) for row in pods]
+    assert created == sorted(created)
+    assert created[9] > 100 * created[-1] / len(created)
+    lives = [int(row["deletion_time"]) - int(row["scheduled_time"]) for row in pods if row["scheduled_time"]]
+    assert 500 < median(lives) < 700
+    assert max(lives) > 80_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,10 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inputs.manifests import MANIFESTS, Manifests
 from placewright.api.bad_input import InputError
 from placewright.simulate.yamldocs import read_documents
-
-from .real_files import DATA, needs_real_files
 
 
 def values(text: str) -> list[Any]:
@@ -123,8 +122,9 @@ def test_a_number_with_an_exponent_needs_no_point(text: str, number: float) -> N
     assert values(f"v: '{text}'") == [{"v": text}]
 
 
-@needs_real_files
-@pytest.mark.parametrize("path", sorted((DATA / "manifests").rglob("*.yaml")), ids=lambda p: p.name)
-def test_real_manifests_are_read_as_the_yaml_library_reads_them(path: Path) -> None:
-    text = path.read_text()
-    assert values(text) == [value for value in yaml.safe_load_all(text) if value is not None]
+@pytest.mark.parametrize("folder", MANIFESTS)
+def test_published_manifests_are_read_as_the_yaml_library_reads_them(folder: Callable[[], Manifests]) -> None:
+    texts = folder().files
+    assert {path: values(text) for path, text in texts.items()} == {
+        path: [value for value in yaml.safe_load_all(text) if value is not None] for path, text in texts.items()
+    }
