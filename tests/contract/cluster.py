@@ -23,9 +23,9 @@ def _nothing() -> None:
     return
 
 
-@dataclass
-class Cluster:
-    """A client, a namespace of the test's own, and the server's extra abilities.
+@dataclass(frozen=True)
+class Server:
+    """A client, and what may be asked of its server beyond the Kubernetes API.
 
     `minor` is the server's minor version; `real` says that it is no sandbox. `compact` makes the server forget its
     history, so that old versions get 410; it is None where that cannot be asked for. `provoke_bookmarks` hurries
@@ -34,12 +34,18 @@ class Cluster:
     """
 
     client: Client
-    namespace: str
     minor: int
     compact: Callable[[], None] | None = None
     provoke_bookmarks: Callable[[], None] = _nothing
     real: bool = True
     tells_progress: bool = True
+
+
+@dataclass(frozen=True)
+class Cluster(Server):
+    """The server, and a namespace of the test's own."""
+
+    namespace: str = ""
 
     def path(self, plural: str, *rest: str, group: str = "", version: str = "v1") -> str:
         """The path of a namespaced collection, or of what is below it."""
@@ -105,16 +111,15 @@ def _bytes(source: Object, name: str, kubeconfig: Path) -> bytes:
 
 
 @asynccontextmanager
-async def with_namespace(client: Client) -> AsyncIterator[tuple[str, int]]:
-    """A namespace for one test, gone (or going) afterwards, and the server's minor version."""
-    namespace = f"contract-{secrets.token_hex(4)}"
-    version = (await client.get("/version")).expect(200)
+async def within_namespace(server: Server) -> AsyncIterator[Cluster]:
+    """The server with a namespace for one test, gone (or going) afterwards."""
+    namespace, client = f"contract-{secrets.token_hex(4)}", server.client
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     (await client.post("/api/v1/namespaces", body)).expect(201)
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
     (await client.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", account)).expect(201, 409)
     try:
-        yield namespace, int(str(version["minor"]).rstrip("+"))
+        yield Cluster(**vars(server), namespace=namespace)
     finally:
         pods = f"/api/v1/namespaces/{namespace}/pods"
         await client.delete(pods, {"gracePeriodSeconds": 0})

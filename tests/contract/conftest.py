@@ -1,4 +1,4 @@
-"""One fixture: the server that the contract is held against."""
+"""The server that the contract is held against: one for all tests, on which each has a namespace of its own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
-from contract.cluster import Cluster, client_from, with_namespace
+from contract.client import Client
+from contract.cluster import Cluster, Server, client_from, within_namespace
 from placewright.controlplane.server import ControlPlane
 from placewright.sandbox.kubelet import KubeletTimes
 from placewright.sandbox.server import Sandbox, SandboxOptions
@@ -20,24 +22,40 @@ IDLE = KubeletTimes(start=3600.0, end=3600.0)
 """The tests play the kubelet themselves, as they must on a bare API server."""
 
 
-@pytest_asyncio.fixture
-async def cluster(control_plane: ControlPlane | None) -> AsyncIterator[Cluster]:
-    """A fresh namespace on the cluster of KUBECONFIG_E2E, else (with `--real`) on a control plane of ours, else on a sandbox."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The server lives in the loop in which it was started, so all tests of it run there."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def server(control_plane: ControlPlane | None) -> AsyncIterator[Server]:
+    """The cluster of KUBECONFIG_E2E, else (with `--real`) a control plane of ours, else a sandbox."""
     kubeconfig = os.environ.get("KUBECONFIG_E2E")
     if kubeconfig:
-        async with client_from(Path(kubeconfig)) as client, with_namespace(client) as (namespace, minor):
-            yield Cluster(client, namespace, minor)
+        async with client_from(Path(kubeconfig)) as client:
+            yield Server(client, await minor_of(client))
     elif control_plane is not None:
-        async with client_from(control_plane.kubeconfig) as client, with_namespace(client) as (namespace, minor):
+        async with client_from(control_plane.kubeconfig) as client:
             tells = tells_progress(control_plane.assets.etcd)
-            yield Cluster(client, namespace, minor, compact=lambda: forget(control_plane), tells_progress=tells)
+            yield Server(client, await minor_of(client), compact=lambda: forget(control_plane), tells_progress=tells)
     else:
-        async with (
-            Sandbox(SandboxOptions(kubelets=IDLE)) as sandbox,
-            client_from(sandbox.kubeconfig) as client,
-            with_namespace(client) as (namespace, minor),
-        ):
-            yield Cluster(client, namespace, minor, sandbox.faults.compact, sandbox.watches.bookmark_all, real=False)
+        async with Sandbox(SandboxOptions(kubelets=IDLE)) as sandbox, client_from(sandbox.kubeconfig) as client:
+            yield Server(client, await minor_of(client), sandbox.faults.compact, sandbox.watches.bookmark_all, real=False)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def cluster(server: Server) -> AsyncIterator[Cluster]:
+    """The server, and a namespace for one test."""
+    async with within_namespace(server) as found:
+        yield found
+
+
+async def minor_of(client: Client) -> int:
+    """The server's minor version."""
+    version = (await client.get("/version")).expect(200)
+    return int(str(version["minor"]).rstrip("+"))
 
 
 @cache

@@ -69,7 +69,7 @@ class Robot:
         return f'is forbidden: User "{self.name}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def robot(cluster: Cluster) -> AsyncIterator[Robot]:
     await cluster.create("serviceaccounts", ACCOUNT)
     async with Client(cluster.client.server, cluster.client._context, await token_of(cluster, "robot")) as client:

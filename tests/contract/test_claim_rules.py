@@ -31,7 +31,7 @@ REFERENCE = "must be the name of a request in the claim or the name of a request
 Fields = dict[str, Any]
 
 
-@pytest_asyncio.fixture(autouse=True)
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def _enough(cluster: Cluster) -> AsyncIterator[None]:
     cluster.needs(VERSION, "resource.k8s.io/v1")
     yield

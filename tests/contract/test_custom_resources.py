@@ -74,13 +74,13 @@ class Boxes:
         return await self.cluster.client.post(self.path, self.box(**spec))
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def boxes(cluster: Cluster) -> AsyncIterator[Boxes]:
     async with defined(cluster, SCHEMA) as found:
         yield found
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def plain_boxes(cluster: Cluster) -> AsyncIterator[Boxes]:
     """Without the field that may be a number or a string: with one, 1.20 does not know the keys of lists when applying."""
     schema = copy.deepcopy(SCHEMA)

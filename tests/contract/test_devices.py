@@ -38,7 +38,7 @@ SHARED: dict[str, Maker] = {"deviceclasses": device_class, "resourceslices": res
 KINDS = [*NAMESPACED, *SHARED]
 
 
-@pytest_asyncio.fixture(autouse=True)
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def _enough(cluster: Cluster) -> AsyncIterator[None]:
     cluster.needs(VERSION, "resource.k8s.io/v1")
     yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from contract.client import APPLY, MERGE, STRATEGIC, Object
 from contract.cluster import Cluster
@@ -27,7 +28,7 @@ def path_of(cluster: Cluster, *rest: str) -> str:
     return cluster.path("podgroups", *rest, group=GROUP, version=VERSION)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def groups(cluster: Cluster) -> Cluster:
     """A cluster that serves PodGroups."""
     if (await cluster.client.get(f"/apis/{GROUP}/{VERSION}")).status == 404:

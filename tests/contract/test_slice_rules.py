@@ -28,7 +28,7 @@ PLACES = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeS
 Fields = dict[str, Any]
 
 
-@pytest_asyncio.fixture(autouse=True)
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def _enough(cluster: Cluster) -> AsyncIterator[None]:
     cluster.needs(VERSION, "resource.k8s.io/v1")
     yield

@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -13,6 +14,9 @@ import pytest_asyncio
 from inputs.real import pytest_configure
 from kubectl.tool import Kubectl
 from placewright.sandbox.process import SandboxProcess
+from sandbox.http import Client, client_of
+
+CRD = Path(__file__).parents[2] / "crds" / "schedulingprofiles.yaml"
 
 __all__ = ["binary", "kubectl", "numbers", "pytest_configure", "sandbox"]
 
@@ -37,14 +41,33 @@ async def sandbox(binary: str) -> AsyncIterator[SandboxProcess]:
         yield running
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def api(sandbox: SandboxProcess) -> AsyncIterator[Client]:
+    """For what a test needs and is not about: a process of kubectl's for each would be most of the time that the tests take."""
+    async with client_of(sandbox.kubeconfig) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def tool(binary: str, sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    return Kubectl(binary, sandbox.kubeconfig, tmp_path_factory.mktemp("kubectl-home"))
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def kubectl(
-    binary: str, sandbox: SandboxProcess, numbers: Iterator[int], tmp_path_factory: pytest.TempPathFactory
-) -> Kubectl:
+async def kubectl(tool: Kubectl, api: Client, numbers: Iterator[int]) -> Kubectl:
     """The tool, in a namespace of the test's own."""
-    home = tmp_path_factory.getbasetemp() / "kubectl-home"
-    home.mkdir(exist_ok=True)
-    tool = Kubectl(binary, sandbox.kubeconfig, home)
     namespace = f"test-{next(numbers)}"
-    await tool("create", "namespace", namespace)
+    await api.expect(201, "POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     return tool.within(namespace)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _definition(tool: Kubectl) -> None:
+    await tool("apply", "--server-side", "-f", str(CRD))
+    await tool("wait", "--for=condition=Established", "crd/schedulingprofiles.placewright.dev", "--timeout=20s")
+
+
+@pytest.fixture
+def profiles(kubectl: Kubectl, _definition: None) -> Kubectl:
+    """The tool, on a cluster that has the definition of profiles."""
+    return kubectl

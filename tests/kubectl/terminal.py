@@ -18,6 +18,8 @@ from kubectl.page import Block, same, shows
 DEADLINE: Final = 40.0
 END_SECONDS: Final = 15.0
 _DONE: Final = "--done--"
+#: Between two looks at what has not come yet. Each is a process or several, which take the time that it needs to come.
+_PAUSE: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -119,3 +121,4 @@ async def work_through(typed: Shell, block: Block, reading: tuple[str, ...]) -> 
         again = all(line.startswith(reading) for line in block.commands.splitlines())
         late = asyncio.get_running_loop().time() > end
         assert again and not late, f"{block}\n--- the page\n{same(block.shown)}\n--- printed\n{same(printed)}\n{printed}"
+        await asyncio.sleep(_PAUSE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from kubectl.tool import Kubectl
 from placewright.cli.main import main
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-CRD = Path(__file__).parents[2] / "crds" / "schedulingprofiles.yaml"
 
 CONFIGURATION: dict[str, Any] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -37,13 +35,6 @@ LEGACY = {
     "predicates": [{"name": "GeneralPredicates"}, {"name": "R", "argument": {"labelsPresence": {"labels": ["rack"], "presence": True}}}],
     "extenders": [{"urlPrefix": "http://127.0.0.1:9", "filterVerb": "filter", "httpTimeout": 1500000000}],
 }
-
-
-@pytest.fixture
-async def profiles(kubectl: Kubectl) -> Kubectl:
-    """The tool, on a cluster that has the definition."""
-    await kubectl("apply", "--server-side", "-f", str(CRD))
-    return kubectl
 
 
 def converted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, *flags: str) -> str:

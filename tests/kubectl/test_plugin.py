@@ -35,13 +35,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def profile(kubectl: Kubectl) -> str:
-    """A profile of the test's own, with its definition."""
-    await kubectl("apply", "--server-side", "-f", str(ROOT / "crds" / "schedulingprofiles.yaml"))
-    await kubectl("wait", "--for=condition=Established", "crd/schedulingprofiles.placewright.dev", "--timeout=20s")
-    name = f"of-{kubectl.namespace}"
+async def profile(profiles: Kubectl) -> str:
+    """A profile of the test's own."""
+    name = f"of-{profiles.namespace}"
     spec = {"schedulerName": name, "weights": {"TaintToleration": 4}}
-    await kubectl("apply", "-f", "-", given={**TYPE, "metadata": {"name": name}, "spec": spec})
+    await profiles("apply", "-f", "-", given={**TYPE, "metadata": {"name": name}, "spec": spec})
     return name
 
 

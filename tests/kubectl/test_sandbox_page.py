@@ -24,8 +24,7 @@ async def test_every_command_of_the_page_does_what_it_shows(binary: str, tmp_pat
         for block in blocks_of(PAGE):
             if block.kind:
                 await opened.enter_async_context(terminal(desk, block.commands))
-                ready = "until kubectl --kubeconfig sandbox.yaml get resourceslices >/dev/null 2>&1; do sleep 0.1; done"
-                assert (await typed.run(ready))[0]
+                assert (await typed.run("until [ -s sandbox.yaml ]; do sleep 0.05; done"))[0]
                 continue
             await work_through(typed, block, ("kubectl get ",))
             shown += block.shown is not None

@@ -35,11 +35,11 @@ WHOLE = {
 }  # fmt: skip
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def mine(binary: str, tmp_path: Path) -> AsyncIterator[Kubectl]:
-    """A cluster of the test's own with everything in it that placement reads, and a Secret."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def mine(binary: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kubectl]:
+    """A cluster of the module's own with everything in it that placement reads, and a Secret."""
     async with SandboxProcess() as running:
-        tool = Kubectl(binary, running.kubeconfig, tmp_path, namespace="")
+        tool = Kubectl(binary, running.kubeconfig, tmp_path_factory.mktemp("home"), namespace="")
         objects = [*World(SEED).objects(), *DeviceWorld(SEED).objects()]
         for manifest in objects:
             (manifest.get("spec") or {}).pop("priority", None)  # by admission it comes from a class
@@ -91,8 +91,9 @@ async def test_the_snapshot_holds_what_kubectl_shows(mine: Kubectl, tmp_path: Pa
     objects = await snapshot(mine, tmp_path / "s.gz")
     kinds = sorted({each["kind"] for each in objects})
     assert {"Pod", "Node", "Namespace", "PersistentVolumeClaim", "ResourceClaim", "ResourceSlice", "DeviceClass"} <= set(kinds)
+    listed = (await mine.read(",".join(kind.lower() for kind in kinds), "-A"))["items"]
     for kind in kinds:
-        shown = {named(each): each for each in (await mine.read(kind.lower(), "-A"))["items"]}
+        shown = {named(each): each for each in listed if each["kind"] == kind}
         held = {named(each): each for each in objects if each["kind"] == kind}
         assert held.keys() == shown.keys(), kind
         for key, each in held.items():

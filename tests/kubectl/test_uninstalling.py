@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -60,13 +59,9 @@ def running(desk: Desk, kubeconfig: Path, *options: str) -> Any:
 
 async def everything(kubectl: Kubectl) -> dict[str, dict[str, Any]]:
     """All objects of all kinds that can be listed."""
-    kinds = (await kubectl("api-resources", "--verbs=list", "-o", "name", "--cached=false")).split()
-    found: dict[str, dict[str, Any]] = {}
-    for kind in sorted(set(kinds) - PASSING):
-        for each in json.loads(await kubectl("get", kind, "-A", "-o", "json"))["items"]:
-            metadata = each["metadata"]
-            found[f"{kind} {metadata.get('namespace', '')}/{metadata['name']}"] = each
-    return found
+    kinds = set((await kubectl("api-resources", "--verbs=list", "-o", "name", "--cached=false")).split())
+    found = (await kubectl.read(",".join(sorted(kinds - PASSING)), "-A"))["items"]
+    return {f"{each['kind']} {each['metadata'].get('namespace', '')}/{each['metadata']['name']}": each for each in found}
 
 
 def commands_of_page() -> list[Block]:
@@ -112,7 +107,7 @@ async def test_after_all_steps_of_the_page_nothing_of_ours_is_left(desk: Desk, u
             await kubectl("wait", "--for=condition=Ready", "schedprof/batch", "--timeout=20s")
             await kubectl("wait", "--for=create", "validatingwebhookconfiguration/placewright", "--timeout=20s")
             made = set(await everything(kubectl)) - set(untouched)
-        assert {"leases.coordination.k8s.io placewright-system/placewright", "clusterkopfpeerings.kopf.dev /placewright"} <= made
+        assert {"Lease placewright-system/placewright", "ClusterKopfPeering /placewright"} <= made
         for block in commands_of_page():
             await work_through(typed, block, ())
             assert not [key for key, each in (await everything(kubectl)).items() if key in made and each["metadata"].get("finalizers")]

@@ -7,9 +7,7 @@ from typing import Final
 
 from placewright.api.objects import Pod
 from placewright.api.profile import SHADOW
-from placewright.cli.livecluster import PODS, UNFINISHED
 from placewright.cli.profiles.subjects import active_generation
-from placewright.handlers.unclaimedpods import remembered_by
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore
@@ -20,13 +18,15 @@ from placewright.kube.wire import Wire
 from placewright.profiles.standing import PLUGIN_HANGING
 from placewright.profiles.unclaimed import ProfileNames, Unclaimed, Why, looked_at_by_others, placed_by_others
 
+_PODS: Final = "/api/v1/pods"
+_WAITING: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 #: Pods on nodes that are asked for, to find out who places pods of a name.
 _SAMPLE: Final = 500
 
 
 async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history: HistoryStore) -> list[tuple[Unclaimed, int]]:
     """By schedulerName, how many pods wait that no profile takes. Raises `RequestError` where pods may not be listed."""
-    listed = await list_once(client, Source(PODS, Pod, field_selector=f"spec.nodeName=,{UNFINISHED}"))
+    listed = await list_once(client, Source(_PODS, Pod, field_selector=_WAITING))
     by_name: dict[str, list[Pod]] = {}
     for pod in listed.items:
         by_name.setdefault(pod.spec.scheduler_name, []).append(pod)
@@ -68,6 +68,8 @@ def _held(profiles: Iterable[Object]) -> dict[str, str]:
 
 
 async def _deleted(history: HistoryStore) -> Mapping[str, str]:
+    from placewright.handlers.unclaimedpods import remembered_by  # noqa: PLC0415 - it brings Kopf along, for pods of no profile alone
+
     try:
         return await remembered_by(history)()
     except RequestError:
@@ -81,5 +83,5 @@ async def _is_others(client: ApiClient, found: Unclaimed, waiting: Iterable[Pod]
     if found.why is Why.MISSPELT and any(looked_at_by_others(pod.status.conditions) for pod in waiting):
         return True
     selector = f"spec.schedulerName={found.scheduler_name},spec.nodeName!="
-    placed = Wire(Pod).page(await client.get(PODS, {"fieldSelector": selector, "limit": str(_SAMPLE)}))
+    placed = Wire(Pod).page(await client.get(_PODS, {"fieldSelector": selector, "limit": str(_SAMPLE)}))
     return any(isinstance(pod, Pod) and placed_by_others(pod) for pod in placed.items)
