@@ -212,7 +212,7 @@ class Evaluator:
                 known = set(state.data)
                 status = plugin.pre_score(state, pod, self._cluster, feasible)
                 state.steps.plugin_ended(plugin.name, PRE_SCORE, status.code)
-                if reads_of(plugin) is not Reads.CLUSTER:
+                if reads_of(plugin) is not Reads.CLUSTER and (status.ok or status.code is Code.SKIP):
                     columns.pre_score_results[plugin.name] = status
                     columns.data.update((key, state.data[key]) for key in state.data.keys() - known)
             if status.code is Code.SKIP:
@@ -273,7 +273,7 @@ class Evaluator:
             elsewhere = remaining & ~rows_named(self._cluster, evaluation.candidates)
             if elsewhere.any():
                 diagnosis.rejections.append(Rejection(outside(evaluation.narrowed_by), np.flatnonzero(elsewhere)))
-                diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)
+            diagnosis.unschedulable_plugins.update(evaluation.narrowed_by)  # they may name a node that is yet to come
             remaining &= ~elsewhere
         for plugin in self.runtime.filter:
             if plugin.name not in evaluation.state.skip_filter:

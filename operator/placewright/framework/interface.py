@@ -273,7 +273,10 @@ class PreFilterPlugin(Plugin, ABC):
 
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
-        """SKIP when Filter has nothing to check; a rejection rejects the pod on every node."""
+        """SKIP when Filter has nothing to check; a rejection rejects the pod on every node. Either way `nodes` is not read.
+
+        A plugin whose columns read no more than a node and its pods is asked once for all pods that look alike; an error is not kept.
+        """
 
 
 class FilterPlugin(Plugin, ABC):

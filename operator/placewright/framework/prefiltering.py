@@ -44,19 +44,20 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
             known = set(state.data)
             result = plugin.pre_filter(state, pod, cluster)
             state.steps.plugin_ended(plugin.name, PRE_FILTER, result.status.code)
-            if reads_of(plugin) is not Reads.CLUSTER:
+            if reads_of(plugin) is not Reads.CLUSTER and result.status.code is not Code.ERROR:  # what broke may be mended by the next pod
                 columns.pre_filter_results[plugin.name] = result
                 columns.data.update((key, state.data[key]) for key in state.data.keys() - known)
         code = result.status.code
+        if code is Code.ERROR:
+            raise CycleError(f'running PreFilter plugin "{plugin.name}": {result.status.message}')
+        if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            refusal = result.status.by(plugin.name)
+            break
         if code is Code.SKIP:
             state.skip_filter.add(plugin.name)
-        elif code is Code.ERROR:
-            raise CycleError(f'running PreFilter plugin "{plugin.name}": {result.status.message}')
         elif not result.status.ok:
             refusal = result.status.by(plugin.name)
-            if code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                break
-        if result.nodes is not None:
+        elif result.nodes is not None:
             narrowed_by.append(plugin.name)
             candidates = result.nodes if candidates is None else candidates & result.nodes
             if not candidates:
