@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,17 +16,30 @@ from placewright.cli import bench
 from placewright.cli.bench.end_to_end import EndToEnd
 from placewright.cli.bench.measuring import cpu_seconds, peak_bytes, percentiles, resident_bytes
 from placewright.cli.main import main
-from placewright.simulate import benchmark, benchpreemption
+from placewright.simulate import benchdevices, benchmark, benchpreemption, benchrecords, benchshadow
+from placewright.simulate.benchdevices import DeviceMeasurement
 from placewright.simulate.benchmark import Measurement
 from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES
 from placewright.simulate.benchrecords import SLICE
 from placewright.simulate.benchworkloads import WORKLOADS, openb_mix
 
+WARM_UP = 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_heap_frozen() -> Iterator[None]:
+    """Each run collects garbage first: what thousands of tests have loaded would cost far more than what is measured."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hardly any warm-up."""
-    monkeypatch.setattr(benchmark, "WARM_UP", 3)
+    for module in (benchmark, benchdevices, benchrecords, benchshadow):
+        monkeypatch.setattr(module, "WARM_UP", WARM_UP)
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -63,13 +78,14 @@ def test_groups_are_measured_as_a_whole(capsys: pytest.CaptureFixture[str]) -> N
     assert "groups/s" in output(capsys, *words)
 
 
+@pytest.mark.usefixtures("short")
 def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("records", "--workloads", "plain,openb-mix", "--nodes", "3", "--slices", "4")
     data = json.loads(output(capsys, *words, "-o", "json"))
     assert [(row["workload"], row["nodes"], row["pods"]) for row in data] == [("plain", 3, 4 * SLICE), ("openb-mix", 3, 4 * SLICE)]
     for row in data:
         assert len(row["without"]) == len(row["with_records"]) == 4
-        assert row["records"] == 4 * SLICE + benchmark.WARM_UP
+        assert row["records"] == 4 * SLICE + WARM_UP
         assert row["ratio"] == pytest.approx(median(row["with_records"]) / median(row["without"]))
         assert row["quartiles"][0] <= row["quartiles"][1]
     out = output(capsys, *words)
@@ -77,6 +93,7 @@ def test_records_are_measured_in_turns_and_kept_on_one_side(capsys: pytest.Captu
     assert "≤ 1.05" in out
 
 
+@pytest.mark.usefixtures("short")
 def test_a_shadow_is_measured_in_turns_beside_nobody(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("shadow", "--workloads", "plain", "--nodes", "3", "--slices", "4", "--budget", "50")
     (row,) = json.loads(output(capsys, *words, "-o", "json"))
@@ -188,9 +205,34 @@ def test_the_99th_percentile_lies_within_what_was_seen() -> None:
     assert (percentiles([4.0]), percentiles([])) == ((4.0, 4.0), (0.0, 0.0))
 
 
-def test_claims_to_devices_are_measured_beside_pods_without_any(capsys: pytest.CaptureFixture[str]) -> None:
-    data = json.loads(output(capsys, "devices", "--nodes", "300", "--pods", "5", "-o", "json"))
-    assert [row["placed"] for row in data] == [row["pods"] for row in data] == [5] * 7
-    assert [row["devices"] for row in data] == [0] + [8] * 6
-    assert [row["wanted"] for row in data if row["wanted"]] == [500, 500]
-    assert all(len(row["seconds"]) == benchmark.RUNS for row in data)
+@pytest.mark.usefixtures("short")
+def test_claims_to_devices_are_measured_beside_pods_without_any() -> None:
+    measured = benchdevices.measure_devices(12, 5)
+    assert [row.placed for row in measured] == [row.pods for row in measured] == [5] * 7
+    assert [row.devices for row in measured] == [0] + [8] * 6
+    assert [row.wanted for row in measured if row.wanted] == [500, 500]
+    assert all(len(row.seconds) == benchmark.RUNS for row in measured)
+
+
+@pytest.mark.parametrize("output_format", ["json", "table"])
+def test_what_was_measured_of_devices_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output_format: str
+) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def measure(nodes: int, pods: int) -> list[DeviceMeasurement]:
+        asked.append((nodes, pods))
+        return [DeviceMeasurement("one device", nodes, 8, pods, pods, 500, (0.5, 0.25, 1.0))]
+
+    monkeypatch.setattr(bench, "measure_devices", measure)
+    out = output(capsys, "devices", "--nodes", "300", "--pods", "5000", "-o", output_format)
+    assert asked == [(300, 5000)]
+    if output_format == "json":
+        assert [(row["claims"], row["per_second"]) for row in json.loads(out)] == [("one device", 10_000)]
+    else:
+        assert "one device" in out and "10,000" in out and "≥ 500" in out
+
+
+def test_more_nodes_than_the_first_pods_fill_are_needed_to_measure_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "devices", "--nodes", "299"]) == 2
+    assert "allowed a whole number from 300 to" in capsys.readouterr().err

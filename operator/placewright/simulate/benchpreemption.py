@@ -6,7 +6,6 @@ every attempt meets the same cluster. As in `benchmark`, the processor's time is
 
 from __future__ import annotations
 
-import gc
 import statistics
 import time
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from placewright.framework.evaluation import Evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
+from placewright.simulate.benchmark import nothing_old_collected
 from placewright.simulate.benchworkloads import HOSTNAME, ZONE, affinity_to, spread_over
 from placewright.simulate.openb import NAMESPACE, node_manifest, pod_manifest
 from placewright.simulate.world import World, offline_cycle, offline_evaluator, world_from
@@ -96,10 +96,8 @@ def measure_attempts(name: str, nodes: int) -> Attempts:
     first, measured = list(world.pending.values())[:_WARM_UP], list(world.pending.values())[_WARM_UP:]
     for pod in first:
         _attempt(cycle, evaluator, pod)
-    gc.collect()
-    gc.freeze()
-    outcomes = [_timed_attempt(cycle, evaluator, pod) for pod in measured]
-    gc.unfreeze()
+    with nothing_old_collected():
+        outcomes = [_timed_attempt(cycle, evaluator, pod) for pod in measured]
     return Attempts(name, nodes, PER_NODE * nodes, sum(found for _, found in outcomes), tuple(took for took, _ in outcomes))
 
 

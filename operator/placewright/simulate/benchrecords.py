@@ -7,7 +7,6 @@ queue to a binding that takes no time, as that is where attempts end, and a sile
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 import statistics
 import time
@@ -33,7 +32,7 @@ from placewright.scheduler.insight import Insight
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.records import OVERALL, Records
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright.simulate.benchmark import WARM_UP, Nothing
+from placewright.simulate.benchmark import WARM_UP, Nothing, nothing_old_collected
 from placewright.simulate.benchworkloads import WORKLOADS
 from placewright.simulate.world import World
 
@@ -93,14 +92,12 @@ async def in_turns(sides: Sequence[Side], slices: int) -> list[list[float]]:
     for side in sides:
         await side.decide(WARM_UP)
     seconds: list[list[float]] = [[] for _ in sides]
-    gc.collect()
-    gc.freeze()
-    for number in range(slices):
-        for place in (0, 1) if number % 2 else (1, 0):
-            start = time.process_time()
-            await sides[place].decide(SLICE)
-            seconds[place].append(time.process_time() - start)
-    gc.unfreeze()
+    with nothing_old_collected():
+        for number in range(slices):
+            for place in (0, 1) if number % 2 else (1, 0):
+                start = time.process_time()
+                await sides[place].decide(SLICE)
+                seconds[place].append(time.process_time() - start)
     return seconds
 
 
