@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from .report import Run
 from .stage import Stage, new_stage
+from .warm import Warm, warm
 
 FAILED = pytest.StashKey[bool]()
 
@@ -39,11 +40,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  
         report.sections.append(("replicas", stage.words()))
 
 
+@pytest.fixture(scope="session")
+def forking() -> Iterator[Warm]:
+    """What replicas are forked from."""
+    with warm() as started:
+        yield started
+
+
 @pytest.fixture
-async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> AsyncIterator[Stage]:
+async def stage(request: pytest.FixtureRequest, tmp_path: Path, seed: int, forking: Warm) -> AsyncIterator[Stage]:
     """A cluster with a profile; when the test is over all pods settle, and the audit must find nothing."""
     devices = request.node.get_closest_marker("devices")
-    async with new_stage(tmp_path, seed, devices=devices.args[0] if devices is not None else 0) as made:
+    async with new_stage(tmp_path, seed, forking, devices=devices.args[0] if devices is not None else 0) as made:
         yield made
         if request.node.stash.get(FAILED, False):
             return

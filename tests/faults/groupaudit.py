@@ -3,7 +3,7 @@
 The rules, beside those of `audit`:
 
 - **Together.** A Binding of a group of which nobody has a node is one of enough: within `GRACE` seconds its sender has sent Bindings of as
-  many members as the group needs, unless it was killed or stood still meanwhile, or lost the lead, or members were deleted;
+  many members as the group needs, unless it was killed or stood still meanwhile, or lost the lead or its renewals, or members were deleted;
   the time that the API server was away is allowed for twice.
 - **All or none.** At the end a group all of whose members are there has as many on nodes as it needs, or none. One that has fewer was left
   so by a Binding that failed or a sender that was stopped; then the members that wait must be accounted for as pods are.

@@ -85,6 +85,8 @@ class Proxy:
         self.bindings: list[BindingRequest] = []
         #: Seconds on the monotonic clock at which the last request arrived.
         self.last_request = 0.0
+        #: The same of each write to a Lease that was granted, and answered.
+        self.renewals: list[float] = []
         self._upstream, self._upstream_ca, self._token = upstream, upstream_ca, token
         self._random = Random(f"{seed}/{replica}")
         self._through = asyncio.Event()
@@ -178,7 +180,7 @@ class Proxy:
     # --- requests ---
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.last_request = time.monotonic()
+        arrived = self.last_request = time.monotonic()
         body = await request.read()
         record = self._record(request, body)
         cuts = self._cuts
@@ -188,9 +190,12 @@ class Proxy:
         if cuts != self._cuts or not self._through.is_set():
             return _lost(request)
         try:
-            return await self._answer(request, body, record)
+            answer = await self._answer(request, body, record)
         except (aiohttp.ClientError, OSError):
             return _lost(request)
+        if request.method == "PUT" and "/leases/" in request.path and answer.status < 300 and not _is_broken(request):
+            self.renewals.append(arrived)
+        return answer
 
     async def _answer(self, request: web.BaseRequest, body: bytes, record: BindingRequest | None) -> web.StreamResponse:
         if request.query.get("watch") in ("1", "true"):
@@ -298,6 +303,10 @@ def _status(code: int) -> web.Response:
 def _abort(request: web.BaseRequest) -> None:
     if request.transport is not None:
         request.transport.abort()  # type: ignore[attr-defined]
+
+
+def _is_broken(request: web.BaseRequest) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 def _lost(request: web.BaseRequest) -> web.Response:

@@ -15,6 +15,7 @@ from typing import Final
 from placewright.cli.operator_process import operator_command
 
 from .proxy import Proxy
+from .warm import Forked, Warm
 
 _END_SECONDS: Final = 10.0
 #: A line that begins a record: time, level.
@@ -34,9 +35,12 @@ def operator(kubeconfig: Path, lifetime: int, clock_ahead: float = 0.0) -> list[
 
 
 class Replica:
-    """`placewright run`, with its output in a log file. It ends when this process does, however that ends."""
+    """`placewright run`, with its output in a log file. It ends when this process does, however that ends.
 
-    def __init__(self, name: str, proxy: Proxy, command: Sequence[str], folder: Path) -> None:
+    It is loaded like any program, or begins as a fork of one that is `warm`.
+    """
+
+    def __init__(self, name: str, proxy: Proxy, command: Sequence[str], folder: Path, warm: Warm | None = None) -> None:
         self.name = name
         self.proxy = proxy
         #: Whether it ended without a chance to finish anything.
@@ -45,13 +49,18 @@ class Replica:
         self.stopped: list[float] = []
         self.log = folder / f"{name}.log"
         self._command = command
-        self._process: Process | None = None
+        self._warm = warm
+        self._process: Process | Forked | None = None
 
     async def start(self) -> None:
+        environ = os.environ | {"POD_NAME": self.name}
         with self.log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=PIPE, stdout=log, stderr=log, start_new_session=True, env=os.environ | {"POD_NAME": self.name}
-            )
+            if self._warm is not None:
+                self._process = self._warm.start(self._command, log, environ)
+            else:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._command, stdin=PIPE, stdout=log, stderr=log, start_new_session=True, env=environ
+                )
 
     @property
     def pid(self) -> int:

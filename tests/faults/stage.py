@@ -8,22 +8,22 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from placewright.sandbox.credentials import make_credentials, write_private
-from placewright.sandbox.process import SandboxProcess
 
 from .api import Api, Refused
-from .audit import OURS, Findings, audit, node_counts
+from .audit import OURS, SLACK, Findings, audit, node_counts
 from .deviceaudit import ClaimReplay, leaks, unaccounted
 from .devicehistory import DeviceHistory
 from .groupaudit import GroupAudit
 from .history import GROUP_LABEL, History, PodView
 from .proxy import BindingRequest, Proxy
 from .replica import Replica, operator
+from .warm import Warm, api_server
 
 Object = dict[str, Any]
 #: Who publishes devices on stage; also the name of their class.
@@ -45,6 +45,8 @@ SLICES: Final = f"{RESOURCES}/resourceslices"
 PROFILES: Final = "/apis/placewright.dev/v1alpha1/schedulingprofiles"
 #: How long a replica that vanished keeps its lead here, seconds; as short as Kopf's keep-alive, once a second, bears on a loaded machine.
 LIFETIME: Final = 4
+#: The leader acts for so long after it sent a renewal that was granted, seconds; proportions are kube-scheduler's.
+RENEWED_WITHIN: Final = LIFETIME * 2 / 3
 #: How long anything on stage may take before the test fails, seconds.
 DEADLINE: Final = 40.0
 #: What does not come from a watch is looked at this often, seconds.
@@ -60,7 +62,7 @@ _REMEMBERED_CHANGES: Final = "20000"
 class Stage:
     """What a test may do and see. `random` is seeded: a run can be repeated."""
 
-    def __init__(self, folder: Path, seed: int, lifetime: int = LIFETIME) -> None:
+    def __init__(self, folder: Path, seed: int, warm: Warm) -> None:
         self.folder = folder
         self.seed = seed
         self.random = Random(seed)
@@ -82,7 +84,7 @@ class Stage:
         self._news = asyncio.Event()
         self.history = History(self._news.set)
         self.devices = DeviceHistory(self._news.set)
-        self._lifetime = lifetime
+        self._warm = warm
         self._credentials = make_credentials()
         self._names = itertools.count()
         self._counts: dict[str, int] = {}
@@ -241,7 +243,7 @@ class Stage:
         self.proxies.append(proxy)
         kubeconfig = self.folder / f"{name}.kubeconfig"
         write_private(kubeconfig, await proxy.start(self._credentials))
-        made = Replica(name, proxy, operator(kubeconfig, self._lifetime, clock_ahead), self.folder)
+        made = Replica(name, proxy, operator(kubeconfig, LIFETIME, clock_ahead), self.folder, self._warm)
         self.replicas.append(made)
         await made.start()
         return made
@@ -374,10 +376,13 @@ class Stage:
         return found
 
     def _stopped(self) -> list[tuple[str, float]]:
-        """Which replica could not go on, from when: it was killed, stood still, or lost the lead."""
-        ended = zip(self.history.holders, self.history.holders[1:], strict=False)
-        terms = [(identity.partition("/")[0], at) for (_, identity), (at, _) in ended]
-        return [*terms, *((each.name, at) for each in self.replicas for at in each.stopped)]
+        """Which replica could not go on, from when: it was killed, stood still, lost the lead, or only the renewals of it."""
+        terms = [(identity.partition("/")[0], at) for (_, identity), (at, _) in pairwise(self.history.holders)]
+        lapses = [
+            (each.replica, last + RENEWED_WITHIN)
+            for each in self.proxies for last, following in pairwise(each.renewals) if following - last > RENEWED_WITHIN - SLACK
+        ]  # fmt: skip
+        return [*terms, *lapses, *((each.name, at) for each in self.replicas for at in each.stopped)]
 
     def words(self) -> str:
         """The end of each replica's log."""
@@ -421,13 +426,14 @@ def now() -> float:
 
 
 @asynccontextmanager
-async def new_stage(folder: Path, seed: int, lifetime: int = LIFETIME, devices: int = 0) -> AsyncIterator[Stage]:
+async def new_stage(folder: Path, seed: int, warm: Warm, devices: int = 0) -> AsyncIterator[Stage]:
     """A stage with a profile, and without nodes and replicas yet; nodes will have so many devices."""
-    arguments = ("--history", _REMEMBERED_CHANGES, "--devices", str(devices))
-    async with SandboxProcess(crds=CRDS, arguments=arguments) as sandbox:
-        stage = Stage(folder, seed, lifetime)
+    definitions = [word for each in CRDS for word in ("--crds", str(each))]
+    arguments = ["--history", _REMEMBERED_CHANGES, "--devices", str(devices), *definitions]
+    async with api_server(warm, folder, arguments) as kubeconfig:
+        stage = Stage(folder, seed, warm)
         try:
-            await stage.start(sandbox.kubeconfig)
+            await stage.start(kubeconfig)
             await stage.profile()
             yield stage
         finally:
