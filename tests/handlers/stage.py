@@ -10,11 +10,26 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self
+from types import ModuleType
+from typing import Any, Final, Self
+
+import pytest
 
 from placewright.api.annotations import Decision, read_decision
+from placewright.handlers import (
+    gatedgroups,
+    groupstatus,
+    history,
+    pluginwatch,
+    profilekeeper,
+    profilestatus,
+    reconciling,
+    takeover,
+    unclaimedpods,
+)
 from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.operator import run_engine
+from placewright.kube import podgroupstatus
 from placewright.kube.login import load_config
 from placewright.sandbox.resources import ResourceType
 from placewright.sandbox.server import Sandbox, SandboxOptions
@@ -27,9 +42,28 @@ CRDS = Path(__file__).parents[2] / "crds"
 WITH_GROUPS = (CRDS, CRDS / "groups")
 #: How long anything on stage may take before the test fails, in seconds.
 DEADLINE = 20.0
+#: The latency of a request that is held back until `faults.release`, in seconds.
+HELD = 3600.0
 #: Some conditions are about the operator, which tells nobody when it changes: they are looked at this often, in seconds.
 _LOOK_SECONDS = 0.05
 FAST = EngineOptions(seed=1, reconcile_seconds=3600.0, peering_lifetime=2)
+#: What an operator on stage does in place of seconds, as nobody's API server has to be spared: beats, pauses between writes, patience.
+BRISK: Final[tuple[tuple[ModuleType, str, float], ...]] = (
+    (gatedgroups, "BEAT_SECONDS", 0.05),
+    (gatedgroups, "PATIENCE_SECONDS", 0.2),
+    (groupstatus, "BEAT_SECONDS", 0.05),
+    (history, "_BEAT_SECONDS", 0.05),
+    (pluginwatch, "BEAT_SECONDS", 0.05),
+    (podgroupstatus, "PAUSE_SECONDS", 0.05),
+    (profilekeeper, "_BEAT_SECONDS", 0.05),
+    (profilestatus, "WRITE_SECONDS", 0.05),
+    (reconciling, "_QUIET_SECONDS", 0.2),
+    (takeover, "QUIET_SECONDS", 0.03),
+    (unclaimedpods, "BEAT_SECONDS", 0.05),
+    (unclaimedpods, "PATIENCE_SECONDS", 0.3),
+    (unclaimedpods, "SETTLE_SECONDS", 0.3),
+    (unclaimedpods, "_SURVEY_SECONDS", 0.5),
+)
 
 
 class Stage:
@@ -207,6 +241,12 @@ class Running:
         believed = {one.pod.uid: one.node for one in self.engine.cluster.placements()}
         return believed == placed and set(self.engine.queue.uids()) == alive.keys() - placed.keys()
 
+    def unlimited(self) -> None:
+        """As many requests a second as it likes from now on, so that its end is none of waiting."""
+        limit = self.engine.client.pacing.limit
+        if limit is not None:
+            limit._qps = 1e6  # those who wait in it now are let out by this, too
+
     async def end(self) -> None:
         """Ask it to end, and wait for that."""
         self._stop.set()
@@ -229,5 +269,8 @@ async def operator(stage: Stage, options: EngineOptions = FAST) -> AsyncIterator
 
 @asynccontextmanager
 async def new_stage(crds: Sequence[Path] = (CRDS,), **options: Any) -> AsyncIterator[Stage]:
-    async with Sandbox(SandboxOptions(crds=crds, seed=1, **options)) as sandbox:
-        yield Stage(sandbox)
+    with pytest.MonkeyPatch.context() as patched:
+        for module, name, seconds in BRISK:
+            patched.setattr(module, name, seconds)
+        async with Sandbox(SandboxOptions(crds=crds, seed=1, **options)) as sandbox:
+            yield Stage(sandbox)

@@ -7,7 +7,7 @@ import asyncio
 from placewright.cli.bench.audit import Audit, distinct_weights
 from placewright.sandbox.faults import Rule
 
-from .stage import Stage, new_stage, operator
+from .stage import HELD, Stage, new_stage, operator
 
 MULTI_POINT_WITHOUT_TAINTS = {"multiPoint": {"disabled": [{"name": "TaintToleration"}]}}
 
@@ -103,13 +103,14 @@ async def test_the_backoff_of_pods_that_wait_already_is_recomputed() -> None:
 
 
 async def test_a_binding_under_way_ends_under_the_generation_that_decided_it(stage: Stage) -> None:
-    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=1.0, times=1))
+    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=HELD, times=1))
     stage.pod("web")
     async with operator(stage):
         await stage.until(lambda: slow.met == 1)
         generation = stage.edit_profile(weights={"NodeResourcesFit": 9})
         await until_active(stage, generation)
         assert not stage.placed("web")
+        stage.sandbox.faults.release()
         await stage.until(lambda: stage.placed("web"))
     decision = stage.decision("web")
     assert decision is not None
@@ -160,12 +161,13 @@ async def test_deleting_one_profile_leaves_the_pods_of_others_alone(stage: Stage
 
 
 async def test_a_binding_under_way_ends_although_its_profile_is_deleted(stage: Stage) -> None:
-    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=1.0, times=1))
+    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=HELD, times=1))
     stage.pod("web")
     async with operator(stage) as running:
         await stage.until(lambda: slow.met == 1)
         stage.delete_profile()
         await stage.until(lambda: running.engine._live.by_scheduler_name("placewright") is None)
+        stage.sandbox.faults.release()
         await stage.until(lambda: stage.placed("web"))
     assert stage.bound_twice() == []
 
@@ -261,11 +263,12 @@ async def test_a_status_that_comes_too_late_and_lands_on_a_namesake_is_put_right
     """No API server looks at a uid when a status is applied."""
     async with operator(stage):
         await until_active(stage, 1)
-        slow = stage.sandbox.faults.add(Rule(method="PATCH", path="/schedulingprofiles/", latency=1.0, times=1))
+        slow = stage.sandbox.faults.add(Rule(method="PATCH", path="/schedulingprofiles/", latency=HELD, times=1))
         stage.edit_profile(weights={"NodeResourcesFit": 5000})
         await stage.until(lambda: slow.met == 1)
         stage.delete_profile()
         stage.profile()
+        stage.sandbox.faults.release()
         await stage.until(lambda: stage.profile_condition("Advice") or active_generation(stage) == 2, "the late one lands")
         await until_active(stage, 1)
         await stage.until(lambda: not stage.profile_condition("Advice"))

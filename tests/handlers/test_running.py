@@ -21,7 +21,7 @@ from placewright.leadership.peering import PeeringMissing
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.server import Sandbox, SandboxOptions
 
-from .stage import DEADLINE, FAST, Stage, operator
+from .stage import DEADLINE, FAST, HELD, Stage, operator
 
 
 def break_kopf(stage: Stage) -> None:
@@ -51,13 +51,14 @@ async def test_a_broken_watch_ends_kopf_but_not_the_scheduler(stage: Stage, capl
 
 async def test_bindings_under_way_survive_the_end_of_kopf(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """Kopf itself would take every task of the loop for its own, and cancel it."""
-    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=1.0, times=1))
+    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=HELD, times=1))
     stage.pod("web")
     async with operator(stage) as running:
         await stage.until(lambda: slow.met == 1)
         break_kopf(stage)
         await stage.until(lambda: "Kopf's watching ended" in caplog.text)
         assert not stage.placed("web")
+        stage.sandbox.faults.release()
         await stage.until(lambda: stage.placed("web"))
         await stage.until(lambda: running.agrees_with(stage))
         assert len(running.engine.queue.flights) == 0
@@ -118,12 +119,15 @@ async def test_of_two_one_schedules_and_the_other_takes_over_when_the_first_ends
 
 
 async def test_a_replica_that_ends_finishes_its_bindings_before_it_leaves_the_peering(stage: Stage) -> None:
-    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=0.7, times=1))
+    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=HELD, times=1))
     stage.pod("web")
     async with operator(stage) as running:
         await stage.until(lambda: slow.met == 1)
         stage.pods(5)
-        await running.end()
+        ending = asyncio.create_task(running.end())
+        await stage.until(lambda: running.engine.ending)
+        stage.sandbox.faults.release()
+        await ending
     assert stage.placed("web")
     assert stage.peers_when_bound == [{running.engine.replica.identity}], "bound once, while it was still the elected one"
     assert stage.peers() == set()

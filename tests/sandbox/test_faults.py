@@ -65,6 +65,20 @@ async def test_a_rule_without_end_stays_until_cleared() -> None:
     assert await met(faults) == 0
 
 
+async def test_who_waits_for_a_slow_answer_is_let_go_and_who_comes_later_waits() -> None:
+    faults = Server().faults()
+    faults.add(Rule(code=503, latency=3600.0))
+    waiting = [asyncio.create_task(met(faults)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    faults.release()
+    assert await asyncio.gather(*waiting) == [503, 503]
+    later = asyncio.create_task(met(faults))
+    _, waits = await asyncio.wait([later], timeout=0.05)
+    assert waits
+    later.cancel()
+
+
 async def test_a_rule_meets_only_its_method_path_and_kind_of_request() -> None:
     faults = Server().faults()
     faults.add(Rule(method="POST", path="/pods/", code=409))

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from handlers.stage import DEADLINE, FAST, Stage, operator
+from handlers.stage import DEADLINE, FAST, HELD, Stage, operator
 from placewright.handlers.engine import EngineOptions
 from placewright.sandbox.faults import Rule
 from placewright.serving.checks import TOLERATED_SECONDS, LeadRenewal
@@ -86,7 +86,7 @@ async def test_a_leader_of_a_cluster_without_profiles_is_ready(stage: Stage) -> 
 
 
 async def test_an_operator_that_is_ending_is_alive_and_not_ready(stage: Stage) -> None:
-    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=2.0, times=1))
+    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=HELD, times=1))
     async with desk(stage) as asked:
         await asked.until_ready()
         stage.pod("web")
@@ -95,6 +95,7 @@ async def test_an_operator_that_is_ending_is_alive_and_not_ready(stage: Stage) -
         await stage.until(lambda: asked.engine.ending)
         assert (await asked.get("/readyz/shutdown")).status == 500
         assert (await asked.get("/livez")).status == 200
+        stage.sandbox.faults.release()
         await ending
 
 

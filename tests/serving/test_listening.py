@@ -190,7 +190,10 @@ async def test_who_is_never_done_reading_is_hung_up_on(monkeypatch: pytest.Monke
         b"\x00\xff\r\n\r\n", b"GET\r\n\r\n", b"\r\n" * 1000, get("/hello", "Transfer-Encoding: chunked", "Content-Length: 5"),
     ],
 )  # fmt: skip
-async def test_what_is_no_decent_request_is_refused_and_the_next_one_answered(request_: bytes, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_no_decent_request_is_refused_and_the_next_one_answered(
+    request_: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_HANDSHAKE_SECONDS", 0.5)  # for which aiohttp waits where nothing is asked, too
     async with listening() as port:
         answer = await said(port, request_ + b"\r\n")
         assert b"200 OK" not in answer
@@ -234,7 +237,8 @@ async def test_a_page_that_breaks_off_is_seen_to_and_logged(caplog: pytest.LogCa
     assert "GET /half failed half-way" in caplog.text
 
 
-async def test_the_end_does_not_wait_for_those_who_linger() -> None:
+async def test_the_end_does_not_wait_for_those_who_linger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_END_SECONDS", 0.1)
     loop = asyncio.get_running_loop()
     async with listening() as port:
         writers = [(await asyncio.open_connection(LOOPBACK, port))[1] for _ in range(3)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handlers.stage import FAST, Stage
+from handlers.stage import FAST, HELD, Stage
 from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
@@ -163,7 +163,7 @@ async def test_nodes_are_shown_with_what_is_asked_of_them(stage: Stage) -> None:
 
 
 async def test_a_pod_whose_binding_is_under_way_is_shown_as_assumed(stage: Stage) -> None:
-    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=3.0, times=1))
+    slow = stage.sandbox.faults.add(Rule(method="POST", path="/binding", latency=HELD, times=1))
     async with desk(stage) as asked:
         await asked.until_ready()
         stage.pod("web")
@@ -172,6 +172,7 @@ async def test_a_pod_whose_binding_is_under_way_is_shown_as_assumed(stage: Stage
         assert (assumed["namespace"], assumed["name"]) == ("default", "web")
         (queued,) = (await read(asked, "/debug/queue"))["pods"]
         assert (queued["name"], queued["place"]) == ("web", "in-flight")
+        stage.sandbox.faults.release()
 
 
 async def test_the_loop_turns_while_a_large_page_is_written() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -73,6 +74,7 @@ class Faults:
         self._cut_watches = cut_watches
         self._random = random.Random(seed)
         self._rules: list[Rule] = []
+        self._let_go = asyncio.Event()
 
     @property
     def armed(self) -> bool:
@@ -96,6 +98,11 @@ class Faults:
     def clear(self) -> None:
         """Removes every rule."""
         self._rules.clear()
+
+    def release(self) -> None:
+        """Ends the latency of every request that waits now."""
+        self._let_go.set()
+        self._let_go = asyncio.Event()
 
     def drop_watches(self, resource: str = "") -> int:
         """Breaks open watches off (of one plural, when given); answers how many."""
@@ -170,7 +177,9 @@ class Faults:
         if rule.met == rule.times:
             self._rules.remove(rule)
         if rule.latency:
-            await asyncio.sleep(rule.latency)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rule.latency):
+                    await self._let_go.wait()
         refusal = None
         if rule.code:
             reason = _REASONS.get(rule.code, "InternalError")
