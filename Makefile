@@ -7,17 +7,25 @@ READY := $(VENV)/installed
 ARGS :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults soak e2e conformance lint types imports generate generated check clean
+.PHONY: help demo test unit test-all faults soak e2e conformance lint types imports generate generated check clean
 
 help: ## What there is
-	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
 demo: $(READY) ## An embedded cluster, the scheduler at work on it, a profile changed live
 	@$(BIN)/placewright demo $(ARGS)
 
 # A worker a core. Workers take over from each other what is left, so that none waits for a long file at the end.
-test: $(READY) ## The whole test suite
-	@$(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
+PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
+
+test: $(READY) ## The tests, but for those that take long and show no more of a feature (docs/tests.md)
+	@$(PYTEST) --chosen $(ARGS)
+
+unit: $(READY) ## The tests of the core and the golden cases
+	@$(PYTEST) -m unit $(ARGS)
+
+test-all: $(READY) ## All tests
+	@$(PYTEST) $(ARGS)
 
 # Each run adds a line to the report; the table is made of them (docs/faults.md).
 faults: $(READY) ## The fault tests, twenty seeds each, and a table of what they found
@@ -74,7 +82,7 @@ generated: $(READY) ## Are the files that are made from code up to date?
 	@$(BIN)/python manifests/helm/generate.py --check
 	@$(BIN)/python manifests/components/monitoring/dashboard.py --check
 
-check: lint types imports generated test ## Everything that CI checks
+check: lint types imports generated test-all ## Everything that CI checks
 
 clean: ## Remove what can be made again
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -11,6 +11,7 @@ import pytest
 from placewright.api.bad_input import InputError
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.server import ControlPlane
+from tiers import TIERS, UNIT_ROOMS, Tiers
 
 E2E = Path(__file__).parent / "e2e"
 FOREIGN = "KUBECONFIG_E2E"
@@ -19,6 +20,7 @@ FOREIGN = "KUBECONFIG_E2E"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--real", action="store_true", help=f"use the API server of {VARIABLE}, and run tests/e2e too")
+    parser.addoption("--chosen", action="store_true", help="of the tiers process and long, only what tests/choice.py names")
     parser.addoption("--report", type=Path, default=None, help="tests with faults append a line of JSON for each run")
 
 
@@ -26,6 +28,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Asked for a real server and given none, tests must not quietly run on the sandbox. No test depends on the terminal's width."""
     for size in ("COLUMNS", "LINES"):  # whoever imports readline, as workers do, gets both
         os.environ.pop(size, None)
+    for tier in TIERS:
+        config.addinivalue_line("markers", f"{tier}: set by tests/tiers.py, which says what it means")
+    config.pluginmanager.register(Tiers(only_chosen=config.getoption("--chosen")), "tiers")
     if config.getoption("--real"):
         try:
             assets = from_environment(os.environ)
@@ -36,8 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`make test` has no API server to run these on; `make e2e` runs them."""
-    return True if collection_path == E2E and not config.getoption("--real") else None
+    """`make test` has no API server to run tests/e2e on. `-m unit` need not read other rooms to leave them out."""
+    if collection_path == E2E and not config.getoption("--real"):
+        return True
+    if config.option.markexpr == "unit" and collection_path.parent == E2E.parent and collection_path.is_dir():
+        return None if collection_path.name in UNIT_ROOMS else True
+    return None
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,84 @@
+"""What shows each feature that README.md names, in `make test`. Of the tiers `process` and `long` no more is run there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+#: By the command or the page that README.md names: rooms, files or single tests below `tests`.
+CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
+    # The table "Commands".
+    "demo": ("cli/test_demo.py",),
+    "run": ("handlers/test_commands.py", "handlers/test_configfile.py", "serving/test_logs_process.py"),
+    "sandbox": (
+        "cli/test_sandbox_command.py", "sandbox/test_process.py", "kubectl/test_reading.py", "kubectl/test_changing.py",
+        "kubectl/test_nodes.py", "kubectl/test_shared_manifests.py",
+    ),
+    "evaluate": ("cli/test_evaluate.py",),
+    "explain": ("cli/test_explain.py",),
+    "bench": ("cli/test_bench.py", "cli/test_bench_against.py", "cli/test_bench_reload.py"),
+    "schema": ("cli/test_schema_command.py",),
+    "snapshot": ("cli/test_snapshot_command.py", "simulate/test_snapshot_files.py", "kubectl/test_snapshot.py"),
+    "record": ("cli/test_record_command.py",),
+    "simulate": ("cli/test_simulate.py", "simulate/test_group_figures.py"),
+    "compare": ("cli/test_compare.py", "simulate/test_report.py"),
+    "diff": ("cli/test_diff.py",),
+    "tune": ("cli/test_tune.py", "simulate/test_tuning.py"),
+    "validate": ("cli/test_validate.py", "kubectl/test_validation.py"),
+    "convert": ("cli/test_convert.py", "kubectl/test_conversion.py"),
+    "profiles": ("cli/test_profiles_command.py", "kubectl/test_plugin.py"),
+    "doctor": ("cli/test_doctor.py",),
+    "version": ("cli/test_main.py",),
+    # The table "Documentation".
+    "docs/tutorial.md": ("kubectl/test_tutorial.py",),
+    "docs/gitops.md": ("packaging",),
+    "docs/profiles-command.md": ("cli/test_profiles_changes.py",),
+    "docs/beside-default-scheduler.md": ("faults/test_two_schedulers.py",),
+    "docs/upgrade.md": ("kubectl/test_operating_pages.py",),
+    "docs/uninstall.md": ("kubectl/test_uninstalling.py::test_deleting_what_was_applied_leaves_profiles_and_definitions[base]",),
+    "docs/endpoints.md": ("serving/test_pages.py", "serving/test_health.py", "serving/test_watchdog.py"),
+    "docs/troubleshooting.md": ("cli/test_doctor.py",),
+    "docs/leadership.md": (
+        "faults/test_leader.py::test_leader_killed_in_mid_burst",
+        "handlers/test_takeover.py::test_the_next_replica_binds_in_time",
+        "handlers/test_takeover.py::test_a_binding_without_an_answer_is_asked_for_before_the_next_term_begins",
+    ),
+    "docs/metrics.md": (
+        "serving/test_metrics.py",
+        "serving/test_prometheus.py::test_every_query_of_the_dashboard_and_the_alerts_is_answered",
+    ),
+    "docs/logs.md": ("serving/test_logs_document.py", "serving/test_logs_writer.py"),
+    "docs/tracing.md": ("serving/test_tracing.py",),
+    "docs/runbook.md": ("packaging/test_monitoring.py",),
+    "docs/security.md": ("packaging/test_rights.py", "serving/test_access.py"),
+    "docs/overload.md": (
+        "handlers/test_overload.py",
+        "faults/test_api_server.py::test_10_percent_of_bindings_answered_409_429_500_or_never",
+    ),
+    "docs/reconciler.md": ("handlers/test_reconciling.py",),
+    "docs/gangs.md": ("faults/test_groups.py::test_groups_with_the_leader_killed_in_mid_group", "scheduler/gangs"),
+    "docs/conversion.md": ("profiles/test_conversion.py",),
+    "docs/reference.md": ("profiles/test_schema.py",),
+    "docs/reload.md": ("handlers/test_reload.py",),
+    "docs/admission.md": ("handlers/test_admission.py",),
+    "docs/compare.md": ("cli/test_comparison.py",),
+    "docs/devices.md": (
+        "handlers/test_devices.py", "kubectl/test_devices.py",
+        "faults/test_devices.py::test_devices_with_the_leader_killed_between_allocation_and_binding",
+        "kubectl/test_device_jobs.py::test_a_device_is_cut_up_and_its_parts_are_no_more_than_the_whole",
+    ),
+    "docs/fragmentation.md": ("handlers/test_device_shares.py",),
+    "docs/extenders.md": ("handlers/test_extenders.py",),
+    "docs/plugins.md": (
+        "framework/test_plugins_document.py",
+        "handlers/test_hanging_plugins.py::test_the_next_process_places_all_pods_but_those_of_the_profile_whose_plugin_hung[filter_node]",
+    ),
+    "docs/inputs.md": ("simulate/test_manifests.py",),
+    "docs/sandbox.md": ("sandbox/test_server.py",),
+    "docs/architecture.md": ("handlers/test_placing.py",),
+    "docs/decisions": ("packaging/test_documents.py",),
+    "docs/e2e.md": ("contract", "controlplane/test_provide.py"),
+    "docs/conformance.md": ("controlplane/test_conformance_programs.py",),
+    "docs/faults.md": ("faults/test_audit.py",),
+    "docs/tests.md": ("packaging/test_tiers.py",),
+}

@@ -1,0 +1,213 @@
+"""The four tiers of the suite: which test belongs to which, which of them `make test` runs, and what a run says when it is over.
+
+| marker | what its tests need |
+|---|---|
+| `unit` | Python: the core's rooms and the golden cases. No socket, no process |
+| `server` | sandbox and operator in this process. No other process |
+| `process` | other processes: kubectl, Chromium, Prometheus, `placewright` itself |
+| `long` | the same for longer: faults with several replicas, the soak, pages of the documentation command by command, benchmarks |
+
+The tables below decide, never a mark beside a test. Tests of the first two tiers fail where they open what their tier must not, so the
+tables cannot fall behind the tests. `make unit` runs the first tier, `make test` the first two whole and the choice (`choice.py`) of the
+others, `make test-all` everything.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from choice import CHOICE
+
+TESTS: Final = Path(__file__).parent
+TIERS: Final = ("unit", "server", "process", "long")
+UNIT_ROOMS: Final = frozenset({"api", "cluster", "framework", "plugins", "profiles", "queue", "scheduler", "vectors"})
+
+#: Rooms, files, or single tests of files that are otherwise of another tier.
+PROCESS: Final = frozenset({
+    "cli/test_demo.py",
+    "cli/test_record_command.py",
+    "cli/test_sandbox_command.py",
+    "controlplane/test_conformance_programs.py",
+    "controlplane/test_provide.py",
+    "handlers/test_commands.py",
+    "handlers/test_configfile.py",
+    "kubectl",
+    "packaging/test_argocd.py",
+    "packaging/test_chart.py",
+    "packaging/test_examples.py",
+    "packaging/test_image.py",
+    "packaging/test_manifests.py",
+    "packaging/test_monitoring.py",
+    "packaging/test_overlays.py",
+    "packaging/test_tiers.py",
+    "sandbox/test_process.py",
+    "serving/test_logs_process.py",
+    "serving/test_logs_writer.py",
+    "serving/test_prometheus.py",
+    "serving/test_tracing.py",
+    "serving/test_watchdog.py",
+    "simulate/test_group_figures.py",
+    "simulate/test_report.py",
+    "simulate/test_snapshot_files.py",
+    "simulate/test_tuning.py",
+})
+LONG: Final = frozenset({
+    "cli/test_bench.py",
+    "cli/test_bench_against.py",
+    "cli/test_bench_reload.py",
+    "faults/test_api_server.py",
+    "faults/test_clocks.py",
+    "faults/test_devices.py",
+    "faults/test_groups.py",
+    "faults/test_leader.py",
+    "faults/test_meanwhile.py",
+    "faults/test_rolling_update.py",
+    "faults/test_soak.py",
+    "faults/test_two_schedulers.py",
+    "handlers/test_hanging_plugins.py",
+    "handlers/test_takeover.py",
+    "kubectl/test_device_jobs.py",
+    "kubectl/test_operating_pages.py",
+    "kubectl/test_sandbox_page.py",
+    "kubectl/test_tutorial.py",
+    "kubectl/test_uninstalling.py",
+})
+
+#: Audit events (docs.python.org, "Audit events table") that a test of the tier must not cause.
+FORBIDDEN: Final[Mapping[str, frozenset[str]]] = {
+    "unit": frozenset({"socket.bind", "socket.connect", "subprocess.Popen", "os.fork", "os.posix_spawn"}),
+    "server": frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn"}),
+}
+
+
+def tier_of(node_id: str) -> str:
+    """The tier of a test: `tests/faults/test_soak.py::test_soak_with_churn[1]` is long."""
+    names = set(_names(node_id))
+    if not names.isdisjoint(LONG):
+        return "long"
+    if not names.isdisjoint(PROCESS):
+        return "process"
+    return "unit" if not names.isdisjoint(UNIT_ROOMS) else "server"
+
+
+def chosen(node_id: str) -> bool:
+    """Whether `make test` runs this test, should it be of a tier of which it runs only some."""
+    names = set(_names(node_id))
+    return any(not names.isdisjoint(entries) for entries in CHOICE.values())
+
+
+def _names(node_id: str) -> Iterator[str]:
+    """What an entry of the tables may call a test: its room, its file, its function, itself."""
+    path, _, test = node_id.removeprefix("tests/").partition("::")
+    yield path.partition("/")[0]
+    yield path
+    yield f"{path}::{test.partition('[')[0]}"
+    yield f"{path}::{test}"
+
+
+class Tiers:
+    """The part of pytest that knows tiers. In a run with several processes, each worker selects and the first process reports."""
+
+    def __init__(self, *, only_chosen: bool) -> None:
+        self._only_chosen = only_chosen
+        #: How many tests of each tier were left out, of those that were asked for.
+        self._left: Counter[str] = Counter()
+        self._forbidden: frozenset[str] = frozenset()
+        self._caused: list[str] = []
+        self._thread = threading.get_ident()
+        sys.addaudithook(self._heard)  # stays until the process ends: Python can add hooks, not remove them
+
+    def _heard(self, event: str, _: tuple[Any, ...]) -> None:
+        if event in self._forbidden and threading.get_ident() == self._thread:
+            self._caused.append(event)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Mark each test with its tier; of the slow tiers keep what is chosen."""
+        left = []
+        for item in items:
+            tier = tier_of(item.nodeid)
+            item.add_marker(tier)
+            if self._only_chosen and tier in {"process", "long"} and not chosen(item.nodeid):
+                left.append(item)
+                self._left[tier] += 1
+        if left:
+            out = set(left)
+            items[:] = [item for item in items if item not in out]
+            config.hook.pytest_deselected(items=left)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Listen to what the test and its fixtures cause."""
+        self._caused.clear()
+        self._forbidden = FORBIDDEN.get(tier_of(item.nodeid), frozenset())
+        try:
+            return (yield)
+        finally:
+            self._forbidden = frozenset()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """Fail the test that caused what its tier must not."""
+        yield
+        if self._caused:
+            pytest.fail(f"a test of tier {tier_of(item.nodeid)!r} caused {', '.join(sorted(set(self._caused)))} (tests/tiers.py)")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A worker hands its count over."""
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["left"] = dict(self._left)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Every worker has the same count; the last one's stands."""
+        self._left = Counter(getattr(node, "workeroutput", {}).get("left", self._left))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """What was run, what was left, and why tests were skipped: a line each."""
+        ran, seconds, skipped = _counted(terminalreporter)
+        if not ran and not self._left:
+            return
+        parts = []
+        for tier in TIERS:
+            total = ran[tier] + self._left[tier]
+            if total:
+                of = f" of {total:,}" if self._left[tier] else ""
+                parts.append(f"{tier} {ran[tier]:,}{of} ({seconds[tier]:.0f} s of work)")
+        terminalreporter.write_line("tiers: " + ", ".join(parts))
+        if self._left:
+            left = " and ".join(f"{self._left[tier]:,} {tier}" for tier in TIERS if self._left[tier])
+            terminalreporter.write_line(f"left for `make test-all`: {left}")
+        for reason, count in skipped.most_common():
+            terminalreporter.write_line(f"skipped: {count:,}: {reason}")
+
+
+def _counted(reporter: pytest.TerminalReporter) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """By tier: tests that ran, and the seconds they took; by reason: tests that were skipped."""
+    ran: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    for outcome, reports in reporter.stats.items():
+        for report in reports:
+            if not isinstance(report, pytest.TestReport):
+                continue
+            tier = tier_of(report.nodeid)
+            seconds[tier] += report.duration
+            if outcome == "skipped":
+                skipped[_reason(report.longrepr)] += 1
+            elif outcome in {"passed", "failed", "xfailed", "xpassed"}:
+                ran[tier] += 1
+    return ran, seconds, skipped
+
+
+def _reason(place: Any) -> str:
+    """Without the file and line, so that equal reasons are one line."""
+    return str(place[2] if isinstance(place, tuple) else place).removeprefix("Skipped: ")
