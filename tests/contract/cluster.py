@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from contract.client import DEADLINE, Client, Object
+from programs import not_on_this_server
 
 
 def _nothing() -> None:
@@ -55,7 +55,7 @@ class Cluster(Server):
     def needs(self, minor: int, what: str) -> None:
         """Skips the test on servers older than 1.`minor`."""
         if self.minor < minor:
-            pytest.skip(f"{what} came with Kubernetes 1.{minor}, this server is 1.{self.minor}")
+            not_on_this_server(f"{what} came with Kubernetes 1.{minor}, and it is 1.{self.minor}")
 
     async def create(self, plural: str, body: Object, **place: str) -> Object:
         """Creates an object in the test's namespace."""

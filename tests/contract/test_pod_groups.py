@@ -10,6 +10,7 @@ import pytest_asyncio
 from contract.client import APPLY, MERGE, STRATEGIC, Object
 from contract.cluster import Cluster
 from contract.objects import pod
+from programs import not_on_this_server
 
 GROUP, VERSION = "scheduling.k8s.io", "v1alpha2"
 
@@ -32,7 +33,7 @@ def path_of(cluster: Cluster, *rest: str) -> str:
 async def groups(cluster: Cluster) -> Cluster:
     """A cluster that serves PodGroups."""
     if (await cluster.client.get(f"/apis/{GROUP}/{VERSION}")).status == 404:
-        pytest.skip(f"{GROUP}/{VERSION} is not served: it is an alpha API")
+        not_on_this_server(f"it does not serve {GROUP}/{VERSION}, an alpha API")
     return cluster
 
 

@@ -7,6 +7,7 @@ import pytest
 from contract.client import MERGE, STRATEGIC, Object
 from contract.cluster import Cluster
 from contract.objects import binding, config_map, pod
+from programs import not_on_this_server
 
 
 def version_of(found: Object) -> str:
@@ -197,7 +198,7 @@ async def test_a_watch_list_without_a_version_match_is_refused(cluster: Cluster)
 
 async def test_a_watch_from_a_compacted_version_gets_410(cluster: Cluster) -> None:
     if cluster.compact is None:
-        pytest.skip("this server cannot be told to compact its history")
+        not_on_this_server("it cannot be told to compact its history")
     old = await list_version(cluster)
     await cluster.create("configmaps", config_map("one"))
     await cluster.create("configmaps", config_map("two"))

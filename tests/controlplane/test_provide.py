@@ -19,6 +19,7 @@ from placewright.controlplane.__main__ import main
 from placewright.controlplane.assets import Assets
 from placewright.controlplane.debian import BuildFailed
 from placewright.controlplane.provide import Unavailable, cache_folder, provide
+from programs import on_linux
 
 ROOT = Path(__file__).parents[2]
 
@@ -209,7 +210,7 @@ def test_a_build_whose_programs_do_not_run_is_a_failed_build(place: Place) -> No
     assert place.kept == ["build.log"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@on_linux
 def test_an_interrupted_build_ends_what_it_runs_and_leaves_no_folder(place: Place) -> None:
     # The script interrupts whoever runs it, once that one waits, then would go on for long.
     asleep = 'until [ "$(sed "s/.*) //" /proc/$PPID/stat | cut -c 1)" = S ]; do :; done'
@@ -226,7 +227,7 @@ def test_an_interrupted_build_ends_what_it_runs_and_leaves_no_folder(place: Plac
     assert place.kept == ["build.log"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@on_linux
 def test_the_compilers_keep_the_lock_so_that_nobody_builds_beside_them_when_we_are_killed(place: Place) -> None:
     place.fake.program("make", 'ls -l /proc/$$/fd > "$OUT/open"; exit 2')
     with pytest.raises(BuildFailed):

@@ -19,6 +19,7 @@ import pytest
 
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.server import ControlPlane
+from programs import not_on_this_server
 
 from .ending import check
 from .installation import Installation, install
@@ -40,7 +41,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 @pytest.fixture(scope="module")
 def rough_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     if os.environ.get(FOREIGN):
-        pytest.skip(f"stops processes of the control plane, which {FOREIGN} does not give")
+        not_on_this_server(f"it is that of {FOREIGN}, whose processes are not ours to stop")
     with _control_plane() as running:
         yield install(running.kubeconfig, running, tmp_path_factory.mktemp("rough"))
 
@@ -48,7 +49,7 @@ def rough_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ins
 def _control_plane() -> ControlPlane:
     assets = from_environment(os.environ)
     if assets is None:
-        pytest.skip(f"neither {VARIABLE} nor {FOREIGN} is set")
+        not_on_this_server(f"neither {VARIABLE} nor {FOREIGN} names one")
     return ControlPlane(assets)
 
 

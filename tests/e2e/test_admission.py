@@ -17,6 +17,7 @@ from placewright.handlers.operator import run_engine
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.login import load_config
+from programs import not_on_this_server
 
 from .installation import PROFILES, Installation
 
@@ -87,7 +88,7 @@ def free_port() -> int:
 
 async def test_the_api_server_asks_the_webhook_before_it_stores_a_profile(installation: Installation) -> None:
     if installation.control_plane is None:
-        pytest.skip("an API server elsewhere cannot call this machine")
+        not_on_this_server("it is that of KUBECONFIG_E2E and cannot call this machine")
     options = AdmissionOptions(address="127.0.0.1", port=free_port(), configuration="placewright-e2e")
     async with cluster(installation, "asked-bad", "asked-good") as client, operator(installation, options):
         said = await refused(client, profile("asked-bad", weights={"NodeResourceFit": 1}))

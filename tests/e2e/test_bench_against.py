@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from placewright.cli.main import main
-from placewright.controlplane.assets import from_environment
+from placewright.controlplane.assets import VARIABLE, from_environment
+from programs import not_on_this_server, on_linux
 
 FIGURES = ("scheduler", "api_server", "etcd", "bench")
 
 pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="CPU and memory of processes are read from /proc"),
+    on_linux,
     pytest.mark.timeout(300),
 ]
 
@@ -26,7 +26,7 @@ def scheduler() -> Path:
     assets = from_environment(os.environ)
     program = assets.kube_scheduler if assets else None
     if program is None:
-        pytest.skip("the assets have no kube-scheduler")
+        not_on_this_server(f"{VARIABLE} has no kube-scheduler")
     return program
 
 

@@ -8,9 +8,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-import pytest
-
 from placewright.controlplane.kubescheduler import KubeScheduler
+from programs import not_on_this_server
 
 from . import makers
 from .room import Room
@@ -29,7 +28,7 @@ def kube_scheduler(stage: Stage) -> Iterator[KubeScheduler]:
     """The one among the assets, for pods that name no scheduler."""
     control_plane = stage.installation.control_plane
     if control_plane is None or control_plane.assets.kube_scheduler is None:
-        pytest.skip("there is no kube-scheduler among the assets")
+        not_on_this_server("KUBEBUILDER_ASSETS has no kube-scheduler")
     assets = control_plane.assets
     with KubeScheduler(assets.kube_scheduler, assets.minor, control_plane.kubeconfig, stage.installation.folder) as running:
         yield running

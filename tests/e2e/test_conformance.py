@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from placewright.controlplane.assets import VARIABLE, from_environment
+from programs import not_on_this_server
 
 ROOT = Path(__file__).parents[2]
 SPEC = "[sig-scheduling] runs a pod"
@@ -40,7 +41,7 @@ open(flags["report-dir"] + "/junit_01.xml", "w").write(case)
 def test_placewright_places_a_controller_s_pod_under_its_shipped_rights_and_everything_ends(tmp_path: Path) -> None:
     assets = from_environment(os.environ)
     if assets is None or assets.kube_controller_manager is None or assets.kubectl is None:
-        pytest.skip(f"{VARIABLE} has no kube-controller-manager and kubectl")
+        not_on_this_server(f"{VARIABLE} has no kube-controller-manager and kubectl")
     program = tmp_path / "e2e.test"
     program.write_text(STAND_IN)
     program.chmod(0o755)

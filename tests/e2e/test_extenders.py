@@ -32,6 +32,7 @@ from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.kubescheduler import KubeScheduler
 from placewright.controlplane.server import ControlPlane, Options
+from programs import not_on_this_server
 
 Object = dict[str, Any]
 NAMESPACE: Final = "extended"
@@ -255,7 +256,7 @@ def _forget(sent: Object) -> None:
 def plane() -> Iterator[ControlPlane]:
     assets = from_environment(os.environ)
     if assets is None or assets.kube_scheduler is None:
-        pytest.skip(f"{VARIABLE} has no kube-scheduler to compare with")
+        not_on_this_server(f"{VARIABLE} has no kube-scheduler")
     with ControlPlane(assets, Options(audit=False)) as running:
         yield running
 

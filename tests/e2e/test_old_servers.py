@@ -17,6 +17,7 @@ from placewright.kube.errors import CONFLICT, ApiError
 from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.serverversion import server_version
+from programs import not_on_this_server
 
 from . import makers
 from .installation import PROFILES, Installation
@@ -266,7 +267,7 @@ async def test_a_binding_meant_for_a_predecessor(unchecked_stage: Stage) -> None
     version = await server_version(stage.client)
     assert version is not None
     if version.minor in (25, 26):
-        pytest.skip("1.25 lost the uid precondition; 1.27 and some late patch releases have it again")
+        not_on_this_server("1.25 lost the preconditions of bindings, which 1.27 and some late patch releases have again")
     key = await make_pod(stage, "again")
     pod_path = f"/api/v1/namespaces/{stage.namespace}/pods/again"
     first = json.loads(await stage.client.get(pod_path))["metadata"]["uid"]
@@ -296,7 +297,7 @@ async def test_a_pod_created_anew_while_it_is_bound_is_counted_as_it_is(unchecke
     version = await server_version(stage.client)
     assert version is not None
     if version.minor in (25, 26):
-        pytest.skip("1.25 lost the uid precondition; 1.27 and some late patch releases have it again")
+        not_on_this_server("1.25 lost the preconditions of bindings, which 1.27 and some late patch releases have again")
     (node,) = await stage.nodes(1)
     engine = Engine(load_config(str(stage.installation.operator_kubeconfig)), EngineOptions(reconcile_seconds=3600.0, peering_lifetime=5))
     key = f"{stage.namespace}/again"

@@ -9,6 +9,7 @@ from placewright.controlplane.audit import Record, denied, read_records
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright.kube.login import load_config
+from programs import not_on_this_server
 
 from .devices import pod_with_a_device
 from .groups import define_groups, group_of
@@ -37,7 +38,7 @@ def used(records: list[Record]) -> set[Right]:
 
 async def test_a_request_beyond_the_role_is_denied_and_found_in_the_log(installation: Installation) -> None:
     if installation.control_plane is None:
-        pytest.skip("there is no audit log to read")
+        not_on_this_server("it is that of KUBECONFIG_E2E, whose audit log we do not have")
     log = installation.control_plane.audit_log
     before = log.stat().st_size
     async with ApiClient(load_config(str(installation.operator_kubeconfig))) as client:
@@ -49,7 +50,7 @@ async def test_a_request_beyond_the_role_is_denied_and_found_in_the_log(installa
 
 async def test_no_right_is_there_for_nothing(stage: Stage) -> None:
     if stage.installation.control_plane is None:
-        pytest.skip("there is no audit log to read")
+        not_on_this_server("it is that of KUBECONFIG_E2E, whose audit log we do not have")
     await stage.node("full")
     # Preemption needs the most rights.
     urgently = await stage.priority_class("urgent", 1000)

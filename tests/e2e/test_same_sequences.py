@@ -17,6 +17,7 @@ from e2e.answers.grouped import COUNT, FEATURES, GROUPS, GroupStep, run_groups
 from e2e.answers.sequences import PODS, SAME_RULES, Step, run_sequence
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.server import ControlPlane, Options
+from programs import not_on_this_server
 
 
 def seeds() -> range:
@@ -29,7 +30,7 @@ def minor() -> int:
     """The version of the programs; skips where there is no kube-scheduler."""
     assets = from_environment(os.environ)
     if assets is None or assets.kube_scheduler is None:
-        pytest.skip(f"{VARIABLE} has no kube-scheduler to compare with")
+        not_on_this_server(f"{VARIABLE} has no kube-scheduler")
     return assets.minor
 
 
@@ -58,7 +59,7 @@ def test_a_pod_that_fits_nowhere_fits_nowhere_here(steps: list[Step]) -> None:
 
 def test_it_is_told_so_in_the_same_words(steps: list[Step], minor: int) -> None:
     if minor < SAME_RULES:
-        pytest.skip(f"1.{minor} has other words")
+        not_on_this_server(f"1.{minor} has other words")
     refused = [step for step in steps if not step.node]
     problems = [f"{step.key}: {step.message!r}, ours {step.ours.message!r}" for step in refused if step.message != step.ours.message]
     assert not problems, listed(problems)
@@ -94,7 +95,7 @@ def test_the_sequence_was_worth_comparing(steps: list[Step]) -> None:
 @pytest.fixture(scope="module", params=seeds(), ids="seed {}".format)
 def groups(request: pytest.FixtureRequest, minor: int) -> Iterator[list[GroupStep]]:
     if minor < GROUPS:
-        pytest.skip(f"1.{minor} has no groups of pods")
+        not_on_this_server(f"1.{minor} has no groups of pods")
     assets = from_environment(os.environ)
     assert assets is not None, "minor has looked"
     with ControlPlane(assets, Options(audit=False, features=FEATURES)) as plane:

@@ -18,11 +18,16 @@ from placewright.cli.live import PROFILES_PATH
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
+from programs import not_on_this_server, on_linux
 
 PODS = "/api/v1/namespaces/default/pods"
 DEADLINE = 60.0
 
-pytestmark = pytest.mark.skipif(not os.environ.get(VARIABLE), reason=f"{VARIABLE} is not set: there are no programs to start")
+
+@pytest.fixture(autouse=True)
+def _assets() -> None:
+    if not os.environ.get(VARIABLE):
+        not_on_this_server(f"{VARIABLE} does not name its programs")
 
 
 @asynccontextmanager
@@ -85,7 +90,7 @@ async def test_what_it_says_comes_next_works(tmp_path: Path) -> None:
     assets = from_environment(os.environ)
     assert assets is not None
     if assets.kubectl is None:
-        pytest.skip(f"{VARIABLE} has no kubectl")
+        not_on_this_server(f"{VARIABLE} has no kubectl")
     kubeconfig = tmp_path / "config"
     async with sandbox(kubeconfig, "--nodes", "1") as process:
         export, nodes, profile, run, *_ = [line.strip() for line in (await said(process))[1:]]
@@ -115,7 +120,7 @@ async def test_a_pod_that_gets_a_node_runs_there(tmp_path: Path) -> None:
             assert (web["spec"]["nodeName"], web["status"]["phase"]) == ("node-0000", "Running")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes die with their parent on Linux only")
+@on_linux
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)], ids=str
 )
@@ -131,7 +136,7 @@ async def test_it_ends_with_all_that_it_runs(tmp_path: Path, number: signal.Sign
             await gone(each)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="children are listed on Linux only")
+@on_linux
 async def test_it_ends_when_one_of_its_programs_dies(tmp_path: Path) -> None:
     async with sandbox(tmp_path / "config", "--nodes", "0") as process:
         await said(process)

@@ -14,6 +14,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.conversion.findings import Loss
 from placewright.profiles.conversion.reading import convert
 from placewright.profiles.validation import check_file
+from programs import not_on_this_server
 
 FIRST_WITH_V1 = 25
 KUBECONFIG = {
@@ -28,9 +29,9 @@ def kube_scheduler() -> Path:
     """The kube-scheduler among the assets, if it reads configuration v1."""
     assets = from_environment(os.environ)
     if assets is None or assets.kube_scheduler is None:
-        pytest.skip(f"there is no kube-scheduler in {VARIABLE}")
+        not_on_this_server(f"{VARIABLE} has no kube-scheduler")
     if assets.minor < FIRST_WITH_V1:
-        pytest.skip(f"kube-scheduler 1.{assets.minor} writes no configuration v1")
+        not_on_this_server(f"kube-scheduler 1.{assets.minor} writes no configuration v1")
     return assets.kube_scheduler
 
 
@@ -45,7 +46,7 @@ def test_what_it_writes_is_converted_and_nothing_is_placed_differently(kube_sche
         [kube_scheduler, f"--config={given}", f"--write-config-to={written}", *chosen], capture_output=True, text=True, check=False
     )
     if gates and "unrecognized feature gate" in done.stderr:
-        pytest.skip(f"this kube-scheduler has no {gates}")
+        not_on_this_server(f"this kube-scheduler has no {gates}")
     text = written.read_text()
     findings = convert(text, "written.yaml", in_tree()).findings
     assert Loss.PLACEMENT not in [finding.loss for finding in findings]

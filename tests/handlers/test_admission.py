@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
-import shutil
 import socket
 import ssl
 from dataclasses import replace
@@ -23,6 +21,7 @@ from placewright.kube.errors import ApiError
 from placewright.kube.login import load_config
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.plugins.catalog import in_tree
+from programs import program
 
 from .stage import FAST, Object, Stage, operator
 
@@ -197,10 +196,7 @@ async def test_without_the_option_nothing_is_configured(stage: Stage) -> None:
 
 
 async def test_kubectl_shows_what_the_webhook_says(stage: Stage, options: AdmissionOptions, tmp_path: Path) -> None:
-    binary = shutil.which(os.environ.get("KUBECTL", "kubectl"))
-    if binary is None:
-        pytest.skip("no kubectl on PATH (Debian: apt-get install kubernetes-client), and KUBECTL names none")
-    kubectl = Kubectl(binary, stage.sandbox.kubeconfig, tmp_path)
+    kubectl = Kubectl(program("kubectl"), stage.sandbox.kubeconfig, tmp_path)
     async with operator(stage, replace(FAST, admission=options)):
         await stage.until(lambda: webhooks(stage), "a webhook configuration")
         said = await kubectl.fails("apply", "-f", "-", given=BAD | {"metadata": {"name": "bad"}})

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest_asyncio
 from inputs.real import pytest_configure
 from kubectl.tool import Kubectl
 from placewright.sandbox.process import SandboxProcess
+from programs import program
 from sandbox.http import Client, client_of
 
 CRD = Path(__file__).parents[2] / "crds" / "schedulingprofiles.yaml"
@@ -24,10 +23,7 @@ __all__ = ["binary", "kubectl", "numbers", "pytest_configure", "sandbox"]
 @pytest.fixture(scope="session")
 def binary() -> str:
     """The binary that KUBECTL names, else the one on PATH."""
-    found = shutil.which(os.environ.get("KUBECTL", "kubectl"))
-    if found is None:
-        pytest.skip("no kubectl on PATH (Debian: apt-get install kubernetes-client), and KUBECTL names none")
-    return found
+    return program("kubectl")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from kubectl.page import blocks_of, shows
 from kubectl.terminal import Desk, Shell, shell, terminal, work_through
+from programs import program
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 READING = ("kubectl get ", "placewright profiles history ", "placewright profiles list")
@@ -23,9 +23,8 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture
 def desk(binary: str, tmp_path: Path) -> Desk:
-    for program in ("bash", "git"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program} on PATH")
+    for name in ("bash", "git"):
+        program(name)
     found = Desk(tmp_path, binary)
     found.prepare()
     return found

@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
+
+from programs import program
 
 Manifest = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -18,18 +19,9 @@ COMPONENTS = sorted(folder.name for folder in (MANIFESTS / "components").iterdir
 
 
 @functools.cache
-def kubectl() -> str:
-    """The tool; skips the test where it is not installed."""
-    found = shutil.which("kubectl")
-    if found is None:
-        pytest.skip("kubectl is not installed: nothing here can run kustomize")
-    return found
-
-
-@functools.cache
 def text_of(folder: Path) -> str:
     """What `kubectl kustomize` prints."""
-    built = subprocess.run([kubectl(), "kustomize", str(folder)], capture_output=True, text=True, check=False, timeout=60)
+    built = subprocess.run([program("kubectl"), "kustomize", str(folder)], capture_output=True, text=True, check=False, timeout=60)
     assert built.returncode == 0, built.stderr
     return built.stdout
 

@@ -13,6 +13,7 @@ from lupa.lua51 import LuaRuntime
 
 from placewright.api.profile import GROUP, KIND
 from placewright.profiles.standing import Reason, Standing, status_of
+from programs import program
 
 FOLDER = Path(__file__).parents[2] / "manifests" / "argocd"
 SCRIPT = (FOLDER / "health.lua").read_text()
@@ -55,15 +56,12 @@ def test_a_generation_that_nobody_has_looked_at_is_in_progress_whatever_was_said
 
 
 def test_the_component_adds_the_script_to_argo_cd_s_configuration(tmp_path: Path) -> None:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not installed: nothing here can run kustomize")
     shutil.copytree(FOLDER, tmp_path / "placewright")
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"}, "data": {"url": "https://cd"}}
     (tmp_path / "theirs.yaml").write_text(yaml.safe_dump(theirs))
     root = {"resources": ["theirs.yaml"], "components": ["placewright"], "generatorOptions": {"disableNameSuffixHash": True}}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(root))
-    built = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=False, timeout=60)
+    built = subprocess.run([program("kubectl"), "kustomize", str(tmp_path)], capture_output=True, text=True, check=False, timeout=60)
     assert built.returncode == 0, built.stderr
     data = yaml.safe_load(built.stdout)["data"]
     assert data == {"url": "https://cd", f"resource.customizations.health.{GROUP}_{KIND}": SCRIPT}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import pytest
 import yaml
 
 from placewright import __version__
+from programs import program
 
 from .building import manifests_of, pod_of, with_components
 from .rights import DEVICE_RIGHTS, GROUP_RIGHTS, Right, rights_of
@@ -35,13 +35,11 @@ SCHEMA: Manifest = json.loads((CHART / "values.schema.json").read_text())
 @pytest.fixture(scope="module")
 def render(tmp_path_factory: pytest.TempPathFactory) -> Render:
     """Everything that the chart makes of its values, with others laid over them."""
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("go is not installed: nothing here can run Go's templates")
-    program = tmp_path_factory.mktemp("chart") / "render"
-    built = subprocess.run([go, "build", "-o", str(program), str(RENDER)], capture_output=True, text=True, check=False, timeout=100)
+    renderer = tmp_path_factory.mktemp("chart") / "render"
+    command = [program("go"), "build", "-o", str(renderer), str(RENDER)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert built.returncode == 0, built.stderr
-    return functools.partial(rendered, [str(program), str(CHART / "templates")])
+    return functools.partial(rendered, [str(renderer), str(CHART / "templates")])
 
 
 def merged(values: Manifest, more: Manifest) -> Manifest:

@@ -20,6 +20,7 @@ from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
 from placewright.serving.endpoints import SECURE_PORT
+from programs import program
 
 from .building import manifests_of, pod_of
 
@@ -259,10 +260,7 @@ def test_a_sample_is_a_profile_that_can_run(file: Path) -> None:
 
 
 def test_kustomize_builds_the_base(manifests: dict[tuple[str, str], Manifest]) -> None:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not installed: nothing here can run kustomize")
-    built = subprocess.run([kubectl, "kustomize", str(BASE)], capture_output=True, text=True, check=False, timeout=60)
+    built = subprocess.run([program("kubectl"), "kustomize", str(BASE)], capture_output=True, text=True, check=False, timeout=60)
     assert built.returncode == 0, built.stderr
     names = {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(built.stdout)}
     assert names == set(manifests)

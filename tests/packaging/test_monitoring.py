@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import yaml
 
 from placewright.profiles.standing import Reason
 from placewright.serving.metrics import Kind, families
+from programs import needs
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "manifests" / "components" / "monitoring"
@@ -27,7 +27,6 @@ DASHBOARD = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8
 ADDED = {"job", "instance"}
 OF_THE_PROCESS = {"up": set[str](), "process_cpu_seconds_total": set[str](), "process_resident_memory_bytes": set[str]()}
 
-needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian: prometheus) is not installed")
 
 
 def exported() -> dict[str, set[str]]:
@@ -122,7 +121,7 @@ def rules_file(tmp_path: Path) -> Path:
     return file
 
 
-@needs_promtool
+@needs("promtool")
 def test_promtool_finds_nothing_wrong_with_the_rules(rules_file: Path) -> None:
     checked = subprocess.run(["promtool", "check", "rules", rules_file], capture_output=True, text=True, timeout=60, check=False)
     assert (checked.returncode, f"{len(ALERTS)} rules found" in checked.stdout) == (0, True), checked.stdout + checked.stderr
@@ -248,7 +247,7 @@ STORIES = (
 )  # fmt: skip
 
 
-@needs_promtool
+@needs("promtool")
 @pytest.mark.parametrize("story", STORIES, ids=[story.alert for story in STORIES])
 def test_an_alert_fires_when_it_should_and_is_silent_before(story: Story, rules_file: Path) -> None:
     [rule] = [alert for alert in ALERTS if alert["alert"] == story.alert]

@@ -17,8 +17,9 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.sandbox.process import SandboxProcess
+from programs import program
 
-from .building import COMPONENTS, MANIFESTS, OVERLAYS, kubectl, manifests_of, one, pod_of, text_of, with_components
+from .building import COMPONENTS, MANIFESTS, OVERLAYS, manifests_of, one, pod_of, text_of, with_components
 from .schemas import problems
 
 Manifest = dict[str, Any]
@@ -220,7 +221,7 @@ def test_the_webhook_s_arguments_are_those_of_the_command(webhook: list[Manifest
 async def test_kubectl_applies_an_overlay_twice_and_the_second_time_nothing_changes(overlay: str, tmp_path: Path) -> None:
     rendered = tmp_path / "all.yaml"
     rendered.write_text(text_of(MANIFESTS / "overlays" / overlay))
-    binary = kubectl()
+    binary = program("kubectl")
     async with SandboxProcess() as sandbox:
         tool = Kubectl(binary, sandbox.kubeconfig, tmp_path, "placewright-system")
         await tool("apply", "--server-side", "-k", str(MANIFESTS.parent / "crds"))
@@ -235,7 +236,7 @@ async def test_kubectl_applies_an_overlay_twice_and_the_second_time_nothing_chan
 
 
 async def test_kubectl_tells_what_the_installed_account_may_do(tmp_path: Path) -> None:
-    binary = kubectl()
+    binary = program("kubectl")
     base = MANIFESTS / "base"
     async with SandboxProcess() as sandbox:
         tool = Kubectl(binary, sandbox.kubeconfig, tmp_path, "placewright-system")

@@ -18,6 +18,7 @@ import pytest
 from placewright.sandbox.__main__ import main
 from placewright.sandbox.process import SandboxFailed, SandboxProcess
 from placewright.sandbox.server import Sandbox, SandboxOptions
+from programs import on_linux
 from sandbox.http import client_of
 
 DEFINITION = """
@@ -91,7 +92,7 @@ async def test_it_ends_when_its_parent_closes_the_pipe() -> None:
         assert await ended(process) == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux to wait for a process that is not a child")
+@on_linux
 async def test_it_ends_when_its_parent_is_killed() -> None:
     parent = (
         "import asyncio, sys\n"

@@ -24,6 +24,7 @@ from placewright.api.bad_input import InputError
 from placewright.handlers.certificates import self_signed
 from placewright.serving import certificates as module
 from placewright.serving.certificates import CertificateFiles, self_made
+from programs import optional_module
 
 from .desk import desk, trusting
 
@@ -108,7 +109,7 @@ async def test_new_files_are_shown_to_the_next_client(files: Files, name: str | 
 
 def test_under_uvloop_too(files: Files) -> None:
     """Its TLS is its own, and it is what runs where it is installed."""
-    uvloop = pytest.importorskip("uvloop")
+    uvloop = optional_module("uvloop")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert runner.run(test_new_files_are_shown_to_the_next_client(files, None)) is None
 

@@ -17,6 +17,7 @@ from placewright.serving.access import OnlyEverybody
 from placewright.serving.certificates import self_made
 from placewright.serving.listener import CannotListen, Listener, bind
 from placewright.serving.routes import Answer, Audience, Endpoint, Question, Routes
+from programs import optional_module
 
 from .desk import desk, trusting
 
@@ -142,7 +143,7 @@ async def test_plain_http_at_the_port_of_tls_is_closed() -> None:
 @pytest.mark.parametrize("scenario", ["tls", "one request", "silence", "endless"])
 def test_under_uvloop_too(scenario: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Its sockets and its TLS are its own, and it is what runs where it is installed."""
-    uvloop = pytest.importorskip("uvloop")
+    uvloop = optional_module("uvloop")
     heard = {
         "tls": test_plain_http_at_the_port_of_tls_is_closed,
         "one request": test_a_connection_carries_one_request,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import socket
 from asyncio.subprocess import DEVNULL, STDOUT
 from collections.abc import AsyncIterator
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 import yaml
 
 from handlers.stage import Stage
+from programs import needs, program
 
 from .desk import Desk, desk
 from .test_access import account
@@ -29,7 +28,7 @@ EVERY = "500ms"
 #: What has nothing to show where every pod is placed, by itself and without devices.
 MAY_BE_EMPTY = {"Waiting, by who rejects", "Groups decided", "Waiting for devices", "Claims made"}
 
-pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus (Debian: prometheus) is not installed")
+pytestmark = needs("prometheus")
 
 
 def queries() -> list[tuple[str, str]]:
@@ -88,7 +87,7 @@ async def prometheus(asked: Desk, token: str, folder: Path) -> AsyncIterator[Pro
     port = free_port()
     with (folder / "prometheus.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            "prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+            program("prometheus"), f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address=127.0.0.1:{port}", stdin=DEVNULL, stdout=log, stderr=STDOUT,
         )  # fmt: skip
     try:

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import itertools
 import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any, Self
 
 import aiohttp
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from programs import program
+
 _FLAGS = (
     "--headless", "--disable-gpu", "--no-first-run", "--disable-extensions", "--disable-dev-shm-usage", "--disable-background-networking",
     "--remote-debugging-port=0", "--remote-debugging-address=127.0.0.1",
@@ -91,10 +91,9 @@ class Page:
 @asynccontextmanager
 async def browser(home: Path) -> AsyncIterator[Page]:
     """Chromium with one tab; it ends with the block."""
-    assert CHROMIUM is not None
     sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()  # Chromium refuses to be sandboxed as root
     process = await asyncio.create_subprocess_exec(
-        CHROMIUM, *_FLAGS, *sandbox, f"--user-data-dir={home}", "about:blank",
+        program("chromium"), *_FLAGS, *sandbox, f"--user-data-dir={home}", "about:blank",
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -18,8 +18,9 @@ from placewright.simulate.outcome import Outcome
 from placewright.simulate.report.page import page_of
 from placewright.simulate.scenario import Scenario
 from placewright.simulate.simulation import simulate
+from programs import needs
 
-from .browser import CHROMIUM, browser
+from .browser import browser
 from .scenarios import node, pod, profile
 
 DRIVER, GPU, NIC = "devices.example.com", "gpu.example.com", "nic.example.com"
@@ -120,7 +121,7 @@ def test_the_comparison_has_rows_of_both_in_every_form() -> None:
         assert text in page
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@needs("chromium")
 async def test_a_browser_shows_the_rows(tmp_path: Path) -> None:
     outcome = await asyncio.to_thread(played, [*groups(), *claims()[1:]])
     file = tmp_path / "report.html"

@@ -17,7 +17,8 @@ from placewright.simulate.figures import figures_of
 from placewright.simulate.outcome import Outcome
 from placewright.simulate.report.charts import FULL, courses, distributions
 from placewright.simulate.report.page import MOST_NAMED, page_of
-from simulate.browser import CHROMIUM, Page, browser
+from programs import needs
+from simulate.browser import Page, browser
 from simulate.outcomes import NO_CPU, node, outcome, pod
 
 HOSTILE = """<script>alert(1)</script>"' onload=alert(2) </title></style><img src=x onerror=alert(3)> {{ 7*7 }}"""
@@ -165,7 +166,6 @@ def test_a_timeline_is_drawn_only_where_time_passes_and_has_few_points() -> None
 
 # --- in a browser ------------------------------------------------------------------------------------------------------------
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
 WIDTHS = (360, 768, 1280)
 
 
@@ -182,7 +182,7 @@ def _report(tmp_path: Path) -> Path:
     return path
 
 
-@needs_chromium
+@needs("chromium")
 async def test_a_hostile_page_runs_nothing_loads_nothing_and_does_not_complain(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
     path.write_text(page_of(hostile()), encoding="utf-8")
@@ -192,7 +192,7 @@ async def test_a_hostile_page_runs_nothing_loads_nothing_and_does_not_complain(p
     assert await page.run("document.scripts.length") == 0
 
 
-@needs_chromium
+@needs("chromium")
 @pytest.mark.parametrize("width", WIDTHS)
 async def test_the_page_never_scrolls_sideways_even_unfolded(page: Page, report: Path, width: int) -> None:
     await page.show(report, width=width)
@@ -205,7 +205,7 @@ async def test_the_page_never_scrolls_sideways_even_unfolded(page: Page, report:
     assert page.complaints == []
 
 
-@needs_chromium
+@needs("chromium")
 async def test_every_drawing_table_and_heading_can_be_found_without_eyes(page: Page, report: Path) -> None:
     await page.show(report)
     assert await page.run("document.documentElement.lang") == "en"
@@ -225,7 +225,7 @@ async def test_every_drawing_table_and_heading_can_be_found_without_eyes(page: P
     assert await page.run("[...document.querySelectorAll('a[href^=\"#\"]')].every(a => document.getElementById(a.hash.slice(1)))")
 
 
-@needs_chromium
+@needs("chromium")
 async def test_by_keyboard_one_skips_to_the_content_and_sees_where_one_is(page: Page, report: Path) -> None:
     await page.show(report, width=360)
     await page.press("Tab")
@@ -265,7 +265,7 @@ CONTRAST = """(() => {
 })()"""
 
 
-@needs_chromium
+@needs("chromium")
 @pytest.mark.parametrize("dark", [False, True])
 async def test_text_and_drawings_have_contrast_in_light_and_dark(page: Page, report: Path, *, dark: bool) -> None:
     """WCAG 2.2 AA: 4.5 for text, 3 for what drawings are made of."""
@@ -276,7 +276,7 @@ async def test_text_and_drawings_have_contrast_in_light_and_dark(page: Page, rep
     assert drawings >= 3
 
 
-@needs_chromium
+@needs("chromium")
 async def test_paper_is_white_shows_what_is_folded_and_no_navigation(page: Page, report: Path) -> None:
     await page.show(report, dark=True, media="print")
     assert await page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -8,12 +8,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import pytest
-
 from e2e.answers.scorelog import known_in
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.kubescheduler import KubeScheduler
 from placewright.controlplane.server import ControlPlane, Options
+from programs import not_on_this_server
 
 SEED: Final = 20
 #: The minor version whose rules are described here. 1.23 and later log other lines.
@@ -35,9 +34,9 @@ def control_plane_of_1_20() -> Iterator[ControlPlane]:
     """A control plane with its own kube-scheduler; skips the test where there is none of that version."""
     assets = from_environment(os.environ)
     if assets is None or assets.kube_scheduler is None:
-        pytest.skip(f"{VARIABLE} has no kube-scheduler to compare with")
+        not_on_this_server(f"{VARIABLE} has no kube-scheduler")
     if assets.minor != VERSION:
-        pytest.skip(f"the named changes are those since 1.{VERSION}, and this kube-scheduler is 1.{assets.minor}")
+        not_on_this_server(f"the named changes are those since 1.{VERSION}, and this kube-scheduler is 1.{assets.minor}")
     with ControlPlane(assets, Options(audit=False)) as plane:
         yield plane
 
