@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
+from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placewright.api.plainyaml import PlainLoader
 
@@ -78,3 +82,100 @@ def test_a_bomb_takes_no_memory(text: str) -> None:
 
 def test_other_loaders_of_the_process_are_left_as_they_are() -> None:
     assert yaml.safe_load("!!set {a}") == {"a"}
+
+
+# --- how far the bounds reach -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("levels", "read"), [(99, True), (100, False)])
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ("{a: ", "}")], ids=["lists", "mappings"])
+def test_a_value_may_lie_ninety_nine_levels_deep(opened: str, closed: str, levels: int, *, read: bool) -> None:
+    """The value itself is the hundredth."""
+    text = opened * levels + "x" + closed * levels
+    if read:
+        assert load(text)
+    else:
+        with pytest.raises(yaml.MarkedYAMLError, match="nesting deeper than 100"):
+            load(text)
+
+
+def test_levels_are_counted_down_again_so_that_many_short_branches_are_no_deep_one() -> None:
+    assert load("[" + ", ".join(["[[x]]"] * 500) + "]") == [[["x"]]] * 500
+    assert load("- " * 99 + "x")
+    with pytest.raises(yaml.MarkedYAMLError, match="nesting deeper than 100"):
+        load("- " * 100 + "x")
+
+
+@pytest.mark.parametrize(("times", "read"), [(999, True), (1000, False)])
+def test_aliases_may_stand_for_a_hundred_thousand_values_in_all(times: int, *, read: bool) -> None:
+    """Each for the hundred that it names and for the list around them."""
+    hundred = f"[{', '.join('x' * 99)}]"
+    text = f"s: &s y\na: &a {hundred}\nb: [{', '.join(['*a'] * times)}]\nc: [{', '.join(['*s'] * 100)}]"
+    if read:
+        assert len(load(text)["b"]) == times  # type: ignore[index]
+    else:
+        with pytest.raises(yaml.MarkedYAMLError, match="aliases for more than 100000 values"):
+            load(text)
+
+
+@pytest.mark.parametrize(("text", "worth"), [("1" * 100, int("1" * 100)), ("0." + "1" * 98, float("0." + "1" * 98))])
+def test_a_number_has_a_hundred_characters_at_most(text: str, worth: float) -> None:
+    assert load(text) == worth
+    with pytest.raises(yaml.MarkedYAMLError, match="a number of 101 characters"):
+        load(text + "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1:30", 90), ("0b11", 3), ("0o17", "0o17"), ("017", 15), ("1_000", 1000), ("1.5e3", "1.5e3"), ("1.5e+3", 1500.0), (".5", 0.5),
+        ("yes", True), ("Off", False), ("~", None), ("", None), ("null", None), ("NULL", None), ("nULL", "nULL"),
+        ("2026-01-01T00:00:00Z",) * 2, ("=", "="), ("a: =", {"a": "="}), ('"\\ud83d\\ude00"', "😀"), ('{"\\ud83d\\ude00": 1}', {"😀": 1}),
+        ("!!str 5", "5"), ("!!int '0x1f'", 31), ("!!float '2'", 2.0), ("!!timestamp 2026-01-01", "2026-01-01"), ('"\\u00e9"', "é"),
+        ("a: 1\na: 2", {"a": 2}),
+    ],
+)  # fmt: skip
+def test_scalars_are_yaml_1_1_as_kubernetes_reads_it_and_dates_stay_text(text: str, value: object) -> None:
+    found = load(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_merged_mappings_give_way_to_what_stands_beside_them_and_to_the_first_of_several() -> None:
+    text = "x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {<<: [*x, *y], c: 3}\n"
+    assert load(text)["z"] == {"a": 1, "b": 1, "c": 3}  # type: ignore[index]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20)
+    | st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b c", "é", "<<x"]), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(JSON_VALUES)
+def test_every_json_document_is_a_yaml_document_of_the_same_value(value: Any) -> None:
+    assert load(json.dumps(value)) == value
+    assert load(json.dumps(value, ensure_ascii=False)) == value
+
+
+def test_several_documents_are_bounded_each_and_counted_together() -> None:
+    assert list(yaml.load_all("a: 1\n---\n- 2\n---\n", Loader=PlainLoader)) == [{"a": 1}, [2], None]
+    with pytest.raises(yaml.MarkedYAMLError, match="nesting deeper than 100"):
+        list(yaml.load_all("a: 1\n---\n" + "[" * 101, Loader=PlainLoader))
+
+
+@pytest.mark.parametrize(
+    "text", ["a: b: c", "[1", "{a: 1", "*nobody", "&a &b x", "%TAG", "@x", "a: |x", "\t- x", '"\\q"', "? [a]\n: b\n"]
+)
+def test_what_is_no_yaml_is_one_kind_of_error(text: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        load(text)
+
+
+@pytest.mark.parametrize(
+    "tag", ["omap [a: 1]", "pairs [a: 1]", "set {a}", "binary aGE=", "python/tuple [a]", "python/name:os.system x", "x y"]
+)
+def test_tags_that_make_what_json_has_not_have_no_constructor(tag: str) -> None:
+    with pytest.raises(yaml.MarkedYAMLError, match="could not determine a constructor"):
+        load(f"- !!{tag}")

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from placewright.api.objects import Taint, Toleration
-from placewright.api.tolerations import first_untolerated, intolerable_preferences, tolerates
+from placewright.api.tolerations import (
+    HARD_EFFECTS,
+    first_untolerated,
+    integer,
+    intolerable_preferences,
+    tolerated,
+    tolerates,
+)
 
 TAINT = Taint(key="k", value="v", effect="NoSchedule")
 
@@ -88,3 +97,67 @@ def test_a_comparison_that_holds_counts_for_hard_and_for_soft_taints() -> None:
     above, below = (Toleration(key="k", operator=operator, value="5") for operator in ("Gt", "Lt"))
     assert (first_untolerated(taints, (above,)), intolerable_preferences(taints, (above,))) == (None, 0)
     assert (first_untolerated(taints, (below,)), intolerable_preferences(taints, (below,))) == (taints[0], 1)
+
+
+# --- the rules written out again ---------------------------------------------------------------------------------------------------
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+TAINTS = st.builds(Taint, key=st.sampled_from("ab"), value=st.sampled_from(["", "x", "3", "7"]), effect=st.sampled_from(EFFECTS))
+TOLERATIONS = st.builds(
+    Toleration, key=st.sampled_from(["", "a", "b"]), operator=st.sampled_from(["", "Equal", "Exists", "Gt", "Lt", "In"]),
+    value=st.sampled_from(["", "x", "5"]), effect=st.sampled_from(["", *EFFECTS]),
+)  # fmt: skip
+
+
+def covers(toleration: Toleration, taint: Taint) -> bool:
+    """The table of `Toleration.ToleratesTaint`, a rule a line."""
+    about = toleration.key in ("", taint.key) and toleration.effect in ("", taint.effect)
+    numbers = taint.value.isdigit() and toleration.value.isdigit()
+    how = {
+        "": toleration.value == taint.value,
+        "Equal": toleration.value == taint.value,
+        "Exists": True,
+        "Gt": numbers and int(taint.value) > int(toleration.value),
+        "Lt": numbers and int(taint.value) < int(toleration.value),
+    }
+    return about and how.get(toleration.operator, False)
+
+
+@given(st.lists(TAINTS, max_size=3), st.lists(TOLERATIONS, max_size=3))
+def test_whatever_repels_and_whatever_is_tolerated_the_rules_decide(taints: list[Taint], tolerations: list[Toleration]) -> None:
+    repelled = [taint for taint in taints if not any(covers(each, taint) for each in tolerations)]
+    assert [taint for taint in taints if not tolerated(taint, tolerations)] == repelled
+    hard = [taint for taint in repelled if taint.effect != "PreferNoSchedule"]
+    assert first_untolerated(taints, tolerations) == (hard[0] if hard else None)
+    assert intolerable_preferences(taints, tolerations) == len(repelled) - len(hard)
+    assert all(tolerates(each, taint) is covers(each, taint) for each in tolerations for taint in taints)
+
+
+def test_no_execute_and_no_schedule_keep_pods_off_and_other_effects_do_not() -> None:
+    assert frozenset({"NoSchedule", "NoExecute"}) == HARD_EFFECTS
+    for effect in ("", "PreferNoSchedule", "Evict"):
+        assert first_untolerated((Taint(key="k", effect=effect),), ()) is None
+    assert intolerable_preferences((Taint(key="k", effect=""), Taint(key="k", effect="Evict")), ()) == 0
+
+
+def test_the_same_soft_taint_twice_is_two() -> None:
+    soft = Taint(key="k", effect="PreferNoSchedule")
+    assert intolerable_preferences((soft, soft), ()) == 2
+    assert intolerable_preferences((soft, soft), (Toleration(operator="Exists", effect="NoExecute"),)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0), ("7", 7), ("-7", -7), ("10", 10), (str(2**63 - 1), 2**63 - 1), (str(-(2**63)), -(2**63)),
+        (str(2**63), None), (str(-(2**63) - 1), None), ("9" * 20, None), ("-0", None), ("00", None), ("07", None), ("+7", None),
+        ("7.0", None), ("", None), (None, None), ("-", None), (" 7", None), ("7\n", None), ("1_0", None), ("٧", None), ("0x7", None),
+    ],
+)  # fmt: skip
+def test_a_number_is_written_as_a_decimal_integer_is(text: str | None, number: int | None) -> None:
+    assert integer(text) == number
+
+
+@given(st.integers(-(2**64), 2**64))
+def test_every_number_of_64_bits_is_one(number: int) -> None:
+    assert integer(str(number)) == (number if -(2**63) <= number < 2**63 else None)

@@ -34,6 +34,22 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
 def convert(body: Mapping[str, Any], kind: type[T]) -> T:
     """Turn an already parsed mapping (from Kopf or YAML) into `kind`; raise `DecodeError`."""
     try:
+        if _keeps_text(cast(Hashable, kind)):  # a mapping has none
+            return decode(msgspec.json.encode(body), kind)
         return msgspec.convert(body, kind, from_attributes=False)
-    except DECODE_ERRORS as error:
+    except (*DECODE_ERRORS, UnicodeEncodeError, TypeError) as error:
         raise DecodeError(f"{kind.__name__}: {error}") from None
+
+
+@cache
+def _keeps_text(kind: Hashable) -> bool:
+    """True for kinds that keep a part of their JSON as it is written, such as the configuration of devices."""
+    return _has_raw(msgspec.inspect.type_info(kind))
+
+
+def _has_raw(info: Any) -> bool:
+    if isinstance(info, msgspec.inspect.RawType):
+        return True
+    parts = [field.type for field in getattr(info, "fields", ())] + [*getattr(info, "types", ()), *getattr(info, "item_types", ())]
+    parts += [part for name in ("item_type", "value_type") if (part := getattr(info, name, None)) is not None]
+    return any(map(_has_raw, parts))

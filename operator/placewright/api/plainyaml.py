@@ -66,13 +66,14 @@ class PlainLoader(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(problem=f"aliases for more than {MOST_ALIASED} values", problem_mark=mark)
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        """Text; called for keys, too."""
+        """Text; called for keys, too. What JSON writes as a pair of surrogates is the one character that they stand for."""
         value = super().construct_scalar(node)
+        if not isinstance(value, str) or value.isascii():
+            return value
         try:
-            str(value).encode()
-        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
             raise yaml.MarkedYAMLError(problem="text with half a surrogate", problem_mark=node.start_mark) from None
-        return value
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT002 - PyYAML's signature
         """As the parent; what a tag cannot make of its text is refused with its place."""
@@ -106,6 +107,7 @@ def _refuse_long(node: yaml.Node) -> None:
 
 
 PlainLoader.add_constructor(f"{_TAG}timestamp", _text)
+PlainLoader.add_constructor(f"{_TAG}value", _text)  # a plain `=`
 PlainLoader.add_constructor(f"{_TAG}int", _integer)
 PlainLoader.add_constructor(f"{_TAG}float", _float)
 for _unknown_to_json in ("binary", "omap", "pairs", "set"):
