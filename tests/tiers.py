@@ -9,7 +9,7 @@
 
 The tables below decide, never a mark beside a test. Tests of the first two tiers fail where they open what their tier must not, so the
 tables cannot fall behind the tests. `make unit` runs the first tier, `make test` the first two whole and the choice (`choice.py`) of the
-others, `make test-all` everything.
+others, `make test-all` everything: also the cases of tests that take real data, where that lies beside the checkout (`inputs/real.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any, Final
 import pytest
 
 from choice import CHOICE
+from inputs.real import takes_real_data
 
 TESTS: Final = Path(__file__).parent
 TIERS: Final = ("unit", "server", "process", "long")
@@ -90,7 +91,7 @@ FORBIDDEN: Final[Mapping[str, frozenset[str]]] = {
 def tier_of(node_id: str) -> str:
     """The tier of a test: `tests/faults/test_soak.py::test_soak_with_churn[1]` is long."""
     names = set(_names(node_id))
-    if not names.isdisjoint(LONG):
+    if takes_real_data(node_id) or not names.isdisjoint(LONG):
         return "long"
     if not names.isdisjoint(PROCESS):
         return "process"
@@ -100,7 +101,7 @@ def tier_of(node_id: str) -> str:
 def chosen(node_id: str) -> bool:
     """Whether `make test` runs this test, should it be of a tier of which it runs only some."""
     names = set(_names(node_id))
-    return any(not names.isdisjoint(entries) for entries in CHOICE.values())
+    return not takes_real_data(node_id) and any(not names.isdisjoint(entries) for entries in CHOICE.values())
 
 
 def _names(node_id: str) -> Iterator[str]:
@@ -123,6 +124,10 @@ class Tiers:
         self._caused: list[str] = []
         self._thread = threading.get_ident()
         sys.addaudithook(self._heard)  # stays until the process ends: Python can add hooks, not remove them
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Beside the tiers' own markers, which a mark beside a test never sets, the one that is set by what the test takes."""
+        config.addinivalue_line("markers", "real_data: takes the data beside the checkout; only `make test-all` runs it")
 
     def _heard(self, event: str, _: tuple[Any, ...]) -> None:
         if event in self._forbidden and threading.get_ident() == self._thread:

@@ -4,11 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from inputs.real import pytest_configure
-
 from .stage import Stage, new_stage
-
-__all__ = ["pytest_configure", "stage"]
 
 
 @pytest.fixture

@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
-MARKER = "real_data: takes the data beside the checkout; only `make test-all` runs it"
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def also_real(made_up: Callable[[], Any], real: Callable[[], Any]) -> list[Any]:
-    """Parameters of a test: what makes the made-up data, always; what reads the real data, where it is."""
+    """Parameters of a test: what makes the made-up data, always; what reads the real data, where it is.
+
+    The test's name says which: `[made-up]` or `[real]`, before what else distinguishes its cases (`[real-volcano]`).
+    """
     found = [pytest.param(made_up, id="made-up")]
     return [*found, pytest.param(real, id="real", marks=pytest.mark.real_data)] if DATA.is_dir() else found
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """For the conftest of a room whose tests take real data."""
-    config.addinivalue_line("markers", MARKER)
+def takes_real_data(node_id: str) -> bool:
+    """Whether a test's name is that of one that takes real data."""
+    return node_id.partition("[")[2].startswith(("real-", "real]"))

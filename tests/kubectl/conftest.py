@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from inputs.real import pytest_configure
 from kubectl.tool import Kubectl
 from placewright.sandbox.process import SandboxProcess
 from programs import program
 from sandbox.http import Client, client_of
 
 CRD = Path(__file__).parents[2] / "crds" / "schedulingprofiles.yaml"
-
-__all__ = ["binary", "kubectl", "numbers", "pytest_configure", "sandbox"]
 
 
 @pytest.fixture(scope="session")

@@ -59,6 +59,10 @@ def test_every_feature_of_the_readme_has_a_test_that_make_test_runs() -> None:
         ("tests/kubectl/test_tutorial.py::test_x", "long"),
         ("tests/faults/test_soak.py::test_soak_with_churn[1]", "long"),
         ("tests/faults/test_audit.py::test_x", "server"),
+        ("tests/simulate/test_openb.py::test_x[made-up]", "server"),
+        ("tests/simulate/test_openb.py::test_x[real]", "long"),
+        ("tests/kubectl/test_shared_manifests.py::test_x[real-a.yaml]", "long"),
+        ("tests/simulate/test_openb.py::test_x[realistic]", "server"),
     ],
 )
 def test_the_narrower_entry_decides(test: str, tier: str) -> None:
@@ -69,6 +73,12 @@ def test_a_single_case_of_a_test_can_be_chosen() -> None:
     (case,) = CHOICE["docs/uninstall.md"]
     assert chosen(f"tests/{case}")
     assert not chosen(f"tests/{case.replace('[base]', '[single]')}")
+
+
+def test_what_takes_real_data_is_chosen_by_no_entry() -> None:
+    (test, *_) = (entry for entry in CHOICE["sandbox"] if "manifests" in entry)
+    assert chosen(f"tests/{test}::test_x[made-up-a.yaml]")
+    assert not chosen(f"tests/{test}::test_x[real-a.yaml]")
 
 
 def test_every_core_room_is_there() -> None:
