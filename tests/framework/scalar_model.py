@@ -246,9 +246,9 @@ class Model:
 
     # --- how good --------------------------------------------------------------------------------------------------------------
 
-    def scores(self, pod: Body) -> dict[str, dict[str, Part]]:
+    def scores(self, pod: Body, verdicts: Mapping[str, Said | None]) -> dict[str, dict[str, Part]]:
         """By node that fits, by plugin that did not skip."""
-        feasible = [self._nodes[name] for name, said in self.verdicts(pod).items() if said is None]
+        feasible = [self._nodes[name] for name, said in verdicts.items() if said is None]
         result: dict[str, dict[str, Part]] = {node["name"]: {} for node in feasible}
         for plugin, weight in self._profile.weights.items():
             if weight == 0:

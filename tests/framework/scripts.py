@@ -50,7 +50,7 @@ class Script:
     """One plugin.
 
     Attributes:
-        kind: the plugin's class, once everything is told that makes a difference to it.
+        kind: the plugin's class; another one once it is told of another method.
         told: the answers, by method.
         calls: of this plugin, and of all that share the list, in order.
     """
@@ -122,6 +122,7 @@ class Script:
     def writing(self, **members: Any) -> Self:
         """With members of the class as they are."""
         self._written |= members
+        self._kind = None
         return self
 
     # --- the class -------------------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ class Script:
         async def said_later(plugin: Plugin, *asked: Any) -> Any:
             return said(plugin, *asked)
 
-        self._bases[base] = None
+        self._bases[base] = self._kind = None
         self.told[method] = answer
         self._written[method] = said_later if awaited else said
         return self

@@ -244,16 +244,13 @@ class TwinWorld:
     def __init__(self) -> None:
         self.nodes: dict[str, Body] = {}
         self.pods: dict[str, Body] = {}
-        self.nominated: dict[str, list[Body]] = {}
+        self.nominated: dict[str, Body] = {}
+        self.nominees: dict[NodeName, list[PodInfo]] = {}
         self.cluster = Cluster()
         # Short memories, so that readers also fall behind.
         self.cluster.node_journal, self.cluster.pod_journal = Journal(keep=4), Journal(keep=6)
         self._assumed: set[str] = set()
         self.seen: list[Body] = [self.new_pod(Dice(0), "pending")]
-
-    def infos(self) -> Mapping[NodeName, list[PodInfo]]:
-        """The nominations, as the columns' side sees them."""
-        return {NodeName(node): [pod_object(pod) for pod in pods] for node, pods in self.nominated.items()}
 
     # --- nodes ---------------------------------------------------------------------------------------------------------------
 
@@ -328,16 +325,18 @@ class TwinWorld:
         """Preemption makes room on a node for a pod, or a nomination ends."""
         if self.nominated and dice.maybe(0.4):
             self.nominated.clear()
+            self.nominees.clear()
         else:
             pod = self.new_pod(dice, "nominee") | {"wants_node": "", "priority": dice.choice((0, 5, 9))}
-            self.nominated[dice.choice(NODES)] = [pod]
+            node = dice.choice(NODES)
+            self.nominated[node], self.nominees[NodeName(node)] = pod, [pod_object(pod)]
 
     # --- the question --------------------------------------------------------------------------------------------------------
 
     def pending(self, dice: Dice) -> Body:
         """A pod to evaluate: often like an earlier one, whole or in all but one field; sometimes the nominated one itself."""
         if self.nominated and dice.maybe(0.1):
-            return next(iter(self.nominated.values()))[0]
+            return next(iter(self.nominated.values()))
         new = self.new_pod(dice, "pending")
         kind = dice.choice(("new", "like another", "same", "same", "same"))
         if kind == "new":
@@ -370,7 +369,7 @@ class LiveNominations:
         self._world = world
 
     def nodes(self) -> Collection[NodeName]:
-        return self._world.infos().keys()
+        return self._world.nominees.keys()
 
     def pods_on(self, node: NodeName) -> Collection[PodInfo]:
-        return self._world.infos().get(node, [])
+        return self._world.nominees.get(node, [])
