@@ -9,6 +9,8 @@ import pytest
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.objects import Pod
 from placewright.api.podgroups import (
+    FORM_OF,
+    POD_GROUPS,
     CoschedulingPodGroup,
     Disruption,
     Form,
@@ -164,3 +166,118 @@ def test_a_minimum_that_is_no_whole_number_is_refused_with_the_field(minimum: st
 def test_a_group_is_called_by_kind_namespace_and_name() -> None:
     assert str(CRD) == "PodGroup.scheduling.x-k8s.io shop/train"
     assert str(GroupRef(Form.WORKLOAD, "shop", "job/workers")) == "Workload.scheduling.k8s.io shop/job/workers"
+
+
+# --- names that are no names -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "shown_as"),
+    [
+        ("train", "train"), ("n" * 253, "n" * 253), ("n" * 254, "'" + "n" * 79 + "... (256 characters)"), ("a\nb", r"'a\nb'"),
+        ("\x1b[2J", r"'\x1b[2J'"), ("\u202egnp", r"'\u202egnp'"),
+    ],
+)  # fmt: skip
+def test_a_name_that_an_annotation_made_up_is_one_printable_piece_of_a_message(name: str, shown_as: str) -> None:
+    ref = group_of(pod({"annotations": {"scheduling.k8s.io/group-name": name}}))
+    assert ref is not None
+    assert str(ref) == ref.object_in_words == f"PodGroup.scheduling.volcano.sh shop/{shown_as}"
+    assert ref.name == name
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "of_object"),
+    [
+        (Form.WORKLOAD, "job/workers/2", "job"), (Form.WORKLOAD, "job", "job"), (Form.WORKLOAD, "", ""),
+        (Form.VOLCANO, "a/b", "a/b"), (Form.NATIVE, "train", "train"), (Form.COSCHEDULING, "a/b", "a/b"),
+    ],
+)  # fmt: skip
+def test_only_a_workload_holds_groups_of_other_names_than_its_own(form: Form, name: str, of_object: str) -> None:
+    ref = GroupRef(form, "shop", name)
+    assert ref.object_name == of_object
+    assert ref.object_in_words == f"{form} shop/{of_object}"
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        ({}, ""), ({"name": "job"}, "job"), ({"name": "job", "podGroup": ""}, "job"), ({"podGroup": "g"}, "g"),
+        ({"name": "job", "podGroup": "g", "podGroupReplicaKey": ""}, "job/g"), ({"name": "job", "podGroupReplicaKey": "1"}, "job/1"),
+    ],
+)  # fmt: skip
+def test_what_a_reference_to_a_workload_leaves_out_is_left_out_of_the_name(reference: dict[str, Any], name: str) -> None:
+    assert group_of(pod(LABEL | ANNOTATION, workloadRef=reference)) == GroupRef(Form.WORKLOAD, "shop", name)
+
+
+def test_an_empty_name_in_a_better_place_leaves_the_word_to_the_next() -> None:
+    empty = {"labels": {"scheduling.x-k8s.io/pod-group": ""}}
+    assert group_of(pod(LABEL | ANNOTATION, schedulingGroup={"podGroupName": ""})) == CRD
+    assert group_of(pod(empty | ANNOTATION)) == VOLCANO
+    assert group_of(pod(LABEL | ANNOTATION, schedulingGroup={"podGroupName": "train"}, workloadRef={"name": "job"})) == NATIVE
+
+
+def test_members_of_one_group_hold_equal_references() -> None:
+    assert group_of(pod(LABEL)) == group_of(pod(LABEL | {"name": "other"}))
+    assert len({group_of(pod(LABEL)), group_of(pod(LABEL)), group_of(pod(LABEL | {"namespace": "else"}))}) == 2
+
+
+# --- what objects say --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "spec"),
+    [
+        (CoschedulingPodGroup, Form.COSCHEDULING, {"minMember": 2}), (VolcanoPodGroup, Form.VOLCANO, {"minMember": 2}),
+        (NativePodGroup, Form.NATIVE, {"schedulingPolicy": {"gang": {"minCount": 2}}}),
+        (Workload, Form.WORKLOAD, {"podGroups": [{"name": "g", "policy": {"gang": {"minCount": 2}}}]}),
+    ],
+)  # fmt: skip
+def test_every_form_takes_our_topology_and_tells_who_it_is(kind: type[GroupObject], form: Form, spec: dict[str, Any]) -> None:
+    ref = GroupRef(form, "shop", "train/g" if form is Form.WORKLOAD else "train")
+    assert gang(kind, spec, ref) == Gang(ref, "u", 2, created="2030-01-01T00:00:00Z", resource_version="5")
+    preferred = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
+    asked = gang(kind, spec, ref, annotations=preferred)
+    assert (asked.topology_key, asked.topology_required, asked.timeout_seconds, asked.basic) == ("rack", False, None, False)
+    for mode in ("required", "Preferred", "", "sideways"):
+        assert gang(kind, spec, ref, annotations=preferred | {"placewright.dev/topology-mode": mode}).topology_required
+    assert FORM_OF[kind] is form
+    assert (kind in POD_GROUPS.values()) is (form is not Form.WORKLOAD)
+    assert kind is Workload or POD_GROUPS[form.removeprefix("PodGroup.")] is kind
+
+
+@pytest.mark.parametrize("constraints", [None, {}, {"topology": []}, {"topology": None, "topologyConstraints": []}])
+def test_a_native_group_without_a_constraint_of_its_own_takes_our_annotation(constraints: dict[str, Any] | None) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "schedulingConstraints": constraints}
+    annotations = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
+    asked = gang(NativePodGroup, spec, NATIVE, annotations=annotations)
+    assert (asked.topology_key, asked.topology_required) == ("rack", False)
+
+
+def test_of_both_spellings_of_a_constraint_the_one_that_was_released_is_read() -> None:
+    both = {"topology": [{"key": "rack", "topologyKey": "x"}], "topologyConstraints": [{"topologyKey": "zone"}]}
+    assert gang(NativePodGroup, {"schedulingConstraints": both}, NATIVE).topology_key == "rack"
+    assert gang(NativePodGroup, {"schedulingConstraints": {"topology": [{"topologyKey": "zone"}]}}, NATIVE).topology_key == "zone"
+
+
+def test_a_group_with_both_policies_is_a_gang() -> None:
+    """No API server takes it; what would be placed too early could not be taken back."""
+    read = gang(NativePodGroup, {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 3}}}, NATIVE)
+    assert (read.min_member, read.basic, read.goes_apart) == (3, False, False)
+
+
+@pytest.mark.parametrize("mode", [{"single": {}, "all": {}}, {"all": {"x": 1}}])
+def test_all_goes_before_single(mode: dict[str, Any]) -> None:
+    assert gang(NativePodGroup, {"disruptionMode": mode}, NATIVE).disruption is Disruption.POD_GROUP
+
+
+@pytest.mark.parametrize("name", ["train/", "train", "train/workers2", "other/absent"])
+def test_a_workload_has_no_group_that_it_does_not_name(name: str) -> None:
+    item = declared(Workload, {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 4}}}]})
+    assert gang_of(item, GroupRef(Form.WORKLOAD, "shop", name)) is None
+    assert gang_of(declared(Workload, {}), GroupRef(Form.WORKLOAD, "shop", "train/workers")) is None
+
+
+def test_of_groups_of_one_name_in_a_workload_the_first_counts() -> None:
+    policies = [{"name": "g", "policy": {"gang": {"minCount": minimum}}} for minimum in (2, 9)]
+    found = gang_of(declared(Workload, {"podGroups": policies}), GroupRef(Form.WORKLOAD, "shop", "train/g"))
+    assert found is not None and found.min_member == 2

@@ -96,3 +96,108 @@ def test_fields_that_placement_does_not_look_at_are_passed_over() -> None:
 def test_an_absurdly_deep_body_is_refused_and_does_not_end_the_process() -> None:
     with pytest.raises(DecodeError):
         decode(b'{"spec": {"tolerations": ' + b"[" * 200_000 + b"]" * 200_000 + b"}}", Pod)
+
+
+# --- who a pod is ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_knows_what_it_was_told() -> None:
+    told = {"priority": -5, "nodeName": "here", "schedulerName": "batch"}
+    found = info(told, {"nominatedNodeName": "there"}, labels={"a": "b"}, creationTimestamp="2026-01-01T00:00:00Z", deletionTimestamp="t")
+    assert (found.name, found.namespace, found.uid, found.node_name) == ("p", "n", "u", "here")
+    assert (found.priority, found.scheduler_name, found.nominated_node) == (-5, "batch", "there")
+    assert (found.labels, found.created, found.terminating) == ({"a": "b"}, "2026-01-01T00:00:00Z", True)
+    assert repr(found) == "PodInfo(n/p, uid=u)"
+    assert (info().created, info().nominated_node, info().gang) == ("", "", None)
+
+
+def test_a_pod_put_on_a_node_keeps_everything_but_the_node() -> None:
+    found = info({"containers": [{"resources": {"requests": {"cpu": "1"}}, "ports": [{"hostPort": 80}]}], "priority": 3})
+    placed = found.on(NodeName("here"))
+    assert placed.node_name == "here"
+    for field in ("pod", "key", "uid", "requests", "scoring_cpu", "scoring_memory", "host_ports", "volumes", "group", "priority", "gang"):
+        assert getattr(placed, field) is getattr(found, field), field
+
+
+def test_a_pod_is_annotated_anew_without_a_change_to_the_one_before() -> None:
+    before = info(annotations={"keep": "1", "drop": "2", "change": "3"})
+    after = before.annotated({"drop": None, "change": "4", "new": "5", "never": None})
+    assert after.pod.metadata.annotations == {"keep": "1", "change": "4", "new": "5"}
+    assert before.pod.metadata.annotations == {"keep": "1", "drop": "2", "change": "3"}
+    assert (after.key, after.group, after.pod.spec) == (before.key, before.group, before.pod.spec)
+    assert info().annotated({"a": "b"}).pod.metadata.annotations == {"a": "b"}
+    assert info().annotated({}).pod.metadata.annotations == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "counts"),
+    [
+        ({"persistentVolumeClaim": {"claimName": "c"}}, True), ({"ephemeral": {}}, True), ({"gcePersistentDisk": {"pdName": "d"}}, True),
+        ({"awsElasticBlockStore": {"volumeID": "v"}}, True), ({"iscsi": {"iqn": "i"}}, True), ({"rbd": {"image": "i"}}, True),
+        ({"azureDisk": {"diskName": "d"}}, True), ({"azureFile": {"shareName": "s"}}, True), ({"cinder": {"volumeID": "v"}}, True),
+        ({"vsphereVolume": {"volumePath": "p"}}, True), ({"portworxVolume": {"volumeID": "v"}}, True),
+        ({"emptyDir": {}}, False), ({"configMap": {"name": "c"}}, False), ({"hostPath": {"path": "/"}}, False), ({"nfs": {}}, False),
+        ({"csi": {"driver": "d"}}, False), ({"image": {"reference": "i"}}, False), ({"projected": {}}, False), ({}, False),
+    ],
+)  # fmt: skip
+def test_volumes_count_that_claims_or_disks_provide(source: dict[str, Any], *, counts: bool) -> None:
+    found = info({"volumes": [{"name": "plain", "secret": {}}, {"name": "v", **source}]})
+    assert [volume.name for volume in found.volumes] == (["v"] if counts else [])
+
+
+@pytest.mark.parametrize(
+    ("port", "claims"),
+    [
+        ({"hostPort": 80}, [("TCP", 80, "0.0.0.0")]), ({"hostPort": 1, "protocol": "SCTP"}, [("SCTP", 1, "0.0.0.0")]),
+        ({"hostPort": 80, "hostIP": "::"}, [("TCP", 80, "::")]), ({"hostPort": 80, "hostIP": ""}, [("TCP", 80, "0.0.0.0")]),
+        ({"hostPort": 0}, []), ({"hostPort": -1}, []), ({}, []),
+    ],
+)  # fmt: skip
+def test_a_host_port_is_claimed_for_its_protocol_and_address(port: dict[str, Any], claims: list[tuple[str, int, str]]) -> None:
+    assert info({"containers": [{"ports": [port]}]}).host_ports == tuple(claims)
+    assert info({"containers": [], "initContainers": [{"ports": [port], "restartPolicy": "Always"}]}).host_ports == tuple(claims)
+    assert info({"initContainers": [{"ports": [port], "restartPolicy": "OnFailure"}]}).host_ports == ()
+
+
+# --- what groups tell apart --------------------------------------------------------------------------------------------------------
+
+
+def term(key: str = "zone", app: str = "web", **more: Any) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def affine(kind: str, *terms: dict[str, Any]) -> dict[str, Any]:
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {}, affine("podAntiAffinity", term()), affine("podAffinity", term("rack")), affine("podAffinity", term(app="db")),
+        affine("podAffinity", term(namespaces=["n"])), affine("podAffinity", term(namespaceSelector={})),
+        affine("podAffinity", term(), term()), {"affinity": {"nodeAffinity": {}}}, {"affinity": {}},
+    ],
+)  # fmt: skip
+def test_pods_whose_affinities_mean_different_things_are_in_different_groups(other: dict[str, Any]) -> None:
+    assert info(affine("podAffinity", term())).group != info(other).group
+
+
+def test_an_affinity_is_the_same_whatever_the_order_of_its_labels() -> None:
+    one, other = ({"matchLabels": labels} for labels in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
+    groups = [info(affine("podAffinity", {"topologyKey": "zone", "labelSelector": selector})).group for selector in (one, other)]
+    assert groups[0] == groups[1]
+    assert len(set(groups)) == 1
+    assert groups[0].affinity
+
+
+@pytest.mark.parametrize("affinity", [None, {}, {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}])
+def test_a_pod_that_neither_attracts_nor_repels_pods_carries_nothing(affinity: dict[str, Any] | None) -> None:
+    assert info({"affinity": affinity}).group.affinity == b""
+
+
+def test_a_resize_counts_only_where_the_pod_stands() -> None:
+    status = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "3", "memory": "5"}}}]}
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "5"}}}]
+    waiting, standing = info({"containers": containers}, status), info({"containers": containers, "nodeName": "here"}, status)
+    assert (waiting.requests["cpu"], waiting.scoring_cpu) == (1000, 1000)
+    assert (standing.requests["cpu"], standing.scoring_cpu, standing.scoring_memory) == (3000, 3000, 5)

@@ -1,0 +1,239 @@
+"""What a pod asks for, against the rule written out again on fractions: containers, the start, overhead, and the pod as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.makers import MIB, PodMaker, pod
+from placewright.api.objects import PodStatus
+from placewright.api.quantity import QuantityError
+from placewright.api.requests import (
+    canonical,
+    in_column_units,
+    is_native_or_scalar,
+    pod_requests,
+    scoring_requests,
+    scoring_requests_of_containers,
+    spec_in_effect,
+)
+
+WORTH = {
+    "0": Fraction(0), "0.4m": Fraction(4, 10000), "1": Fraction(1), "1500m": Fraction(3, 2), "1Ki": Fraction(1024), "2k": Fraction(2000),
+}  # fmt: skip
+COUNTED = ("cpu", "memory", "ephemeral-storage", "vendor.com/gpu", "hugepages-2Mi")
+LISTS = st.dictionaries(st.sampled_from([*COUNTED, "pods", "bananas"]), st.sampled_from(sorted(WORTH)), max_size=3)
+PODS = st.fixed_dictionaries(
+    {
+        "containers": st.lists(LISTS, max_size=2),
+        "starts": st.lists(st.tuples(st.booleans(), LISTS), max_size=3),
+        "whole": st.none() | LISTS,
+        "overhead": st.none() | LISTS,
+    }
+)
+
+
+def made(said: Mapping[str, Any]) -> PodMaker:
+    found = pod()
+    for requests in said["containers"]:
+        found.container(**requests)
+    for is_sidecar, requests in said["starts"]:
+        (found.sidecar if is_sidecar else found.init)(**requests)
+    if said["whole"] is not None:
+        found.as_a_whole(**said["whole"])
+    return found.says(overhead=said["overhead"])
+
+
+def neediest_moment(name: str, containers: Iterable[Fraction], starts: Iterable[tuple[bool, Fraction]]) -> Fraction:
+    """Moment by moment: each ordinary init container beside the sidecars before it; then all containers beside all sidecars."""
+    beside, moments = Fraction(), []
+    for is_sidecar, amount in starts:
+        if is_sidecar:
+            beside += amount
+        moments.append(beside if is_sidecar else beside + amount)
+    return max([*moments, beside + sum(containers)])
+
+
+def by_hand(said: Mapping[str, Any], name: str, default: Fraction | None = None) -> Fraction:
+    """What the pod asks for of one resource; `default` for containers that do not say."""
+
+    def worth(requests: Mapping[str, str]) -> Fraction:
+        return WORTH[requests[name]] if name in requests else default or Fraction()
+
+    whole = (said["whole"] or {}).get(name)
+    for_the_pod = whole is not None and (name in ("cpu", "memory") or name.startswith("hugepages-"))
+    starts = [(is_sidecar, worth(requests)) for is_sidecar, requests in said["starts"]]
+    moment = WORTH[whole] if for_the_pod else neediest_moment(name, map(worth, said["containers"]), starts)
+    return moment + WORTH[(said["overhead"] or {}).get(name, "0")]
+
+
+def in_units(name: str, amount: Fraction) -> int:
+    return math.ceil(amount * 1000 if name == "cpu" else amount)
+
+
+@given(PODS)
+def test_requests_are_those_of_the_neediest_moment_rounded_up_once(said: dict[str, Any]) -> None:
+    found = pod_requests(made(said).spec)
+    assert set(found) <= set(COUNTED), "nobody counts pods or bananas"
+    assert {name: found.get(name, 0) for name in COUNTED} == {name: in_units(name, by_hand(said, name)) for name in COUNTED}
+
+
+@given(PODS)
+def test_scoring_counts_silence_as_a_default_unless_somebody_speaks_of_the_pod(said: dict[str, Any]) -> None:
+    """Where anything is said of the whole pod, a default is only for what then nobody says anything of."""
+    everybody = [*said["containers"], *(requests for _, requests in said["starts"]), said["overhead"] or {}, said["whole"] or {}]
+    whole = any(name in ("cpu", "memory", "hugepages-2Mi") for name in said["whole"] or {})
+    defaults = {"cpu": Fraction(1, 10), "memory": Fraction(200 * MIB)}
+    expected = []
+    for name, default in defaults.items():
+        spoken = whole and any(name in requests for requests in everybody)
+        expected.append(in_units(name, by_hand(said, name, None if spoken else default)))
+    assert list(scoring_requests(made(said).spec)) == expected
+
+
+@given(PODS)
+def test_what_containers_ask_for_does_not_depend_on_what_is_said_of_the_pod(said: dict[str, Any]) -> None:
+    alone = said | {"whole": None}
+    assert scoring_requests_of_containers(made(said).spec) == scoring_requests_of_containers(made(alone).spec)
+    found = scoring_requests_of_containers(made(said).spec)
+    assert found.get("cpu", 0) == in_units("cpu", by_hand(alone, "cpu", Fraction(1, 10)))
+    assert found.get("vendor.com/gpu", 0) == in_units("vendor.com/gpu", by_hand(alone, "vendor.com/gpu"))
+
+
+# --- one thing at a time -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_without_containers_asks_for_its_overhead_alone() -> None:
+    bare = pod().says(overhead={"cpu": "250m", "vendor.com/gpu": "1"})
+    assert pod_requests(bare.spec) == {"cpu": 250, "vendor.com/gpu": 1}
+    assert scoring_requests(bare.spec) == (250, 0)
+    assert (pod_requests(pod().spec), scoring_requests(pod().spec)) == ({}, (0, 0))
+
+
+def test_a_pod_level_request_of_zero_replaces_what_containers_ask_for() -> None:
+    assert pod_requests(pod().container(cpu="4").as_a_whole(cpu="0").spec) == {"cpu": 0}
+    assert scoring_requests(pod().container(cpu="4").as_a_whole(cpu="0").spec) == (0, 200 * MIB)
+
+
+def test_limits_alone_request_nothing() -> None:
+    """The API server makes requests of limits when a pod is created; who was created without one has none."""
+    found = pod().says(containers=[{"resources": {"limits": {"cpu": "4"}}}], resources={"limits": {"cpu": "8"}})
+    assert pod_requests(found.spec) == {}
+    assert scoring_requests(found.spec) == (100, 200 * MIB)
+
+
+def test_a_sidecar_started_late_is_not_beside_what_started_before_it() -> None:
+    found = pod().container(cpu="1").init(cpu="10").sidecar(cpu="2").init(cpu="5").sidecar(cpu="3").init(cpu="4")
+    assert pod_requests(found.spec) == {"cpu": 10_000}
+    assert pod_requests(found.init(cpu="6").spec) == {"cpu": 11_000}
+
+
+def test_only_the_restart_policy_always_makes_a_sidecar() -> None:
+    for policy, cpu in (("Always", 3000), ("OnFailure", 2000), ("Never", 2000), (None, 2000)):
+        starting = {"resources": {"requests": {"cpu": "2"}}, "restartPolicy": policy}
+        assert pod_requests(pod().container(cpu="1").says(initContainers=[starting]).spec) == {"cpu": cpu}
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("cpu", True), ("memory", True), ("ephemeral-storage", True), ("hugepages-", True), ("hugepages-1Gi", True),
+        ("attachable-volumes-x", True), ("v.com/gpu", True), ("kubernetes.io/x", True), ("x.kubernetes.io/x", True),
+        ("requests.kubernetes.io/x", True),
+        ("pods", False), ("storage", False), ("requests.v.com/gpu", False), ("hugepages", False), ("CPU", False), ("", False),
+    ],
+)  # fmt: skip
+def test_the_resources_that_nodes_have_columns_for(name: str, *, counted: bool) -> None:
+    assert is_native_or_scalar(name) is counted
+
+
+def test_cpu_is_counted_in_thousandths_and_all_else_in_whole_units() -> None:
+    assert [in_column_units(name, 10**6) for name in ("cpu", "memory", "cpus", "v.com/cpu")] == [1, 1, 1, 1]
+    assert [in_column_units(name, 5 * 10**9 + 1) for name in ("cpu", "memory")] == [5001, 6]
+    assert canonical({}) == {}
+    assert canonical({"cpu": 0.5, "pods": "110", "bananas": 3}) == {"cpu": 500, "pods": 110, "bananas": 3}
+    with pytest.raises(QuantityError, match="'x' is not a quantity"):
+        canonical({"cpu": "1", "memory": "x"})
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pod().init(cpu="x"), pod().sidecar(memory="x"), pod().container().container(**{"v.com/gpu": "x"}), pod().as_a_whole(memory="x"),
+        pod().says(overhead={"bananas": "x"}), pod().container(bananas="x"),
+    ],
+)  # fmt: skip
+def test_a_bad_quantity_is_told_wherever_it_stands_also_of_what_nobody_counts(broken: PodMaker) -> None:
+    for read in (pod_requests, scoring_requests):
+        with pytest.raises(QuantityError, match="'x' is not a quantity"):
+            read(broken.spec)
+    with pytest.raises(QuantityError):
+        _ = broken.info
+
+
+# --- resize in place: when the spec itself is in effect ----------------------------------------------------------------------------
+
+
+def report(name: str, allocated: Any = None, **runs: Any) -> dict[str, Any]:
+    return {"name": name, "resources": {"requests": runs}, "allocatedResources": allocated}
+
+
+@pytest.mark.parametrize(
+    "settled",
+    [
+        pod().container("c", cpu="1"),
+        pod().container("c", cpu="1").status(phase="Running", containerStatuses=[]),
+        pod().container("c", cpu="1").status(containerStatuses=[report("c", {"cpu": "1"}, cpu="1")]),
+        pod().container("c", cpu="1").status(containerStatuses=[report("c", cpu="1")]),
+        pod().container("c", cpu="1").status(containerStatuses=[report("other", {"cpu": "9"}, cpu="9")]),
+        pod().container("c", cpu="1").init("i", cpu="1").status(initContainerStatuses=[report("i", {"cpu": "9"}, cpu="9")]),
+        pod().container("c", cpu="1").status(resources={"requests": {"cpu": "9"}}),
+        pod().container("c", cpu="1").status(allocatedResources={"cpu": "9"}).as_a_whole(cpu="2"),
+        pod().status(containerStatuses=[report("c")]),
+    ],
+)
+def test_a_pod_that_is_not_being_resized_counts_by_its_very_spec(settled: PodMaker) -> None:
+    found = settled.pod
+    assert spec_in_effect(found.spec, found.status) is found.spec
+
+
+def test_what_is_in_effect_of_a_resized_container_is_the_most_of_each_resource() -> None:
+    resized = pod().container("c", cpu="1", memory="3").container("d", cpu="1").status(
+        containerStatuses=[report("c", {"cpu": "1500m", "memory": "1"}, cpu="1", memory="2"), report("d", cpu="1")]
+    )  # fmt: skip
+    found = spec_in_effect(resized.spec, resized.pod.status)
+    assert found is not resized.spec
+    first, second = found.containers or ()
+    assert (first.name, first.resources.requests) == ("c", {"cpu": "1500m", "memory": "3"})
+    assert second == (resized.spec.containers or ())[1]
+
+
+def test_the_first_condition_that_speaks_of_a_resize_decides() -> None:
+    def asked(*reasons: str, kind: str = "PodResizePending") -> int:
+        conditions = [{"type": "Ready", "reason": "Infeasible"}, *({"type": kind, "reason": reason} for reason in reasons)]
+        found = pod().says(nodeName="n").container("c", cpu="9")
+        return found.status(conditions=conditions, containerStatuses=[report("c", cpu="1")]).info.requests["cpu"]
+
+    assert asked() == 9000
+    assert asked("Infeasible") == asked("Infeasible", "Deferred") == 1000
+    assert asked("Deferred", "Infeasible") == asked("infeasible") == 9000
+    assert asked("Infeasible", kind="PodResizeInProgress") == 9000
+
+
+def test_a_wish_for_the_whole_pod_that_can_never_be_counts_as_what_is_set_aside_and_only_for_what_it_names() -> None:
+    found = pod().says(nodeName="n").container("c", cpu="1").as_a_whole(cpu="9", memory="9")
+    found.status(resources={"requests": {"cpu": "2", "vendor.com/gpu": "5"}}, allocatedResources={"cpu": "3"})
+    assert found.info.requests == {"cpu": 9000, "memory": 9}
+    found.status(conditions=[{"type": "PodResizePending", "reason": "Infeasible"}])
+    assert found.info.requests == {"cpu": 3000, "memory": 0}
+
+
+def test_a_status_of_nothing_is_no_status() -> None:
+    spec = pod().container(cpu="1").spec
+    assert spec_in_effect(spec, PodStatus()) is spec

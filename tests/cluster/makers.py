@@ -1,0 +1,170 @@
+"""Makers for the tests of this room: pods, nodes, claims to devices and what was allocated to them, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+from msgspec.structs import replace
+
+from placewright.api.decode import convert
+from placewright.api.devices import Allocation, DeviceClass, ResourceClaim
+from placewright.api.objects import Node, NodeName, Pod
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster, Placement
+from placewright.cluster.observed import ObservedCluster
+
+Body = dict[str, Any]
+NODES = tuple(NodeName(name) for name in ("a", "b", "c"))
+
+
+class PodMaker:
+    """Builds a pod step by step; its uid is its name. `info` is the pod, `on` the pod as it stands on a node."""
+
+    def __init__(self, name: str) -> None:
+        self._meta: Body = {"name": name, "namespace": "default", "uid": name}
+        self._requests: Body = {}
+        self._container: Body = {"name": "main", "resources": {"requests": self._requests}}
+        self._spec: Body = {"containers": [self._container]}
+        self._status: Body = {}
+
+    def called(self, name: str) -> Self:
+        """By that name; the uid stays."""
+        self._meta["name"] = name
+        return self
+
+    def meta(self, **fields: Any) -> Self:
+        self._meta |= fields
+        return self
+
+    def labels(self, **labels: str) -> Self:
+        return self.meta(labels=labels)
+
+    def terminating(self) -> Self:
+        return self.meta(deletionTimestamp="2026-01-01T00:00:00Z")
+
+    def created(self, when: str) -> Self:
+        return self.meta(creationTimestamp=when)
+
+    def requests(self, **amounts: str) -> Self:
+        self._requests |= amounts
+        return self
+
+    def gpus(self, number: int) -> Self:
+        return self.requests(**{"example.com/gpu": str(number)})
+
+    def port(self, number: int, address: str = "") -> Self:
+        self._container.setdefault("ports", []).append({"hostPort": number, "hostIP": address})
+        return self
+
+    def claims(self, claim: str) -> Self:
+        return self.volume(persistentVolumeClaim={"claimName": claim})
+
+    def volume(self, **source: Any) -> Self:
+        volumes = self._spec.setdefault("volumes", [])
+        volumes.append({"name": f"v{len(volumes)}", **source})
+        return self
+
+    def priority(self, priority: int) -> Self:
+        self._spec["priority"] = priority
+        return self
+
+    def phase(self, phase: str) -> Self:
+        self._status["phase"] = phase
+        return self
+
+    @property
+    def info(self) -> PodInfo:
+        return self.on("")
+
+    def on(self, node: str) -> PodInfo:
+        return PodInfo(convert({"metadata": self._meta, "spec": self._spec | {"nodeName": node}, "status": self._status}, Pod))
+
+
+def pod(name: str = "p") -> PodMaker:
+    return PodMaker(name)
+
+
+def node(name: str, labels: Mapping[str, str] | None = None, **offers: str) -> Node:
+    """A node with 4 CPUs and room for 10 pods unless it says otherwise."""
+    status = {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "10"} | offers}
+    return convert({"metadata": {"name": name, "labels": dict(labels or {})}, "status": status}, Node)
+
+
+def cluster(*names: str) -> Cluster:
+    """A cluster of these nodes; of `a` and `b` where none is named."""
+    return filled(Cluster(), *names or ("a", "b"))
+
+
+C = TypeVar("C", bound=Cluster)
+
+
+def filled(found: C, *names: str) -> C:
+    """The same cluster, with these nodes."""
+    for name in names:
+        found.set_node(node(name))
+    return found
+
+
+# --- claims ------------------------------------------------------------------------------------------------------------------------
+
+
+def claim(version: str = "1", *, uid: str = "u", name: str = "c", allocated: Allocation | None = None, **metadata: Any) -> ResourceClaim:
+    """A ResourceClaim `ns/c` at a resourceVersion, allocated or not."""
+    meta = {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": version, **metadata}
+    found = convert({"metadata": meta}, ResourceClaim)
+    return found if allocated is None else with_allocation(found, allocated)
+
+
+def with_allocation(found: ResourceClaim, allocation: Allocation | None) -> ResourceClaim:
+    return replace(found, status=replace(found.status, allocation=allocation))
+
+
+def gets(*devices: str) -> Allocation:
+    """An allocation of these devices of one pool to one request."""
+    results = [{"request": "r", "driver": "d", "pool": "p", "device": device} for device in devices]
+    return convert({"devices": {"results": results}}, Allocation)
+
+
+def device_class(name: str, *, serves: str | None = None, created: str = "") -> DeviceClass:
+    meta = {"name": name, **({"creationTimestamp": created} if created else {})}
+    return convert({"metadata": meta, "spec": {"extendedResourceName": serves}}, DeviceClass)
+
+
+# --- whoever listens ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Mirror:
+    """A listener that keeps a second cluster by what it hears alone."""
+
+    of: ObservedCluster
+    kept: Cluster = field(default_factory=Cluster)
+    heard: list[tuple[str, str]] = field(default_factory=list)
+
+    def node_set(self, node: Node) -> None:
+        self.heard.append(("node set", node.metadata.name))
+        self.kept.set_node(node)
+
+    def node_removed(self, name: NodeName) -> None:
+        self.heard.append(("node removed", name))
+        self.kept.remove_node(name)
+
+    def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
+        self.heard.append(("stands", pod.uid))
+        self.kept.set_pod(pod.on(node))
+
+    def pod_left(self, uid: str) -> None:
+        self.heard.append(("left", uid))
+        self.kept.remove_pod(uid)
+
+    def take_heard(self) -> list[tuple[str, str]]:
+        """What was heard since this was last asked."""
+        taken, self.heard = self.heard, []
+        return taken
+
+
+def placed(found: Cluster) -> dict[str, Placement]:
+    """Where every pod stands, by uid."""
+    return {each.pod.uid: each for each in found.placements()}
