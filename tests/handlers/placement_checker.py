@@ -77,6 +77,42 @@ class World:
     def _placed(self) -> list[Object]:
         return [pod for pod in self.pods if _node(pod) in self.nodes and not _ended(pod)]
 
+    @cached_property
+    def _by_node(self) -> dict[str, list[Object]]:
+        return {name: [pod for pod in self._placed if _node(pod) == name] for name in self.nodes}
+
+    @cached_property
+    def _repelling(self) -> list[Object]:
+        return [pod for pod in self._placed if _affinity(pod, "podAntiAffinity")]
+
+    @cached_property
+    def _asked(self) -> dict[str, dict[str, Fraction]]:
+        return {_uid(pod): requests(pod) for pod in self.pods}
+
+    @cached_property
+    def _met(self) -> dict[tuple[str, str], list[Obstacle]]:
+        """What was found already: nothing changes in a cluster at rest."""
+        return {}
+
+    def on(self, node: Object, but: Object) -> list[Object]:
+        """Of those that were `placed`, who is on this node."""
+        return [pod for pod in self._by_node[_name(node)] if pod is not but]
+
+    def repelling(self, but: Object) -> list[Object]:
+        """Of those that were `placed`, who has anti-affinity."""
+        return [pod for pod in self._repelling if pod is not but]
+
+    def asked(self, pod: Object) -> dict[str, Fraction]:
+        """What a pod asks for."""
+        return self._asked[_uid(pod)]
+
+    def met(self, pod: Object, node: Object) -> list[Obstacle]:
+        """`obstacles`, looked at once."""
+        known = (_uid(pod), _name(node))
+        if known not in self._met:
+            self._met[known] = obstacles(self, pod, node)
+        return self._met[known]
+
     def placed(self, but: Object) -> list[Object]:
         """Pods that have a node and have not ended, without this one."""
         return [pod for pod in self._placed if pod is not but]
@@ -89,7 +125,7 @@ def wrong_placements(world: World) -> list[str]:
         if not _node(pod) or _ended(pod):
             continue
         node = world.nodes.get(_node(pod))
-        met = ["there is no such node"] if node is None else [each.name for each in obstacles(world, pod, node)]
+        met = ["there is no such node"] if node is None else [each.name for each in world.met(pod, node)]
         if pod["spec"].get("schedulingGates"):
             met.append("it is gated")
         met += _claims_not_bound(world, pod)
@@ -128,7 +164,7 @@ def _untrue_of_nodes(world: World, pod: Object, message: str) -> Iterator[str]:
     if match is None or int(match["nodes"]) != len(world.nodes):
         yield f"{_key(pod)} waits, and does not say what keeps it off {len(world.nodes)} nodes: {message}"
         return
-    met = {name: set(obstacles(world, pod, node)) for name, node in world.nodes.items()}
+    met = {name: set(world.met(pod, node)) for name, node in world.nodes.items()}
     for name in sorted(name for name, here in met.items() if not here):
         yield f"{_key(pod)} waits, and {name} could take it: {message}"
     stated: Counter[Obstacle] = Counter()
@@ -150,13 +186,13 @@ def _untrue_of_nodes(world: World, pod: Object, message: str) -> Iterator[str]:
 
 def obstacles(world: World, pod: Object, node: Object) -> list[Obstacle]:
     """Everything that keeps the pod off the node, were the pod nowhere yet."""
-    here = [other for other in world.placed(pod) if _node(other) == _name(node)]
+    here = world.on(node, pod)
     checks = {
         Obstacle.LABELS: not selects_node(pod, node),
         Obstacle.TAINTS: any(not tolerates(pod, taint) for taint in _taints(node)),
         Obstacle.CORDONED: bool(node["spec"].get("unschedulable"))
         and not tolerates(pod, {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}),
-        Obstacle.RESOURCES: _overfull(pod, node, here),
+        Obstacle.RESOURCES: _overfull(world, pod, node, here),
         Obstacle.PORTS: any(_collide(mine, theirs) for mine in _ports(pod) for other in here for theirs in _ports(other)),
         Obstacle.ANTI_AFFINITY: _kept_apart(world, pod, node),
         Obstacle.AFFINITY: not _together(world, pod, node),
@@ -247,11 +283,13 @@ def _sum(needs: Sequence[Mapping[str, Fraction]]) -> dict[str, Fraction]:
     return {name: sum((need.get(name, Fraction(0)) for need in needs), Fraction(0)) for name in {name for need in needs for name in need}}
 
 
-def _overfull(pod: Object, node: Object, here: Sequence[Object]) -> bool:
-    wanted = requests(pod)
-    total = _sum([wanted, *(requests(other) for other in here)])
-    has = node["status"]["allocatable"]
-    return any(total[name] > amount(has.get(name, "0")) for name, need in wanted.items() if need)
+def _overfull(world: World, pod: Object, node: Object, here: Sequence[Object]) -> bool:
+    has, nothing = node["status"]["allocatable"], Fraction(0)
+
+    def taken(name: str) -> Fraction:
+        return sum((world.asked(other).get(name, nothing) for other in here), nothing)
+
+    return any(need + taken(name) > amount(has.get(name, "0")) for name, need in world.asked(pod).items() if need)
 
 
 def _ports(pod: Object) -> Iterator[tuple[str, str, int]]:
@@ -271,10 +309,11 @@ def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
 
 def _kept_apart(world: World, pod: Object, node: Object) -> bool:
     """Required anti-affinity: mine against those in the node's domain, and theirs against me."""
-    for other in world.placed(pod):
+    mine = _affinity(pod, "podAntiAffinity") or ()
+    for other in world.placed(pod) if mine else world.repelling(pod):
         their_node = world.nodes[_node(other)]
-        for owner, against in ((pod, other), (other, pod)):
-            for term in _affinity(owner, "podAntiAffinity") or ():
+        for owner, terms, against in ((pod, mine, other), (other, _affinity(other, "podAntiAffinity") or (), pod)):
+            for term in terms:
                 if _same_domain(term["topologyKey"], node, their_node) and _term_selects(world, owner, term, against):
                     return True
     return False
@@ -422,7 +461,7 @@ def _csi_volumes(world: World, pods: Sequence[Object]) -> dict[str, set[str]]:
 def _claim_taken(world: World, pod: Object) -> bool:
     """`ReadWriteOncePod`: one pod in the whole cluster uses the claim."""
     mine = {_uid(claim) for claim in _existing_claims(world, pod) if "ReadWriteOncePod" in claim["spec"]["accessModes"]}
-    return any(_uid(claim) in mine for other in world.placed(pod) for claim in _existing_claims(world, other))
+    return bool(mine) and any(_uid(claim) in mine for other in world.placed(pod) for claim in _existing_claims(world, other))
 
 
 def _exclusive_disks(pod: Object) -> set[str]:

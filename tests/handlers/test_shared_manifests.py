@@ -18,11 +18,13 @@ from placewright.kube.login import load_config
 from placewright.simulate.manifests import SourceText, read_manifests
 
 from .crowd import Crowd, cluster
-from .placement_checker import Obstacle, World, obstacles, wrong_placements, wrong_refusals
+from .placement_checker import Obstacle, World, wrong_placements, wrong_refusals
 from .stage import WITH_GROUPS, Running, Stage, new_stage, operator
 
 Object = dict[str, Any]
 SEEDS = range(4)
+#: Of crowds that are large enough to miss a plugin: in the first of them every plugin is missed, as long as the makers stay as they are.
+SMALL, SMALL_SEEDS = 16, (1, 0, 2, 3)
 #: By plugins, what is wrong with placements that were made without it.
 NOTICED: dict[str, tuple[str, ...]] = {
     "NodeAffinity": (Obstacle.LABELS.name,),
@@ -208,7 +210,7 @@ async def test_every_kind_of_obstacle_was_in_somebodys_way(worlds: dict[int, Wor
     for seed in SEEDS:
         seen = await crowd_placed(seed, worlds)
         for pod in seen.pods if unmet else ():
-            unmet -= {obstacle for node in seen.nodes.values() for obstacle in obstacles(seen, pod, node)}
+            unmet -= {obstacle for node in seen.nodes.values() for obstacle in seen.met(pod, node)}
     assert unmet == set()
 
 
@@ -216,8 +218,8 @@ async def test_every_kind_of_obstacle_was_in_somebodys_way(worlds: dict[int, Wor
 async def test_a_scheduler_without_one_of_its_plugins_is_found_out(plugins: str, noticed: Sequence[str]) -> None:
     """The checker can see: what would have been kept apart is not, and a line says so."""
     missing = set(noticed)
-    for seed in SEEDS:
-        crowd = Crowd(seed)
+    for seed in SMALL_SEEDS:
+        crowd = Crowd(seed, SMALL)
         wrong = wrong_placements(await placed_by(["default-scheduler"], crowd.objects, crowd.pods, *plugins.split(", ")))
         missing = {what for what in missing if not any(line.endswith(what) for line in wrong)}
         if not missing:
