@@ -37,6 +37,7 @@ PROCESS: Final = frozenset({
     "cli/test_sandbox_command.py",
     "controlplane/test_conformance_programs.py",
     "controlplane/test_provide.py",
+    "handlers/test_admission.py::test_kubectl_shows_what_the_webhook_says",
     "handlers/test_commands.py",
     "handlers/test_configfile.py",
     "kubectl",

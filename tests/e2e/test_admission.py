@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +16,7 @@ from placewright.handlers.operator import run_engine
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.login import load_config
+from ports import reserved_port
 from programs import not_on_this_server
 
 from .installation import PROFILES, Installation
@@ -80,16 +80,10 @@ async def refused(client: ApiClient, content: dict[str, Any]) -> str:
     return said
 
 
-def free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return int(made.getsockname()[1])
-
-
 async def test_the_api_server_asks_the_webhook_before_it_stores_a_profile(installation: Installation) -> None:
     if installation.control_plane is None:
         not_on_this_server("it is that of KUBECONFIG_E2E and cannot call this machine")
-    options = AdmissionOptions(address="127.0.0.1", port=free_port(), configuration="placewright-e2e")
+    options = AdmissionOptions(address="127.0.0.1", port=reserved_port(), configuration="placewright-e2e")
     async with cluster(installation, "asked-bad", "asked-good") as client, operator(installation, options):
         said = await refused(client, profile("asked-bad", weights={"NodeResourceFit": 1}))
         assert f'{DENIED}spec.weights.NodeResourceFit: found "NodeResourceFit"' in said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import socket
 import ssl
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from placewright.kube.errors import ApiError
 from placewright.kube.login import load_config
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.plugins.catalog import in_tree
+from ports import reserved_port
 from programs import program
 
 from .stage import FAST, Object, Stage, operator
@@ -92,15 +92,9 @@ def test_a_certificate_of_our_own_is_for_its_names_and_vouches_for_itself() -> N
 # --- the API server asks -------------------------------------------------------------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return int(made.getsockname()[1])
-
-
 @pytest.fixture
 def options() -> AdmissionOptions:
-    return AdmissionOptions(address="127.0.0.1", port=free_port())
+    return AdmissionOptions(address="127.0.0.1", port=reserved_port())
 
 
 def webhooks(stage: Stage, name: str = "placewright") -> list[Object]:

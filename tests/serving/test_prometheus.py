@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-from asyncio.subprocess import DEVNULL, STDOUT
+import re
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -84,24 +84,32 @@ async def prometheus(asked: Desk, token: str, folder: Path) -> AsyncIterator[Pro
     settings = {"scrape_interval": EVERY, "scrape_timeout": EVERY, "evaluation_interval": EVERY}
     configuration = {"global": settings, "rule_files": ["rules.yml"], "scrape_configs": [scrape]}
     (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
-    port = free_port()
-    with (folder / "prometheus.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            program("prometheus"), f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}", stdin=DEVNULL, stdout=log, stderr=STDOUT,
-        )  # fmt: skip
+    process = await asyncio.create_subprocess_exec(
+        program("prometheus"), f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+        "--web.listen-address=127.0.0.1:0", stdin=DEVNULL, stdout=PIPE, stderr=STDOUT,
+    )  # fmt: skip
+    port = asyncio.get_running_loop().create_future()
+    hearing = asyncio.create_task(hear(process, port))
     try:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(DEADLINE)) as session:
-            yield Prometheus(port, session)
+            yield Prometheus(await asyncio.wait_for(port, DEADLINE), session)
     finally:
         process.kill()
         await process.wait()
+        await hearing
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+async def hear(process: Process, port: asyncio.Future[int]) -> None:
+    """Read its log to the end; the port that it took stands nowhere else."""
+    assert process.stdout is not None
+    said = []
+    async for line in process.stdout:
+        said.append(line.decode(errors="replace"))
+        found = re.search(r'"Listening on".* address=\S+:(\d+)', said[-1])
+        if found and not port.done():
+            port.set_result(int(found[1]))
+    if not port.done():
+        port.set_exception(AssertionError(f"Prometheus does not start: {''.join(said)}"))
 
 
 async def test_every_query_of_the_dashboard_and_the_alerts_is_answered(stage: Stage, tmp_path: Path) -> None:

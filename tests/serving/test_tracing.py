@@ -6,7 +6,6 @@ import asyncio
 import importlib.util
 import logging
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -30,6 +29,7 @@ from placewright.handlers.operator import nothing_beside
 from placewright.serving import tracing, tracingexport
 from placewright.serving.tracing import RATE_FLAG, TracingOptions
 from placewright.serving.tracingexport import AttemptTraces, resource_of, sampler_of
+from ports import reserved_port
 from scheduler.makers import REFUSED, World, node, pod
 from serving.test_logs_process import running
 
@@ -251,13 +251,6 @@ class Spoiling:
 # --- one that is away ---------------------------------------------------------------------------------------------------------------------
 
 
-def closed_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
@@ -265,7 +258,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_a_collector_that_is_away_costs_spans_and_is_told_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://somebody:secret@127.0.0.1:{closed_port()}")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://somebody:secret@127.0.0.1:{reserved_port()}")
     world = World().nodes(node("a").offers(cpu="100")).pods(*(pod(f"web-{i}") for i in range(6)))
     async with AttemptTraces.exporting(1_000_000, "us") as traces:
         world.scheduler.binding.observers.members.append(traces)
