@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import pytest_asyncio
 
-from contract.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Answer, Object
+from contract.boxes import ANYTHING, DEFINITIONS, Boxes, causes, defined
+from contract.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Object
 from contract.cluster import Cluster
 
 SCHEMA: Object = {
@@ -26,7 +25,7 @@ SCHEMA: Object = {
                 "port": {"x-kubernetes-int-or-string": True},
                 "note": {"type": "string", "nullable": True},
                 "weights": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
-                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "free": ANYTHING,
                 "rules": {
                     "type": "array",
                     "x-kubernetes-list-type": "map",
@@ -47,31 +46,6 @@ SCHEMA: Object = {
         "status": {"type": "object", "properties": {"ready": {"type": "boolean"}, "count": {"type": "integer"}}},
     },
 }
-COLUMNS = [
-    {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
-    {"name": "Ready", "type": "boolean", "jsonPath": ".status.ready"},
-    {"name": "Mode", "type": "string", "jsonPath": ".spec.mode", "priority": 1},
-]
-
-
-@dataclass
-class Boxes:
-    """A custom type of the test's own: namespaced, with a status subresource."""
-
-    cluster: Cluster
-    group: str
-    definition: Object
-
-    @property
-    def path(self) -> str:
-        return self.cluster.path("boxes", group=self.group)
-
-    def box(self, name: str = "it", **spec: object) -> Object:
-        metadata = {"name": name}
-        return {"apiVersion": f"{self.group}/v1", "kind": "Box", "metadata": metadata, "spec": {"size": 3, **spec}}
-
-    async def create(self, **spec: object) -> Answer:
-        return await self.cluster.client.post(self.path, self.box(**spec))
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -87,52 +61,6 @@ async def plain_boxes(cluster: Cluster) -> AsyncIterator[Boxes]:
     del schema["properties"]["spec"]["properties"]["port"]
     async with defined(cluster, schema) as found:
         yield found
-
-
-@asynccontextmanager
-async def defined(cluster: Cluster, schema: Object, *, has_status: bool = True) -> AsyncIterator[Boxes]:
-    """A definition with this schema, ready for use, for as long as the context is open."""
-    group = f"{cluster.namespace}.example.com"
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"boxes.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": "boxes", "singular": "box", "kind": "Box", "shortNames": ["bx"]},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}} if has_status else {},
-                    "additionalPrinterColumns": COLUMNS,
-                }
-            ],
-        },
-    }
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    (await cluster.client.post(definitions, definition)).expect(201)
-    own = f"{definitions}/boxes.{group}"
-    established = await cluster.eventually(_established, own)
-    await cluster.eventually(lambda found: "items" in found, cluster.path("boxes", group=group))
-    try:
-        yield Boxes(cluster, group, established)
-    finally:
-        await cluster.client.delete(own)
-
-
-def _established(definition: Object) -> bool:
-    # Before its first condition 1.20 shows null.
-    conditions = {each["type"]: each["status"] for each in definition.get("status", {}).get("conditions") or []}
-    return conditions.get("Established") == "True" and conditions.get("NamesAccepted") == "True"
-
-
-def causes(answer: Answer) -> dict[str, str]:
-    """Field to message of an Invalid answer."""
-    return {cause["field"]: cause["message"] for cause in answer.expect(422)["details"]["causes"]}
 
 
 async def test_a_definition_is_established_with_its_accepted_names(boxes: Boxes) -> None:
@@ -154,7 +82,7 @@ async def test_a_definition_that_is_not_sound_is_refused(cluster: Cluster) -> No
             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {}}}],
         },
     }
-    answer = await cluster.client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
+    answer = await cluster.client.post(DEFINITIONS, body)
     found = causes(answer)
     assert "metadata.name" in found
     assert any("openAPIV3Schema" in field for field in found)
@@ -342,8 +270,7 @@ async def test_labels_are_not_written_through_the_status_of_a_custom_resource(bo
 
 async def test_peers_keep_records_in_a_status_that_is_no_subresource(cluster: Cluster) -> None:
     """As Kopf's peerings do: each replica merges its record in, and null takes it out."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    async with defined(cluster, {"type": "object", "properties": {"status": anything}}, has_status=False) as boxes:
+    async with defined(cluster, {"type": "object", "properties": {"status": ANYTHING}}, has_status=False) as boxes:
         body = {"apiVersion": f"{boxes.group}/v1", "kind": "Box", "metadata": {"name": "it"}}
         (await cluster.client.post(boxes.path, body)).expect(201)
         path = f"{boxes.path}/it"
@@ -378,7 +305,7 @@ async def test_a_watch_shows_custom_resources(boxes: Boxes) -> None:
 
 async def test_the_type_goes_with_its_definition(boxes: Boxes) -> None:
     (await boxes.create()).expect(201)
-    definition = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boxes.{boxes.group}"
+    definition = f"{DEFINITIONS}/boxes.{boxes.group}"
     (await boxes.cluster.client.delete(definition)).expect(200)
     await boxes.cluster.eventually(lambda body: True, definition, accept=(404,))
     await boxes.cluster.eventually(lambda body: True, boxes.path, accept=(404,))

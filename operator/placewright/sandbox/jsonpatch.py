@@ -18,21 +18,21 @@ _MOST_DIGITS = 18
 
 
 class JsonPatchError(Exception):
-    """The patch is not one (`malformed`), or does not fit the document."""
+    """The patch is not one (`code` 400), has too many operations (413), or does not fit the document (422)."""
 
-    def __init__(self, message: str, *, malformed: bool = False) -> None:
+    def __init__(self, message: str, *, code: int = 422) -> None:
         super().__init__(message)
-        self.malformed = malformed
+        self.code = code
 
 
 def apply_json_patch(document: Any, operations: object) -> Any:
-    """A patched deep copy of `document`; raises `JsonPatchError` and leaves `document` alone."""
+    """A patched deep copy of `document`; null is a list of none. Raises `JsonPatchError` and leaves `document` alone."""
+    operations = [] if operations is None else operations
     if not isinstance(operations, list):
-        raise JsonPatchError("a JSON patch is a list of operations", malformed=True)
+        raise JsonPatchError("a JSON patch is a list of operations", code=400)
     if len(operations) > MAX_OPERATIONS:
-        raise JsonPatchError(
-            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
-        )
+        message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        raise JsonPatchError(message, code=413)
     result = copy.deepcopy(document)
     for operation in operations:
         result = _apply(result, operation)
@@ -41,7 +41,7 @@ def apply_json_patch(document: Any, operations: object) -> Any:
 
 def _apply(document: Any, operation: object) -> Any:
     if not isinstance(operation, dict):
-        raise JsonPatchError(f"not an operation: {operation!r}", malformed=True)
+        raise JsonPatchError(f"not an operation: {operation!r}", code=400)
     handler = _OPERATIONS.get(str(operation.get("op")))
     if handler is None:
         raise JsonPatchError(f"Unexpected kind: {operation.get('op')}")

@@ -39,7 +39,7 @@ class PatchConflict(Exception):
 
 
 class PatchInvalid(Exception):
-    """The patch cannot be applied; `code` is 400 (unreadable), 415 (format not taken here) or 422 (does not fit)."""
+    """The patch cannot be applied; `code` is 400 (unreadable), 413 (too long), 415 (unknown format), 422 (does not fit) or 500 (none)."""
 
     def __init__(self, message: str, *, code: int = 422) -> None:
         super().__init__(message)
@@ -85,7 +85,7 @@ def apply_patch(current: Object | None, patch: object, content_type: str, terms:
     try:
         return strategic_merge(copy.deepcopy(current), patch, shape_of(terms.kind))
     except StrategicPatchError as error:
-        raise PatchInvalid(str(error)) from error
+        raise PatchInvalid(str(error), code=error.code) from error
 
 
 def merge(value: Any, patch: Any) -> Any:
@@ -105,7 +105,7 @@ def _json(current: Object, patch: object) -> Object:
     try:
         result = apply_json_patch(current, patch)
     except JsonPatchError as error:
-        raise PatchInvalid(str(error), code=400 if error.malformed else 422) from error
+        raise PatchInvalid(str(error), code=error.code) from error
     if not isinstance(result, dict):
         raise PatchInvalid("the patch leaves no object")
     return result
@@ -119,7 +119,7 @@ def _apply(current: Object | None, patch: object, terms: PatchTerms) -> Object:
     if not isinstance(patch, dict) or not patch.get("apiVersion") or not patch.get("kind"):
         raise PatchInvalid("invalid object type: an apply patch is an object with apiVersion and kind", code=400)
     if not isinstance(patch.get("metadata", {}), dict):
-        raise PatchInvalid("metadata: an object is expected", code=400)
+        raise PatchInvalid("failed to create typed patch object: .metadata: expected map", code=500)
     if patch.get("metadata", {}).get("managedFields"):
         raise PatchInvalid("metadata.managedFields must be nil", code=400)
     try:

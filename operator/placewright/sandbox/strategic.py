@@ -15,7 +15,11 @@ _DELETE_VALUES, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 
 class StrategicPatchError(Exception):
-    """The patch cannot be read as one; the message names the field."""
+    """The patch cannot be read as one; the message names the field. Real servers have a code for few of its faults: 500 is theirs."""
+
+    def __init__(self, message: str, *, code: int = 500) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
@@ -33,9 +37,9 @@ def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
         if not name.startswith("$"):
             _merge_field(result, name, value, shape.child(name))
         elif name.startswith(_DELETE_VALUES):
-            field, unwanted = name.removeprefix(_DELETE_VALUES), _list(value, name)
-            if isinstance(result.get(field), list):
-                result[field] = [kept for kept in result[field] if kept not in unwanted]
+            field = name.removeprefix(_DELETE_VALUES)
+            if isinstance(result.get(field), list) and isinstance(value, list):
+                result[field] = [kept for kept in result[field] if kept not in value]
     for name, value in patch.items():
         if name.startswith(_ORDER):
             field = name.removeprefix(_ORDER)
@@ -46,10 +50,12 @@ def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
 def _retained(current: Object, patch: Object) -> Object:
     if _RETAIN not in patch:
         return dict(current)
-    kept = _list(patch[_RETAIN], _RETAIN)
+    kept = patch[_RETAIN]
+    if not isinstance(kept, list):
+        raise StrategicPatchError("invalid patch format of retainKeys", code=400)
     unlisted = [k for k, v in patch.items() if not k.startswith("$") and v is not None and k not in kept]
     if unlisted:
-        raise StrategicPatchError(f"{_RETAIN} must name every field of the patch; it lacks {', '.join(unlisted)}")
+        raise StrategicPatchError("invalid patch format of retainKeys", code=400)
     return {key: value for key, value in current.items() if key in kept}
 
 

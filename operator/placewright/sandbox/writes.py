@@ -17,7 +17,7 @@ from .admission import Admission
 from .definitions import DEFINITIONS
 from .patches import PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
 from .resources import ResourceRegistry, ResourceType
-from .status import ApiError, Object, already_exists, bad_request, details_of, forbidden, invalid, not_found
+from .status import ApiError, Object, already_exists, bad_request, details_of, forbidden, invalid, not_found, unspecific
 from .store import Store, Stored
 from .versions import presented, to_stored
 
@@ -39,7 +39,7 @@ _STATUS_ALONE = frozenset({"resource.k8s.io"})
 """Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers."""
 
 Guard = Callable[[ResourceType, Object, Object], None]
-_REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType"}
+_REASONS = {400: "BadRequest", 404: "NotFound", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
 
 
@@ -217,6 +217,8 @@ class Writes:
             details = details_of(resource, name, causes=refused.causes)
             raise ApiError(409, "Conflict", str(refused), details) from refused
         except PatchInvalid as refused:
+            if refused.code == 500:
+                raise unspecific(str(refused)) from refused
             reason = _REASONS.get(refused.code, "Invalid")
             raise ApiError(refused.code, reason, str(refused), details_of(resource, name)) from refused
 
