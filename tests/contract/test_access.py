@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -12,75 +12,13 @@ from multidict import CIMultiDict
 from contract.client import APPLY, DEADLINE, Client, Object
 from contract.cluster import Cluster
 from contract.objects import config_map
-
-GROUP = "rbac.authorization.k8s.io"
-ROLES = f"/apis/{GROUP}/v1"
-ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
-MARK = {"apiGroups": ["example.test"], "resources": ["marks"], "verbs": ["get"]}
-"""A right to nothing that exists: once it is there, so are those that came with it."""
-
-
-async def token_of(cluster: Cluster, account: str) -> str:
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
-    answer = await cluster.client.post(cluster.path("serviceaccounts", account, "token"), body)
-    return str(answer.expect(201)["status"]["token"])
-
-
-class Robot:
-    """A ServiceAccount of the test's namespace, as a client."""
-
-    def __init__(self, cluster: Cluster, client: Client) -> None:
-        self.cluster = cluster
-        self.client = client
-        self.name = f"system:serviceaccount:{cluster.namespace}:robot"
-
-    async def may_here(self, *rules: Object) -> None:
-        """Give it a Role."""
-        place = f"{ROLES}/namespaces/{self.cluster.namespace}"
-        await self._give(f"{place}/roles", f"{place}/rolebindings", "Role", "robot", rules, self.cluster.namespace)
-
-    async def may_everywhere(self, *rules: Object) -> None:
-        """Give it a ClusterRole."""
-        name = self.cluster.unique("robot")
-        await self._give(f"{ROLES}/clusterroles", f"{ROLES}/clusterrolebindings", "ClusterRole", name, rules, "")
-
-    async def _give(self, roles: str, bindings: str, kind: str, name: str, rules: Sequence[Object], namespace: str) -> None:
-        role = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name}, "rules": [*rules, MARK]}
-        subject = {"kind": "ServiceAccount", "name": "robot", "namespace": self.cluster.namespace}
-        reference = {"apiGroup": GROUP, "kind": kind, "name": name}
-        binding = {"apiVersion": f"{GROUP}/v1", "kind": f"{kind}Binding", "metadata": {"name": name}}
-        binding |= {"roleRef": reference, "subjects": [subject]}
-        (await self.cluster.client.post(roles, role)).expect(201)
-        (await self.cluster.client.post(bindings, binding)).expect(201)
-        async with asyncio.timeout(DEADLINE):  # real servers hear of roles a moment later
-            while not await self.may("get", "marks", group="example.test", namespace=namespace):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-
-    async def may(self, verb: str, resource: str, **attributes: str) -> bool:
-        """What it is told when it asks."""
-        spec = {"resourceAttributes": {"verb": verb, "resource": resource, **attributes}}
-        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
-        answer = await self.client.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
-        return bool(answer.expect(201)["status"]["allowed"])
-
-    def cannot(self, verb: str, resource: str, group: str = "", *, everywhere: bool = False) -> str:
-        """How a refusal ends."""
-        where = "at the cluster scope" if everywhere else f'in the namespace "{self.cluster.namespace}"'
-        return f'is forbidden: User "{self.name}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
+from contract.robots import ACCOUNT, ROLES, Robot, made_robot, rule, token_of
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def robot(cluster: Cluster) -> AsyncIterator[Robot]:
-    await cluster.create("serviceaccounts", ACCOUNT)
-    async with Client(cluster.client.server, cluster.client._context, await token_of(cluster, "robot")) as client:
-        yield Robot(cluster, client)
-    for kind in ("clusterroles", "clusterrolebindings"):
-        await cluster.client.delete(f"{ROLES}/{kind}/{cluster.unique('robot')}")
-
-
-def rule(resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = (), group: str = "") -> Object:
-    found: Object = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
-    return {**found, "resourceNames": list(names)} if names else found
+    async with made_robot(cluster) as made:
+        yield made
 
 
 async def test_a_token_without_rights_may_look_at_what_the_server_is_and_at_nothing_else(cluster: Cluster, robot: Robot) -> None:
@@ -90,6 +28,8 @@ async def test_a_token_without_rights_may_look_at_what_the_server_is_and_at_noth
     assert here.refused(403, "Forbidden") == f"pods {robot.cannot('list', 'pods')}"
     everywhere = await robot.client.get("/api/v1/pods")
     assert everywhere.refused(403, "Forbidden") == f"pods {robot.cannot('list', 'pods', everywhere=True)}"
+    assert (await robot.client.get("/metrics")).refused(403, "Forbidden")
+    assert (await robot.client.post("/version", {})).refused(403, "Forbidden")
     outside = await robot.client.get("/logs")
     assert outside.refused(403, "Forbidden") == f'forbidden: User "{robot.name}" cannot get path "/logs"'
 
@@ -103,6 +43,7 @@ async def test_a_token_without_rights_may_look_at_what_the_server_is_and_at_noth
         ("POST", "pods", ("web", "binding"), "", "create", "pods/binding"),
         ("POST", "pods", ("web", "eviction"), "", "create", "pods/eviction"),
         ("PUT", "pods", ("web", "status"), "", "update", "pods/status"),
+        ("PATCH", "pods", ("web", "status"), "", "patch", "pods/status"),
     ],
 )
 async def test_a_refusal_about_an_object_names_it(
@@ -133,6 +74,29 @@ async def test_a_cluster_role_holds_everywhere(cluster: Cluster, robot: Robot) -
     paths = (cluster.path("configmaps"), "/api/v1/configmaps", "/api/v1/nodes")
     assert [(await robot.client.get(path)).status for path in paths] == [200, 200, 200]
     assert (await robot.client.get("/api/v1/secrets")).refused(403)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("User", "system:serviceaccount:{}:robot"),
+        ("Group", "system:serviceaccounts:{}"),
+        ("Group", "system:serviceaccounts"),
+        ("Group", "system:authenticated"),
+    ],
+)
+async def test_users_and_groups_can_be_bound_too(cluster: Cluster, robot: Robot, kind: str, name: str) -> None:
+    await robot.may_everywhere(rule(["configmaps"], ["list"]), subject={"kind": kind, "name": name.format(cluster.namespace)})
+    (await robot.client.get("/api/v1/configmaps")).expect(200)
+
+
+async def test_a_right_ends_with_its_role(cluster: Cluster, robot: Robot) -> None:
+    await robot.may_everywhere(rule(["configmaps"], ["list"]))
+    (await cluster.client.delete(f"{ROLES}/clusterroles/{cluster.unique('robot')}")).expect(200)
+    async with asyncio.timeout(DEADLINE):
+        while await robot.may("list", "configmaps"):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert (await robot.client.get("/api/v1/configmaps")).refused(403)
 
 
 async def test_names_narrow_a_right_to_requests_that_name_them(cluster: Cluster, robot: Robot) -> None:

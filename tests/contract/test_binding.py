@@ -76,7 +76,8 @@ async def test_gates_may_go_and_not_come(cluster: Cluster) -> None:
     path, merge = cluster.path("pods", "p"), "application/merge-patch+json"
     more = {"spec": {"schedulingGates": [{"name": "example.com/wait"}, {"name": "example.com/more"}]}}
     assert "schedulingGates" in (await cluster.client.patch(path, more, merge)).refused(422, "Invalid")
-    (await cluster.client.patch(path, {"spec": {"schedulingGates": None}}, merge)).expect(200)
+    narrower = {"spec": {"schedulingGates": None, "nodeSelector": {"zone": "a"}}}
+    assert (await cluster.client.patch(path, narrower, merge)).expect(200)["spec"]["nodeSelector"] == {"zone": "a"}
     (await bind(cluster, "p", binding("p", "some-node"))).expect(201)
 
 
@@ -139,10 +140,15 @@ async def test_a_binding_to_something_else_than_a_node_is_refused(cluster: Clust
 
 async def test_what_is_no_binding_is_refused(cluster: Cluster) -> None:
     await cluster.create("pods", pod("p"))
-    annotated = binding("p", "x")
-    annotated["metadata"]["annotations"] = {"a": 1}
-    for body in ({**binding("p", "x"), "kind": "Pod"}, {**binding("p", "x"), "apiVersion": "v9"}, annotated, "{half"):
-        assert (await cluster.client.post(cluster.path("pods", "p", "binding"), body)).refused(400, "BadRequest")
+    other: tuple[object, ...] = (
+        *("{half", "null", "[]"),
+        *({**binding("p", "x"), **wrong} for wrong in ({"kind": "Pod"}, {"apiVersion": "v9"}, {"metadata": ["p"]})),
+        *({**binding("p", "x"), "target": target} for target in ("x", {"name": ["x"]})),
+        *(binding("p", "x", annotations=annotations) for annotations in ({"a": 1}, ["a"])),
+    )
+    for body in other:
+        answer = await cluster.client.post(cluster.path("pods", "p", "binding"), body)
+        assert answer.refused(400, "BadRequest"), body
     assert "nodeName" not in (await cluster.read("pods", "p"))["spec"]
 
 
@@ -166,12 +172,17 @@ async def test_a_binding_posted_to_the_bindings_of_a_namespace_works_too(cluster
     await cluster.create("pods", pod("p"))
     (await cluster.client.post(cluster.path("bindings"), binding("p", "some-node"))).expect(201)
     assert (await cluster.read("pods", "p"))["spec"]["nodeName"] == "some-node"
+    assert (await cluster.client.post(cluster.path("bindings"), binding("p", "other"))).refused(409, "Conflict")
+    nameless = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "x"}}
+    assert (await cluster.client.post(cluster.path("bindings"), nameless)).status in (400, 404, 422, 500)
 
 
 async def test_a_dry_run_binds_nothing(cluster: Cluster) -> None:
     await cluster.create("pods", pod("p"))
     (await bind(cluster, "p", binding("p", "some-node"), dryRun="All")).expect(201)
     assert "nodeName" not in (await cluster.read("pods", "p"))["spec"]
+    (await bind(cluster, "p", binding("p", "some-node"))).expect(201)
+    assert (await bind(cluster, "p", binding("p", "other"), dryRun="All")).refused(409, "Conflict")
 
 
 async def test_the_node_cannot_be_set_by_an_update(cluster: Cluster) -> None:

@@ -41,7 +41,8 @@ async def test_every_change_gets_a_version_and_no_change_gets_none(cluster: Clus
     first = await cluster.create("configmaps", config_map("shared", {"a": "1"}))
     path = cluster.path("configmaps", "shared")
     same = (await cluster.client.put(path, first)).expect(200)
-    assert same["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    patched = (await cluster.client.patch(path, {"data": {"a": "1"}}, MERGE)).expect(200)
+    assert same["metadata"]["resourceVersion"] == patched["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
     changed = (await cluster.client.put(path, {**first, "data": {"a": "2"}})).expect(200)
     assert int(changed["metadata"]["resourceVersion"]) > int(first["metadata"]["resourceVersion"])
 
@@ -71,7 +72,9 @@ async def test_a_deletion_of_an_outdated_version_is_refused(cluster: Cluster) ->
     precondition = {"preconditions": {"resourceVersion": first["metadata"]["resourceVersion"]}}
     message = (await cluster.client.delete(path, precondition)).refused(409, "Conflict")
     assert "does not match the ResourceVersion in record" in message
-    await cluster.read("configmaps", "shared")
+    found = (await cluster.read("configmaps", "shared"))["metadata"]
+    right = {"preconditions": {"resourceVersion": found["resourceVersion"], "uid": found["uid"]}}
+    (await cluster.client.delete(path, right)).expect(200)
 
 
 async def test_a_patch_meant_for_a_predecessor_is_refused(cluster: Cluster) -> None:
@@ -107,6 +110,8 @@ async def test_the_server_owns_uid_and_times(cluster: Cluster) -> None:
     )
     assert first["metadata"]["uid"] != "mine"
     assert not first["metadata"]["creationTimestamp"].startswith("2001")
-    patch = {"metadata": {"creationTimestamp": "2001-01-01T00:00:00Z"}}
-    second = (await cluster.client.patch(cluster.path("configmaps", "shared"), patch, MERGE)).expect(200)
-    assert second["metadata"]["creationTimestamp"] == first["metadata"]["creationTimestamp"]
+    path, wanted = cluster.path("configmaps", "shared"), {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 99}
+    second = (await cluster.client.patch(path, {"metadata": {**wanted, "labels": {"a": "b"}}}, MERGE)).expect(200)
+    assert [second["metadata"].get(key) for key in wanted] == [first["metadata"].get(key) for key in wanted]
+    deleted = await cluster.client.patch(path, {"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}}, MERGE)
+    assert "metadata.deletionTimestamp: Invalid value" in deleted.refused(422, "Invalid")

@@ -53,11 +53,13 @@ async def test_a_watch_can_print_tables(cluster: Cluster) -> None:
     path = cluster.path("configmaps")
     version = (await cluster.client.get(path)).expect(200)["metadata"]["resourceVersion"]
     async with cluster.client.watch(path, accept=TABLE, resourceVersion=version) as watch:
-        await cluster.create("configmaps", config_map("one"))
-        event = await watch.next()
-    assert event["type"] == "ADDED"
-    assert event["object"]["kind"] == "Table"
-    assert event["object"]["rows"][0]["cells"][0] == "one"
+        for name in ("one", "two"):
+            await cluster.create("configmaps", config_map(name))
+        first, second = await watch.next(), await watch.next()
+    assert [each["type"] for each in (first, second)] == ["ADDED", "ADDED"]
+    assert first["object"]["kind"] == "Table"
+    assert first["object"]["rows"][0]["cells"][0] == "one"
+    assert [bool(each["object"]["columnDefinitions"]) for each in (first, second)] == [True, False], "the columns are said once"
 
 
 async def test_a_gated_and_a_dying_pod_say_so(cluster: Cluster) -> None:

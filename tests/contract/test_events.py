@@ -151,3 +151,5 @@ async def test_events_are_selected_by_their_object_and_reason(cluster: Cluster) 
     assert await selected("involvedObject.kind=Pod,involvedObject.name=p") == ["it", "older"]
     assert await selected("involvedObject.uid=u") == ["it"]
     assert await selected("reason=FailedScheduling,type=Warning", NEW) == ["it"]
+    assert await selected("involvedObject.name=p,source=contract") == ["it", "older"]
+    assert await selected("regarding.name=p,reportingController=contract", NEW) == ["it"]

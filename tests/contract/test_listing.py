@@ -6,7 +6,7 @@ import pytest
 
 from contract.client import Object
 from contract.cluster import Cluster
-from contract.objects import binding, config_map, lease, pod
+from contract.objects import binding, config_map, lease, node, pod
 from programs import not_on_this_server
 
 GROUP = "coordination.k8s.io"
@@ -33,6 +33,8 @@ async def test_pages_join_to_the_state_at_the_first_page(cluster: Cluster) -> No
     second = (await cluster.client.get(path, **{"limit": 2, "continue": first["metadata"]["continue"]})).expect(200)
     third = (await cluster.client.get(path, **{"limit": 2, "continue": second["metadata"]["continue"]})).expect(200)
     assert names(second) + names(third) == ["lease-2", "lease-3", "lease-4"]
+    again = (await cluster.client.get(path, **{"limit": 2, "continue": first["metadata"]["continue"]})).expect(200)
+    assert names(again) == names(second)
     assert not third["metadata"].get("continue")
     assert third["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
@@ -45,8 +47,9 @@ async def test_a_limit_as_large_as_the_list_gives_one_page(cluster: Cluster) -> 
     assert len(found["items"]) == 2
 
 
-async def test_a_broken_continue_token_is_refused(cluster: Cluster) -> None:
-    answer = await cluster.client.get(cluster.path("configmaps"), **{"limit": 2, "continue": "no-token"})
+@pytest.mark.parametrize("token", ["x", "no-token", "e30=", "????", "bnVsbA==", "é"])
+async def test_a_broken_continue_token_is_refused(cluster: Cluster, token: str) -> None:
+    answer = await cluster.client.get(cluster.path("configmaps"), **{"limit": 2, "continue": token})
     assert answer.refused(400, "BadRequest")
 
 
@@ -104,6 +107,7 @@ async def test_a_list_names_its_kind_and_its_items_do_not(cluster: Cluster) -> N
     found = (await cluster.client.get(cluster.path("configmaps"))).expect(200)
     assert (found["apiVersion"], found["kind"]) == ("v1", "ConfigMapList")
     assert all("kind" not in item and "apiVersion" not in item for item in found["items"])
+    assert (await cluster.client.get(cluster.path("secrets"))).expect(200)["items"] == []
 
 
 async def test_items_come_in_the_order_of_their_names(cluster: Cluster) -> None:
@@ -113,33 +117,46 @@ async def test_items_come_in_the_order_of_their_names(cluster: Cluster) -> None:
     assert names(found) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(
-    ("selector", "expected"),
-    [
-        ("app=web", ["web-1", "web-2"]),
-        ("app==web,tier=front", ["web-1"]),
-        ("app!=web", ["db", "plain"]),
-        ("app in (web, db)", ["db", "web-1", "web-2"]),
-        ("app notin (web)", ["db", "plain"]),
-        ("tier", ["web-1"]),
-        ("!app", ["plain"]),
-        ("app,!tier", ["db", "web-2"]),
-    ],
-)
-async def test_label_selectors(cluster: Cluster, selector: str, expected: list[str]) -> None:
+SELECTED = {
+    "app=web": "web-1 web-2",
+    "app==web,tier=front": "web-1",
+    "app = web , tier=front": "web-1",
+    "app!=web": "db plain",
+    "missing!=db": "db plain web-1 web-2",
+    "app in (web, db)": "db web-1 web-2",
+    "app in (db)": "db",
+    "missing in (web)": "",
+    "app notin (web)": "db plain",
+    "app notin (web,db)": "plain",
+    "tier": "web-1",
+    "missing": "",
+    "!app": "plain",
+    "!missing": "db plain web-1 web-2",
+    "app,!tier": "db web-2",
+    "size>4": "web-1",
+    "size<5": "web-2",
+    "app>1": "",
+    "app in (web),tier in (front,back),!missing": "web-1",
+    "example.test/app=": "",
+    "flag=": "plain",
+}
+
+
+async def test_label_selectors(cluster: Cluster) -> None:
     labels = {
-        "web-1": {"app": "web", "tier": "front"},
-        "web-2": {"app": "web"},
+        "web-1": {"app": "web", "tier": "front", "size": "5"},
+        "web-2": {"app": "web", "size": "4"},
         "db": {"app": "db"},
-        "plain": {},
+        "plain": {"flag": ""},
     }
     for name, its in labels.items():
         await cluster.create("leases", lease(name, labels=its), group=GROUP)
-    found = (await cluster.client.get(cluster.path("leases", group=GROUP), labelSelector=selector)).expect(200)
-    assert sorted(names(found)) == expected
+    path = cluster.path("leases", group=GROUP)
+    found = {each: names((await cluster.client.get(path, labelSelector=each)).expect(200)) for each in SELECTED}
+    assert {each: " ".join(sorted(those)) for each, those in found.items()} == SELECTED
 
 
-@pytest.mark.parametrize("selector", ["app in web", "=web", "app=(", "a b", "-app=web"])
+@pytest.mark.parametrize("selector", ["app in web", "=web", "app=(", "a b", "-app=web", "a=b=c", "app in (a", "=", ",", "app=web;rm", "()"])
 async def test_a_label_selector_that_makes_no_sense_is_refused(cluster: Cluster, selector: str) -> None:
     assert (await cluster.client.get(cluster.path("configmaps"), labelSelector=selector)).refused(400, "BadRequest")
 
@@ -154,18 +171,36 @@ async def test_pods_are_selected_by_node_scheduler_phase_and_name(cluster: Clust
     assert await selected(cluster, "pods", fieldSelector="spec.nodeName!=") == ["bound"]
     both = "spec.nodeName=,spec.schedulerName=contract-other"
     assert await selected(cluster, "pods", fieldSelector=both) == ["theirs"]
+    assert await selected(cluster, "pods", fieldSelector="spec.nodeName==,spec.hostNetwork=false") == ["free", "theirs"]
     assert await selected(cluster, "pods", fieldSelector="metadata.name=free") == ["free"]
+    assert await selected(cluster, "pods", fieldSelector="metadata.name=free,spec.nodeName=some-node") == []
     unfinished = "status.phase!=Succeeded,status.phase!=Failed"
     assert await selected(cluster, "pods", fieldSelector=unfinished) == ["bound", "free", "theirs"]
     assert await selected(cluster, "pods", fieldSelector="status.phase=Running") == []
     assert await selected(cluster, "pods", fieldSelector=f"metadata.namespace={cluster.namespace}") != []
 
 
-async def test_a_field_selector_on_a_field_that_is_not_indexed_is_refused(cluster: Cluster) -> None:
-    answer = await cluster.client.get(cluster.path("pods"), fieldSelector="spec.containers=x")
-    message = answer.refused(400, "BadRequest")
-    assert "spec.containers" in message
-    assert "not supported" in message
+@pytest.mark.parametrize("selector", ["spec.containers=x", "metadata.labels=x", "nonsense", "spec.nodeName>3"])
+async def test_a_field_selector_on_a_field_that_is_not_indexed_is_refused(cluster: Cluster, selector: str) -> None:
+    message = (await cluster.client.get(cluster.path("pods"), fieldSelector=selector)).refused(400, "BadRequest")
+    assert ("not supported" in message) == ("=" in selector), message
+
+
+async def test_fields_that_are_no_text_are_selected_by_what_they_look_like(cluster: Cluster) -> None:
+    name = cluster.unique("closed")
+    (await cluster.client.post("/api/v1/nodes", node(name, unschedulable=True))).expect(201)
+    try:
+        for value, found in (("true", [name]), ("false", [])):
+            query = {"fieldSelector": f"metadata.name={name},spec.unschedulable={value}"}
+            assert names((await cluster.client.get("/api/v1/nodes", **query)).expect(200)) == found
+    finally:
+        await cluster.client.delete(f"/api/v1/nodes/{name}")
+
+
+async def test_a_comma_can_be_escaped_in_a_field_selector(cluster: Cluster) -> None:
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "it"}, "type": "a,b"}
+    await cluster.create("secrets", body)
+    assert await selected(cluster, "secrets", fieldSelector=r"type=a\,b") == ["it"]
 
 
 async def test_a_namespaced_type_is_listed_across_namespaces(cluster: Cluster) -> None:

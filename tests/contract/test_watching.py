@@ -145,6 +145,16 @@ async def test_an_object_that_enters_the_selection_is_added_for_the_watcher(clus
         assert await watch.names(1) == [("ADDED", "web")]
 
 
+async def test_a_watch_hears_of_its_namespace_only(cluster: Cluster) -> None:
+    path, start = cluster.path("configmaps"), await list_version(cluster)
+    async with cluster.client.watch(path, resourceVersion=start) as watch:
+        name = cluster.unique("elsewhere")
+        (await cluster.client.post("/api/v1/namespaces/default/configmaps", config_map(name))).expect(201)
+        (await cluster.client.delete(f"/api/v1/namespaces/default/configmaps/{name}")).expect(200)
+        await cluster.create("configmaps", config_map("here"))
+        assert await watch.names(1) == [("ADDED", "here")]
+
+
 async def test_a_watch_of_one_name_hears_of_that_name_only(cluster: Cluster) -> None:
     path, start = cluster.path("configmaps"), await list_version(cluster)
     async with cluster.client.watch(path, resourceVersion=start, fieldSelector="metadata.name=two") as watch:
@@ -188,6 +198,16 @@ async def test_a_watch_list_begins_with_the_present_state_and_says_when_it_is_co
         assert await watch.names(1) == [("ADDED", "here")]
         complete = await watch.until("BOOKMARK")
     assert complete["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_watch_list_may_begin_without_the_present_state(cluster: Cluster) -> None:
+    cluster.needs(34, "sendInitialEvents by default")
+    await cluster.create("configmaps", config_map("before"))
+    start = await list_version(cluster)
+    options = {"sendInitialEvents": False, "resourceVersionMatch": "NotOlderThan", "resourceVersion": start}
+    async with cluster.client.watch(cluster.path("configmaps"), **options) as watch:
+        await cluster.create("configmaps", config_map("after"))
+        assert await watch.names(1) == [("ADDED", "after")]
 
 
 async def test_a_watch_list_without_a_version_match_is_refused(cluster: Cluster) -> None:

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from contract.client import MERGE, STRATEGIC, Object
+from contract.client import MERGE, STRATEGIC, Answer, Object
 from contract.cluster import Cluster
 from contract.objects import binding, config_map, lease, node, pod, running
 
@@ -20,17 +20,61 @@ async def test_a_name_is_generated_from_a_prefix(cluster: Cluster) -> None:
     assert all(name.startswith("made-") and len(name) == 10 for name in names)
 
 
-@pytest.mark.parametrize("name", ["Upper", "under_score", "-first", "a" * 254, "a..b"])
+@pytest.mark.parametrize("name", ["Upper", "under_score", "-first", "a" * 254, "a..b", "a/b"])
 async def test_a_name_that_is_not_allowed_is_refused(cluster: Cluster, name: str) -> None:
     message = (await cluster.client.post(cluster.path("configmaps"), config_map(name))).refused(422, "Invalid")
     assert "metadata.name: Invalid value" in message
 
 
 async def test_an_object_without_a_name_is_refused(cluster: Cluster) -> None:
-    body = config_map("")
-    del body["metadata"]["name"]
-    answer = await cluster.client.post(cluster.path("configmaps"), body)
-    assert "name or generateName is required" in answer.refused(422, "Invalid")
+    for body in ("null", {"metadata": {}}):
+        answer = await cluster.client.post(cluster.path("configmaps"), body)
+        assert "name or generateName is required" in answer.refused(422, "Invalid")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("", "{", "{half", "nul", '"text"', "[]", "[" * 100_000),
+        {"metadata": []},
+        {"metadata": {"name": 7}},
+        {"metadata": {"name": "a", "labels": ["x"]}},
+        {"metadata": {"name": "a", "labels": {"x": 1}}},
+        {"metadata": {"name": "a", "annotations": {"x": [None]}}},
+        {"metadata": {"name": "a", "finalizers": "x"}},
+        {"metadata": {"name": "a", "ownerReferences": [1]}},
+        {"kind": "Secret", "metadata": {"name": "a"}},
+        {"apiVersion": "v2", "metadata": {"name": "a"}},
+    ],
+    ids=range(16),
+)
+async def test_what_is_no_config_map_is_refused(cluster: Cluster, body: object) -> None:
+    assert (await cluster.client.post(cluster.path("configmaps"), body)).refused(400, "BadRequest")
+
+
+async def test_a_body_of_an_unknown_format_is_refused(cluster: Cluster) -> None:
+    answer = await cluster.client.request("POST", cluster.path("configmaps"), config_map("it"), "application/vnd.example")
+    assert answer.refused(415, "UnsupportedMediaType")
+
+
+async def test_a_body_that_is_too_large_is_refused(cluster: Cluster) -> None:
+    answer = await cluster.client.post(cluster.path("configmaps"), config_map("it", {"a": "x" * 3 * 2**20}))
+    assert answer.refused(413, "RequestEntityTooLarge")
+
+
+async def test_a_body_may_be_yaml(cluster: Cluster) -> None:
+    async def post(text: str) -> Answer:
+        return await cluster.client.request("POST", cluster.path("configmaps"), text, "application/yaml")
+
+    (await post("{apiVersion: v1, kind: ConfigMap, metadata: {name: it}}")).expect(201)
+    for broken in ("a: [", "!!python/object/apply:os.getcwd []"):
+        assert (await post(broken)).refused(400, "BadRequest")
+
+
+@pytest.mark.parametrize(("containers", "code"), [([], 422), ([{}], 422), (None, 422), (["x"], 400)])
+async def test_a_pod_needs_a_container_with_a_name(cluster: Cluster, containers: object, code: int) -> None:
+    answer = await cluster.client.post(cluster.path("pods"), pod("p", containers=containers))
+    assert "containers" in answer.refused(code)
 
 
 async def test_a_body_for_another_namespace_is_refused(cluster: Cluster) -> None:
@@ -39,18 +83,10 @@ async def test_a_body_for_another_namespace_is_refused(cluster: Cluster) -> None
     assert "does not match the namespace" in answer.refused(400, "BadRequest")
 
 
-async def test_a_body_of_another_kind_is_refused(cluster: Cluster) -> None:
-    answer = await cluster.client.post(cluster.path("configmaps"), {**config_map("it"), "kind": "Secret"})
-    assert answer.status == 400, answer
-
-
-async def test_a_body_that_is_no_json_is_refused(cluster: Cluster) -> None:
-    assert (await cluster.client.post(cluster.path("configmaps"), "{half")).status == 400
-
-
 async def test_nothing_is_created_in_a_namespace_that_is_not_there(cluster: Cluster) -> None:
-    path = f"/api/v1/namespaces/{cluster.unique('nowhere')}/configmaps"
-    assert "not found" in (await cluster.client.post(path, config_map("it"))).refused(404, "NotFound")
+    name = cluster.unique("nowhere")
+    answer = await cluster.client.post(f"/api/v1/namespaces/{name}/configmaps", config_map("it"))
+    assert answer.refused(404, "NotFound") == f'namespaces "{name}" not found'
 
 
 async def test_a_dry_run_answers_and_stores_nothing(cluster: Cluster) -> None:
@@ -159,10 +195,12 @@ async def test_a_pod_tolerates_node_problems_for_five_minutes(cluster: Cluster) 
     assert tolerated == {"node.kubernetes.io/not-ready": 300, "node.kubernetes.io/unreachable": 300}
 
 
-async def test_the_scheduling_of_a_pod_cannot_be_changed_later(cluster: Cluster) -> None:
+@pytest.mark.parametrize("change", [{"schedulerName": "another"}, {"nodeSelector": {"a": "b"}}, {"priority": 100}, {"nodeName": "n"}])
+async def test_the_scheduling_of_a_pod_cannot_be_changed_later(cluster: Cluster, change: Object) -> None:
     made = await cluster.create("pods", pod("p"))
-    made["spec"]["schedulerName"] = "another"
-    assert (await cluster.client.put(cluster.path("pods", "p"), made)).refused(422, "Invalid")
+    path = cluster.path("pods", "p")
+    assert (await cluster.client.put(path, {**made, "spec": {**made["spec"], **change}})).refused(422, "Invalid")
+    assert (await cluster.client.patch(path, {"spec": change}, MERGE)).refused(422, "Invalid")
 
 
 def priority_class(name: str, value: int, **more: object) -> Object:

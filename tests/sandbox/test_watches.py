@@ -1,4 +1,4 @@
-"""Watch streams: which words they say for which changes."""
+"""Watch streams as the server keeps them: bookmarks, ends, breaks; what they say is asked in tests/contract."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from placewright.sandbox import watches as module
 from placewright.sandbox.reads import ListOptions, plain_view
 from placewright.sandbox.selectors import selection
-from placewright.sandbox.watches import INITIAL_EVENTS_END, Watch
-from sandbox.makers import Core, Object, config_map, pod
+from placewright.sandbox.watches import Watch
+from sandbox.makers import Core, Object, config_map
 
 
 def open_watch(core: Core, plural: str, labels: str = "", fields: str = "", **options: Any) -> Watch:
@@ -32,61 +32,6 @@ def words(events: list[tuple[str, Object]]) -> list[tuple[str, str]]:
     return [(word, found["metadata"].get("name", "")) for word, found in events]
 
 
-async def test_a_watch_without_a_version_begins_with_what_is_there() -> None:
-    core = Core()
-    core.create("configmaps", config_map("a"))
-    watch = open_watch(core, "configmaps")
-    core.create("configmaps", config_map("b"))
-    assert words(await heard(watch)) == [("ADDED", "a"), ("ADDED", "b")]
-
-
-async def test_a_watch_from_a_version_hears_each_later_change_once() -> None:
-    core = Core()
-    core.create("configmaps", config_map("a"))
-    start = str(core.store.version)
-    core.create("configmaps", config_map("b"))
-    watch = open_watch(core, "configmaps", version=start)
-    core.writes.delete(core.type("configmaps"), "default", "a")
-    assert words(await heard(watch)) == [("ADDED", "b"), ("DELETED", "a")]
-
-
-async def test_a_pod_that_is_bound_leaves_the_unbound_as_deleted_in_its_former_shape_and_new_version() -> None:
-    core = Core()
-    core.create("pods", pod("web"))
-    unbound = open_watch(core, "pods", fields="spec.nodeName=", version=str(core.store.version))
-    bound = open_watch(core, "pods", fields="spec.nodeName!=", version=str(core.store.version))
-    core.writes.modify(core.type("pods"), "default", "web", lambda found: found["spec"].update(nodeName="node-a"))
-    ((word, found),) = await heard(unbound)
-    assert word == "DELETED"
-    assert "nodeName" not in found["spec"]
-    assert found["metadata"]["resourceVersion"] == str(core.store.version)
-    ((word, found),) = await heard(bound)
-    assert word == "ADDED"
-    assert found["spec"]["nodeName"] == "node-a"
-
-
-async def test_a_change_within_the_selection_is_modified_and_outside_of_it_is_not_told() -> None:
-    core = Core()
-    core.create("pods", pod("in", labels={"app": "web"}))
-    core.create("pods", pod("out"))
-    watch = open_watch(core, "pods", labels="app=web", version=str(core.store.version))
-    for name in ("out", "in"):
-        core.writes.modify(
-            core.type("pods"), "default", name, lambda found: found["metadata"].update(annotations={"a": "b"})
-        )
-    assert words(await heard(watch)) == [("MODIFIED", "in")]
-
-
-async def test_another_namespace_is_not_heard() -> None:
-    core = Core()
-    core.create("namespaces", {"metadata": {"name": "other"}})
-    resource = core.type("configmaps")
-    watch = core.reads.watch(plain_view(resource), "other", None, ListOptions())
-    core.create("configmaps", config_map("a"))
-    core.create("configmaps", config_map("b"), namespace="other")
-    assert words(await heard(watch)) == [("ADDED", "b")]
-
-
 async def test_a_version_that_is_gone_ends_the_stream_with_a_410_event() -> None:
     core = Core()
     core.create("configmaps", config_map("a"))
@@ -97,25 +42,6 @@ async def test_a_version_that_is_gone_ends_the_stream_with_a_410_event() -> None
     assert (word, found["code"], found["reason"]) == ("ERROR", 410, "Expired")
     assert await watch.next() == b""
     assert len(core.watches) == 0
-
-
-async def test_initial_events_end_with_a_bookmark_that_says_so() -> None:
-    core = Core()
-    core.create("configmaps", config_map("a"))
-    watch = open_watch(core, "configmaps", bookmarks=True, initial_events=True, match="NotOlderThan")
-    events = await heard(watch)
-    assert [word for word, _ in events] == ["ADDED", "BOOKMARK"]
-    metadata = events[-1][1]["metadata"]
-    assert metadata["annotations"] == {INITIAL_EVENTS_END: "true"}
-    assert metadata["resourceVersion"] == str(core.store.version)
-
-
-async def test_initial_events_can_be_declined() -> None:
-    core = Core()
-    core.create("configmaps", config_map("a"))
-    watch = open_watch(core, "configmaps", initial_events=False, match="NotOlderThan")
-    core.create("configmaps", config_map("b"))
-    assert words(await heard(watch)) == [("ADDED", "b")]
 
 
 async def test_only_those_who_asked_get_bookmarks() -> None:

@@ -47,6 +47,7 @@ class Identity:
 
 def check_object(resource: ResourceType, namespace: str, sent: object) -> Object:
     """`sent` as an object of `resource` whose fields are of the right types. Raises ApiError 400."""
+    sent = {} if sent is None else sent
     if not isinstance(sent, dict):
         raise bad_request(f"{resource.kind}: the body must be an object, found {type(sent).__name__}")
     for key in [key for key, value in sent.items() if value is None]:
@@ -130,7 +131,7 @@ def check_name(resource: ResourceType, name: str) -> None:
 def continue_from(resource: ResourceType, current: Object, sent: Object) -> None:
     """Checks an update against the current object and restores in `sent` what only the server may change.
 
-    Raises ApiError 400 for another name, 409 for another uid or an outdated resourceVersion.
+    Raises ApiError 400 for another name, 409 for another uid or an outdated resourceVersion, 422 for what would mark it as being deleted.
     """
     metadata: Object = sent["metadata"]
     present: Object = current["metadata"]
@@ -143,6 +144,9 @@ def continue_from(resource: ResourceType, current: Object, sent: Object) -> None
     if "deletionTimestamp" in present and added:
         why = "Forbidden: no new finalizers can be added if the object is being deleted"
         raise invalid(resource, name, [("metadata.finalizers", f"{why}, found new finalizers {sorted(added)}")])
+    if "deletionTimestamp" not in present and metadata.get("deletionTimestamp"):
+        why = f'Invalid value: "{metadata["deletionTimestamp"]}": field is immutable'
+        raise invalid(resource, name, [("metadata.deletionTimestamp", why)])
     for each in _OWNED_BY_SERVER:
         if each in present:
             metadata[each] = present[each]

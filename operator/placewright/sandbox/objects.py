@@ -67,9 +67,9 @@ class ObjectRequests:
         if request.method == "PATCH":
             return lambda query: self._patch(found, query, body, content_type, agent, user)
         if request.method == "POST":
-            return lambda query: self._post(found, query, queries.decode(body, content_type), agent, user)
+            return lambda query: self._post(found, query, queries.content(body, content_type), agent, user)
         if request.method == "PUT":
-            return lambda query: self._put(found, query, queries.decode(body, content_type), agent, user)
+            return lambda query: self._put(found, query, queries.content(body, content_type), agent, user)
         raise method_not_allowed()
 
     async def _ask_webhooks(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> None:
@@ -148,7 +148,7 @@ class ObjectRequests:
     def _patch(self, found: Route, query: Query, body: bytes, content_type: str, agent: str, user: User) -> Answer:
         _require_name(found)
         request = PatchRequest(
-            queries.decode(body, content_type), queries.patch_type(content_type), queries.flag(query, "force")
+            queries.content(body, content_type), queries.patch_type(content_type), queries.flag(query, "force")
         )
         options = self._guarded(found, queries.write_options(query, found.subresource, agent, "PatchOptions"), user, "patch")
         if request.force and request.content_type != APPLY_PATCH:

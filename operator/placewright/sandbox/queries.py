@@ -201,6 +201,13 @@ def decode(body: bytes, content_type: str) -> Any:
     raise unsupported_media_type(kind, (JSON, "application/yaml"))
 
 
+def content(body: bytes, content_type: str) -> Any:
+    """As `decode`, where there must be one."""
+    if not body:
+        raise bad_request("the body is empty")
+    return decode(body, content_type)
+
+
 def patch_type(content_type: str) -> str:
     """The patch format of a PATCH. Raises ApiError 415."""
     kind = content_type.split(";", 1)[0].strip().lower()

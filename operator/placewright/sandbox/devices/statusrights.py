@@ -47,7 +47,7 @@ class StatusRights:
             self._authorizer.check(self._user, asked)
         except ApiError as refused:
             needed = f'requires resource="{asked.resource}", verb="{verbs}" permission: {refused.message}'
-            return [forbidden("status", f"changing {what} {needed}")]
+            return [forbidden(what.partition(" ")[0], f"changing {what} {needed}")]
         return []
 
 
