@@ -7,6 +7,7 @@ import pytest
 from contract.client import MERGE, Object
 from contract.cluster import Cluster
 from contract.objects import pod
+from programs import not_on_this_server
 
 TAKEN = [
     {"key": "sla", "value": "gold"},
@@ -40,7 +41,7 @@ async def comparing(cluster: Cluster) -> None:
     """Skips where values are not compared: the feature is behind a gate."""
     answer = await cluster.client.post(cluster.path("pods"), pod("probe", tolerations=COMPARED), dryRun="All")
     if cluster.real and answer.status == 422:
-        pytest.skip("this server does not compare values: TaintTolerationComparisonOperators is off")
+        not_on_this_server("TaintTolerationComparisonOperators is off")
 
 
 @pytest.mark.parametrize("tolerations", [TAKEN, COMPARED], ids=["plain", "compared"])
