@@ -104,7 +104,7 @@ async def test_a_request_that_makes_no_sense_is_refused_with_a_status() -> None:
     async with Sandbox() as sandbox, client_of(sandbox.kubeconfig) as client:
         for method, codes in NONSENSE.items():
             for code, path in ((code, path) for code, paths in codes.items() for path in paths):
-                body = await client.expect(code, method, path)
+                body = await client.expect(code, method, path, {})
                 assert (body["kind"], body["status"]) == ("Status", "Failure")
         async with client.session.post(client.server + MAPS, data=b'{"metadata":{"name":"\xff"}}') as answer:
             assert (await answer.json())["kind"] == "Status"
