@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,13 @@ def test_a_module_that_is_missing_is_missed_in_the_same_way() -> None:
 def test_what_a_real_server_cannot_be_asked_names_the_server() -> None:
     with pytest.raises(pytest.skip.Exception, match=r"^not on this real API server: it is old$"):
         not_on_this_server("it is old")
+
+
+def test_the_page_on_tests_says_what_goes_without_each_program() -> None:
+    page = (TESTS.parent / "docs" / "tests.md").read_text(encoding="utf-8")
+    table = page.partition("| program |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(PROGRAMS)
 
 
 def skips() -> Iterator[str]:
