@@ -9,12 +9,12 @@ from typing import Final
 CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     # The table "Commands".
     "demo": ("cli/test_demo.py",),
-    "run": ("handlers/test_commands.py", "handlers/test_configfile.py", "serving/test_logs_process.py"),
+    "run": ("handlers/test_commands.py", "handlers/test_configfile.py", "kube/test_login.py", "serving/test_logs_process.py"),
     "sandbox": (
         "cli/test_sandbox_command.py", "sandbox/test_process.py", "kubectl/test_reading.py", "kubectl/test_changing.py",
         "kubectl/test_nodes.py", "kubectl/test_shared_manifests.py",
     ),
-    "evaluate": ("cli/test_evaluate.py",),
+    "evaluate": ("cli/test_evaluate.py", "vectors"),
     "explain": ("cli/test_explain.py",),
     "bench": ("cli/test_bench.py", "cli/test_bench_against.py", "cli/test_bench_reload.py"),
     "schema": ("cli/test_schema_command.py",),

@@ -40,6 +40,9 @@ PROCESS: Final = frozenset({
     "handlers/test_admission.py::test_kubectl_shows_what_the_webhook_says",
     "handlers/test_commands.py",
     "handlers/test_configfile.py",
+    "kube/test_login.py::test_an_exec_plugins_token_is_used_and_asked_for_again_only_when_it_expires_or_was_refused",
+    "kube/test_login.py::test_an_expired_token_of_a_plugin_is_made_anew",
+    "kube/test_login.py::test_a_plugin_without_credentials_is_refused_by_name",
     "kubectl",
     "packaging/test_argocd.py",
     "packaging/test_chart.py",
@@ -59,6 +62,7 @@ PROCESS: Final = frozenset({
     "simulate/test_report.py",
     "simulate/test_snapshot_files.py",
     "simulate/test_tuning.py",
+    "vectors/test_golden_cases.py::test_a_clone_without_the_cases_does_not_pass",
 })
 LONG: Final = frozenset({
     "cli/test_bench.py",

@@ -41,7 +41,7 @@ CRDS = Path(__file__).parents[2] / "crds"
 #: With the definition of PodGroup that comes with us.
 WITH_GROUPS = (CRDS, CRDS / "groups")
 #: How long anything on stage may take before the test fails, in seconds.
-DEADLINE = 20.0
+DEADLINE = 60.0
 #: The latency of a request that is held back until `faults.release`, in seconds.
 HELD = 3600.0
 #: Some conditions are about the operator, which tells nobody when it changes: they are looked at this often, in seconds.
