@@ -92,6 +92,11 @@ def node(name: str, labels: Mapping[str, str] | None = None, **offers: str) -> N
     return convert({"metadata": {"name": name, "labels": dict(labels or {})}, "status": status}, Node)
 
 
+def plain_node(name: str, spec: Body, status: Body) -> Node:
+    """A node that says this and nothing else."""
+    return convert({"metadata": {"name": name}, "spec": spec, "status": status}, Node)
+
+
 def cluster(*names: str) -> Cluster:
     """A cluster of these nodes; of `a` and `b` where none is named."""
     return filled(Cluster(), *names or ("a", "b"))

@@ -1,0 +1,136 @@
+"""What a listener hears of a cluster: each change of the columns once, after it was made, in order, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.makers import NODES, Mirror, filled, node, pod
+from placewright.api.objects import NodeName
+from placewright.cluster.cluster import AssumeError
+from placewright.cluster.observed import ObservedCluster
+
+A, B, _ = NODES
+
+
+def observed(*nodes: str) -> tuple[ObservedCluster, Mirror]:
+    found = filled(ObservedCluster(), *nodes or ("a", "b"))
+    found.listener = mirror = Mirror(found)
+    for each in found.nodes():
+        mirror.kept.set_node(each)
+    return found, mirror
+
+
+def test_nodes_are_told_with_what_they_are_now_and_a_stranger_that_goes_by_its_name() -> None:
+    found, mirror = observed()
+    old = found.set_node(node("a", cpu="8"))
+    assert old is not None and old.status.allocatable != found.node(0).status.allocatable
+    found.set_node(node("new"))
+    assert found.remove_node(A) is not None
+    assert found.remove_node(NodeName("stranger")) is None
+    assert mirror.take_heard() == [("node set", "a"), ("node set", "new"), ("node removed", "a"), ("node removed", "stranger")]
+    assert [each.metadata.name for each in mirror.kept.nodes()] == ["b", "new"]
+
+
+def test_a_pod_is_told_when_it_comes_and_when_it_leaves_and_not_when_it_is_confirmed() -> None:
+    found, mirror = observed()
+    found.assume(pod().requests(cpu="1").info, A)
+    assert mirror.take_heard() == [("stands", "p")]
+    found.set_pod(pod().requests(cpu="1").on("a"))
+    found.set_pod(pod().requests(cpu="1").priority(9).on("a"))
+    assert mirror.take_heard() == []
+    assert found.remove_pod("p") is not None
+    assert found.remove_pod("p") is None
+    assert mirror.take_heard() == [("left", "p")]
+
+
+@pytest.mark.parametrize("changed", [pod().requests(cpu="2"), pod().labels(a="b"), pod().terminating(), pod().port(80), pod().claims("c")])
+def test_a_pod_that_counts_otherwise_now_is_told_to_stand_again(changed: Any) -> None:
+    found, mirror = observed()
+    found.set_pod(pod().on("a"))
+    mirror.take_heard()
+    found.set_pod(changed.on("a"))
+    assert mirror.take_heard() == [("stands", "p")]
+    assert next(iter(mirror.kept.pods_on(A))).group == changed.info.group
+
+
+def test_a_pod_found_on_another_node_left_first() -> None:
+    found, mirror = observed()
+    found.assume(pod().info, A)
+    found.set_pod(pod().on("b"))
+    assert mirror.take_heard() == [("stands", "p"), ("left", "p"), ("stands", "p")]
+    assert [each.uid for each in mirror.kept.pods_on(B)] == ["p"]
+
+
+def test_a_forgotten_pod_left_and_what_failed_is_not_told() -> None:
+    found, mirror = observed()
+    found.assume(pod().info, A)
+    mirror.take_heard()
+    with pytest.raises(AssumeError):
+        found.assume(pod().info, B)
+    with pytest.raises(AssumeError):
+        found.forget(pod().info, B)
+    found.forget(pod("stranger").info, A)
+    assert mirror.take_heard() == []
+    found.forget(pod().info, A)
+    assert mirror.take_heard() == [("left", "p")]
+
+
+def test_pods_on_nodes_that_nobody_has_shown_are_told_as_well() -> None:
+    found, mirror = observed("a")
+    found.set_pod(pod().on("late"))
+    found.set_node(node("late"))
+    assert mirror.take_heard() == [("stands", "p"), ("node set", "late")]
+    assert int(mirror.kept.pod_count[1]) == 1
+
+
+def test_trials_annotations_and_words_to_leave_change_no_column_and_are_not_told() -> None:
+    found, mirror = observed()
+    found.assume(pod().info, A)
+    mirror.take_heard()
+    with found.hypothetically(add=[pod("new").info], remove=[pod().info], row=0), found.supposing(journalled=True) as supposition:
+        supposition.add([(1, pod("other").info)])
+    found.annotate("p", {"x": "1"})
+    found.told_to_leave("p")
+    found.stays_after_all("p")
+    assert mirror.take_heard() == []
+
+
+def test_a_change_is_told_after_it_was_made() -> None:
+    found, seen = ObservedCluster(), list[tuple[str, int, int]]()
+
+    class Looking(Mirror):
+        """Looks at the cluster whenever it hears something."""
+
+        def take(self, what: str) -> None:
+            seen.append((what, found.node_count, found.pod_count_total))
+
+        def node_set(self, node: Any) -> None:
+            self.take("node set")
+
+        def node_removed(self, name: NodeName) -> None:
+            self.take("node removed")
+
+        def pod_stands(self, pod: Any, node: NodeName) -> None:
+            self.take("stands")
+
+        def pod_left(self, uid: str) -> None:
+            self.take("left")
+
+    found.listener = Looking(found)
+    found.set_node(node("a"))
+    found.set_pod(pod().on("a"))
+    found.remove_pod("p")
+    found.remove_node(A)
+    assert seen == [("node set", 1, 0), ("stands", 1, 1), ("left", 1, 0), ("node removed", 0, 0)]
+
+
+def test_without_a_listener_it_is_a_cluster_like_any_other() -> None:
+    found = filled(ObservedCluster(), "a")
+    assert found.listener is None
+    found.assume(pod().info, A)
+    found.set_pod(pod().requests(cpu="1").on("a"))
+    found.remove_pod("p")
+    found.remove_node(A)
+    assert (found.node_count, found.pod_count_total) == (0, 0)
