@@ -119,6 +119,10 @@ class Script:
     def fingerprints(self, fingerprint: Hashable | Callable[..., Hashable]) -> Self:
         return self._answers(Plugin, "fingerprint", fingerprint, noted=False)
 
+    def says(self, method: str, answer: Any) -> Self:
+        """What it answers to a method that belongs to no point."""
+        return self._answers(Plugin, method, answer)
+
     def writing(self, **members: Any) -> Self:
         """With members of the class as they are."""
         self._written |= members

@@ -18,6 +18,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.apart import Judge
 from placewright.framework.events import EventInterest, Hint
 from placewright.framework.interface import (
+    Alternatives,
     BoolColumn,
     IntColumn,
     PermitResult,
@@ -84,6 +85,7 @@ def status_of(*codes: Code) -> Check:
 
 admitted: Final = status_of(Code.SUCCESS, *_REJECTIONS)
 prepared: Final = status_of(Code.SUCCESS, Code.SKIP, *_REJECTIONS)
+failed: Final = status_of(Code.SUCCESS)
 _permitted: Final = status_of(Code.SUCCESS, Code.WAIT, *_REJECTIONS)
 _made_room: Final = status_of(Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 _rejecting: Final = status_of(*_REJECTIONS)
@@ -118,6 +120,8 @@ def post_filter_result(answer: Any, asked: Asked) -> PostFilterResult:
         raise WrongAnswer(answer.nominated_node, "a node's name, an empty text or None as the result's nominated_node")
     if not (isinstance(answer.victims, tuple) and all(isinstance(victim, PodInfo) for victim in answer.victims)):
         raise WrongAnswer(answer.victims, "a tuple of PodInfo as the result's victims")
+    if not (answer.alternatives is None or isinstance(answer.alternatives, Alternatives)):
+        raise WrongAnswer(answer.alternatives, "Alternatives, or None, as the result's alternatives")
     return answer
 
 
@@ -212,8 +216,8 @@ def sort_key() -> Check:
         if any(part != part for part in answer):  # noqa: PLR0124 - NaN, which has no place in any order
             raise WrongAnswer(math.nan, "a tuple of what can be compared")
         try:
-            _ = answer < first[0] if first else answer < answer  # noqa: PLR0124 - can it be compared at all?
-            _ = bool(first) and first[0] < answer
+            _ = [part < part for part in answer]  # noqa: PLR0124 - a tuple and itself compare without a look at its parts
+            _ = bool(first) and (answer < first[0], first[0] < answer)
         except TypeError:
             raise WrongAnswer(repr(answer), f"a tuple that compares with those of other pods, such as {first[:1] or 'numbers'}") from None
         first[:] = first or [answer]

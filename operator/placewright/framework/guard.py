@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, Final, NoReturn
 
+import numpy as np
+
 from placewright.api.bad_input import InputError
 from placewright.api.errors import BindError
 from placewright.api.pods import PodInfo
@@ -206,6 +208,7 @@ _CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
     (FilterPlugin, "fingerprint", "Filter", answers.hashable),
     (FilterPlugin, "filter", "Filter", answers.passes),
     (FilterPlugin, "explain", "Filter", answers.rejections),
+    (FilterPlugin, "failure", "Filter", answers.failed),
     (JudgesApart, "judge", "Filter", answers.judge),
     (PostFilterPlugin, "post_filter", "PostFilter", answers.post_filter_result),
     (PreScorePlugin, "pre_score", "PreScore", answers.prepared),
@@ -233,7 +236,7 @@ def _called(call: PluginInCall, point: str, method: Method, check: Check) -> Met
             return method(*asked, **named)
         seen = call.before(asked)
         try:
-            answer = check(method(*asked), asked)
+            answer = check(method(*_read_only(asked)), asked)
             _require_untouched(seen)
         except _ANYTHING as problem:
             _raise(call.failed(point, problem), problem)
@@ -241,6 +244,15 @@ def _called(call: PluginInCall, point: str, method: Method, check: Check) -> Met
         return answer
 
     return guarded_call
+
+
+def _read_only(asked: Asked) -> Asked:
+    """The same, with an array that comes last, of rows or raw scores, as one that cannot be written: others are asked with it, too."""
+    if not asked or type(asked[-1]) is not np.ndarray:
+        return asked
+    shown = asked[-1].view()
+    shown.flags.writeable = False
+    return (*asked[:-1], shown)
 
 
 def _awaited(call: PluginInCall, point: str, method: Method, check: Check) -> Method:
