@@ -199,12 +199,14 @@ async def test_a_pod_that_makes_no_sense_waits_and_says_why(stage: Stage) -> Non
         assert [case.title for case, name in names.items() if stage.node_of(name)] == []
 
 
-@pytest.mark.parametrize("title", PLACED)
-async def test_a_pod_is_placed_in_spite_of(stage: Stage, title: str) -> None:
-    create_pod(stage, "odd", PLACED[title], {"app": "odd"})
+async def test_a_pod_is_placed_in_spite_of_what_looks_wrong_and_means_something(stage: Stage) -> None:
+    names = {title: f"odd-{number}" for number, title in enumerate(PLACED)}
+    for title, name in names.items():
+        create_pod(stage, name, PLACED[title], {"app": name})
     async with operator(stage):
-        await stage.until(lambda: stage.placed("odd"))
-    assert ("Scheduled", f"Successfully assigned default/odd to {stage.node_of('odd')}") in stage.events("odd")
+        await stage.until(lambda: stage.placed(*names.values()))
+    told = {name: ("Scheduled", f"Successfully assigned default/{name} to {stage.node_of(name)}") for name in names.values()}
+    assert [title for title, name in names.items() if told[name] not in stage.events(name)] == []
 
 
 async def test_nothing_else_is_touched(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -253,23 +255,25 @@ async def test_a_pod_that_somebody_put_on_a_node_against_its_own_words_is_left_t
     assert stage.events("put") == []
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({"selector": UNREADABLE}, f'persistentvolumeclaim "odd": spec.selector: {NO_OPERATOR}'),
-        ({"selector": labels(tier="a b")}, 'persistentvolumeclaim "odd": spec.selector: values[0]: Invalid value: "a b"'),
-        ({"resources": {"requests": {"storage": "plenty"}}}, 'persistentvolumeclaim "odd": spec.resources.requests.storage: '),
-    ],
-)
-async def test_a_claim_that_makes_no_sense_keeps_its_own_pod_waiting_and_no_other(stage: Stage, asked: Object, said: str) -> None:
+#: By name of claim and pod: what is asked for, and what is said of it.
+CLAIMS: dict[str, tuple[Object, str]] = {
+    "operator": ({"selector": UNREADABLE}, f'persistentvolumeclaim "operator": spec.selector: {NO_OPERATOR}'),
+    "value": ({"selector": labels(tier="a b")}, 'persistentvolumeclaim "value": spec.selector: values[0]: Invalid value: "a b"'),
+    "size": ({"resources": {"requests": {"storage": "plenty"}}}, 'persistentvolumeclaim "size": spec.resources.requests.storage: '),
+}
+
+
+async def test_a_claim_that_makes_no_sense_keeps_its_own_pod_waiting_and_no_other(stage: Stage) -> None:
     by_hand = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
     create(stage, "storageclasses", "disks", by_hand, "storage.k8s.io")
-    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "disks", "resources": {"requests": {"storage": "1Gi"}}, **asked}
-    create(stage, "persistentvolumeclaims", "odd", {"spec": spec})
-    create_pod(stage, "odd", {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "odd"}}]})
+    for name, (asked, _) in CLAIMS.items():
+        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "disks", "resources": {"requests": {"storage": "1Gi"}}, **asked}
+        create(stage, "persistentvolumeclaims", name, {"spec": spec})
+        create_pod(stage, name, {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]})
     async with operator(stage):
-        await stage.until(lambda: stage.condition("odd"))
-        assert said in stage.condition("odd")["message"]
-        (name,) = stage.pods(1)
-        await stage.until(lambda: stage.placed(name))
-    assert stage.node_of("odd") == ""
+        await stage.until(lambda: all(stage.condition(name) for name in CLAIMS))
+        found = {name: stage.condition(name)["message"] for name in CLAIMS}
+        assert {name: found[name] for name, (_, said) in CLAIMS.items() if said not in found[name]} == {}
+        (other,) = stage.pods(1)
+        await stage.until(lambda: stage.placed(other))
+    assert [name for name in CLAIMS if stage.node_of(name)] == []

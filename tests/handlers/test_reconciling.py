@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from random import Random
 
 import msgspec
 import pytest
+import pytest_asyncio
 
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
@@ -140,18 +141,29 @@ def found(counts: list[tuple[str, int]]) -> dict[str, int]:
     return {kind: count for kind, count in counts if count}
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def at_work() -> AsyncIterator[tuple[Stage, Running]]:
+    """One operator for all that is planted one by one: whoever uses it leaves it as it was."""
+    async with new_stage() as stage:
+        stage.profile().nodes(3)
+        async with operator(stage) as running:
+            await settled(stage, running)
+            yield stage, running
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("what", PLANTED)
-async def test_what_is_planted_is_found_mended_and_counted(stage: Stage, what: str) -> None:
+async def test_what_is_planted_is_found_mended_and_counted(at_work: tuple[Stage, Running], what: str) -> None:
     plant, kind = PLANTED[what]
-    async with operator(stage) as running:
-        await settled(stage, running)
-        plant(stage, running.engine)
-        assert not mirrors(stage, running), "something was planted"
-        repairs = await comparer(running.engine).compare(cache=True, queue=True)
-        assert found(list(repairs.counts())) == {kind: 1}
-        await stage.until(lambda: mirrors(stage, running), "mended")
-        again = await comparer(running.engine).compare(cache=True, queue=True)
-        assert again.total == 0
+    stage, running = at_work
+    await stage.until(lambda: running.engine.takeover.active and mirrors(stage, running), "it goes on where it stood still")
+    plant(stage, running.engine)
+    assert not mirrors(stage, running), "something was planted"
+    repairs = await comparer(running.engine).compare(cache=True, queue=True)
+    assert found(list(repairs.counts())) == {kind: 1}
+    await stage.until(lambda: mirrors(stage, running), "mended")
+    again = await comparer(running.engine).compare(cache=True, queue=True)
+    assert again.total == 0
 
 
 async def test_everything_planted_at_once_is_found_in_one_comparison(stage: Stage) -> None:

@@ -26,9 +26,10 @@ class Reply(NamedTuple):
 
 
 class Desk:
-    """Where to ask. `running` is the operator behind it."""
+    """Where to ask. `running` is the operator behind it, `stage` the cluster."""
 
-    def __init__(self, running: Running, served: Served, session: aiohttp.ClientSession) -> None:
+    def __init__(self, stage: Stage, running: Running, served: Served, session: aiohttp.ClientSession) -> None:
+        self.stage = stage
         self.running = running
         self.served = served
         self._session = session
@@ -86,7 +87,7 @@ async def desk(stage: Stage, options: EngineOptions = FAST, **serving: Any) -> A
         if running.task.done():
             running.task.result()
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(DEADLINE)) as session:
-            yield Desk(running, opened.result(), session)
+            yield Desk(stage, running, opened.result(), session)
     finally:
         if not running.task.done():
             await running.end()

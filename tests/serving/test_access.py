@@ -16,7 +16,7 @@ from placewright.sandbox.server import Sandbox, SandboxOptions
 from placewright.serving.access import REMEMBERED_SECONDS, AskingTheApiServer, is_loopback
 from placewright.serving.routes import Answer, Audience, Endpoint, Question, Refused
 
-from .desk import desk
+from .desk import Desk
 
 RBAC = "rbac.authorization.k8s.io"
 TOKENS, ACCESS = "/tokenreviews", "/subjectaccessreviews"
@@ -38,22 +38,22 @@ def account(sandbox: Sandbox, name: str, *paths: str) -> str:
     return sandbox.access.new_token("default", name)
 
 
-async def test_whoever_may_read_a_path_is_answered(stage: Stage) -> None:
-    token = account(stage.sandbox, "reader", "/configz", "/debug/*")
-    async with desk(stage) as asked:
-        for path in ("/configz", "/debug/queue", "/debug/cache"):
-            reply = await asked.get(path, token)
-            assert (reply.status, reply.headers["Content-Type"]) == (200, "application/json"), path
+@pytest.mark.asyncio(loop_scope="module")
+async def test_whoever_may_read_a_path_is_answered(shared: Desk) -> None:
+    token = account(shared.stage.sandbox, "reader", "/configz", "/debug/*")
+    for path in ("/configz", "/debug/queue", "/debug/cache"):
+        reply = await shared.get(path, token)
+        assert (reply.status, reply.headers["Content-Type"]) == (200, "application/json"), path
 
 
-@pytest.mark.parametrize("path", ["/configz", "/debug/queue", "/debug/cache"])
-async def test_others_are_told_who_they_are_and_nothing_else(path: str, stage: Stage) -> None:
-    token = account(stage.sandbox, "stranger", "/elsewhere")
-    async with desk(stage) as asked:
-        assert await without_content(asked.get(path)) == (403, f'forbidden: User "system:anonymous" cannot get path "{path}"\n')
-        reply = await without_content(asked.get(path, token))
+@pytest.mark.asyncio(loop_scope="module")
+async def test_others_are_told_who_they_are_and_nothing_else(shared: Desk) -> None:
+    token = account(shared.stage.sandbox, "stranger", "/elsewhere")
+    for path in ("/configz", "/debug/queue", "/debug/cache"):
+        assert await without_content(shared.get(path)) == (403, f'forbidden: User "system:anonymous" cannot get path "{path}"\n')
+        reply = await without_content(shared.get(path, token))
         assert reply == (403, f'forbidden: User "system:serviceaccount:default:stranger" cannot get path "{path}"\n')
-        assert await without_content(asked.get(path, "nonsense")) == (401, "Unauthorized\n")
+        assert await without_content(shared.get(path, "nonsense")) == (401, "Unauthorized\n")
 
 
 async def without_content(asking: Any) -> tuple[int, str]:
@@ -61,27 +61,27 @@ async def without_content(asking: Any) -> tuple[int, str]:
     return reply.status, reply.text
 
 
-async def test_health_asks_nobody_for_a_token(stage: Stage) -> None:
-    async with desk(stage) as asked:
-        rule = stage.sandbox.faults.add(Rule(method="POST", path=TOKENS))
-        assert (await asked.get("/livez", "nonsense")).text == "ok"
-        assert rule.met == 0
+@pytest.mark.asyncio(loop_scope="module")
+async def test_health_asks_nobody_for_a_token(shared: Desk) -> None:
+    rule = shared.stage.sandbox.faults.add(Rule(method="POST", path=TOKENS))
+    assert (await shared.get("/livez", "nonsense")).text == "ok"
+    assert rule.met == 0
 
 
-async def test_nothing_but_get_is_answered(stage: Stage) -> None:
-    async with desk(stage) as asked:
-        for path in ("/livez", "/configz", "/debug/queue"):
-            for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
-                reply = await asked.get(path, method=method)
-                assert (reply.status, reply.headers["Allow"]) == (405, "GET"), (path, method)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_nothing_but_get_is_answered(shared: Desk) -> None:
+    for path in ("/livez", "/configz", "/debug/queue"):
+        for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
+            reply = await shared.get(path, method=method)
+            assert (reply.status, reply.headers["Allow"]) == (405, "GET"), (path, method)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("path", ["/", "/nothing", "/configz/", "/debug", "/debug/", "/debug/queue/x", "//livez", "/livez/../configz"])
-async def test_other_paths_are_404_for_everybody(path: str, stage: Stage) -> None:
-    async with desk(stage) as asked:
-        assert (await asked.get(path)).status in (403, 404)
-        if ".." not in path:
-            assert (await asked.get(path)).status == 404
+async def test_other_paths_are_404_for_everybody(path: str, shared: Desk) -> None:
+    assert (await shared.get(path)).status in (403, 404)
+    if ".." not in path:
+        assert (await shared.get(path)).status == 404
 
 
 # --- the gate by itself ------------------------------------------------------------------------------------------------------------

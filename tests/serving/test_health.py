@@ -12,20 +12,19 @@ from placewright.handlers.engine import EngineOptions
 from placewright.sandbox.faults import Rule
 from placewright.serving.checks import TOLERATED_SECONDS, LeadRenewal
 
-from .desk import desk
+from .desk import Desk, desk
 
 PATHS = ("/livez", "/readyz", "/healthz")
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("path", PATHS)
-async def test_an_operator_at_work_is_ok(path: str, stage: Stage) -> None:
-    async with desk(stage) as asked:
-        await asked.until_ready()
-        reply = await asked.get(path)
-        assert (reply.status, reply.text) == (200, "ok")
-        assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
-        assert reply.headers["X-Content-Type-Options"] == "nosniff"
-        assert reply.headers["Cache-Control"] == "no-cache, private"
+async def test_an_operator_at_work_is_ok(path: str, shared: Desk) -> None:
+    reply = await shared.get(path)
+    assert (reply.status, reply.text) == (200, "ok")
+    assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert reply.headers["Cache-Control"] == "no-cache, private"
 
 
 async def test_while_the_api_server_is_away_it_is_alive_and_not_ready(stage: Stage) -> None:
@@ -151,18 +150,17 @@ async def test_a_replica_that_runs_alone_has_no_lead_to_renew(stage: Stage) -> N
 # --- as kube-scheduler spells it -----------------------------------------------------------------------------------------------------
 
 
-async def test_verbose_shows_every_check(stage: Stage) -> None:
-    async with desk(stage) as asked:
-        await asked.until_ready()
-        assert (await asked.get("/livez?verbose")).text == "[+]ping ok\n[+]loop ok\n[+]engine ok\nlivez check passed\n"
-        assert (await asked.get("/readyz?verbose=1")).text.endswith("[+]shutdown ok\nreadyz check passed\n")
+@pytest.mark.asyncio(loop_scope="module")
+async def test_verbose_shows_every_check(shared: Desk) -> None:
+    assert (await shared.get("/livez?verbose")).text == "[+]ping ok\n[+]loop ok\n[+]engine ok\nlivez check passed\n"
+    assert (await shared.get("/readyz?verbose=1")).text.endswith("[+]shutdown ok\nreadyz check passed\n")
 
 
-async def test_one_check_can_be_asked_and_one_that_is_not_there_is_404(stage: Stage) -> None:
-    async with desk(stage) as asked:
-        assert (await asked.get("/livez/ping")).text == "ok"
-        assert (await asked.get("/livez/caches")).status == 404
-        assert (await asked.get("/livez/ping/more")).status == 404
+@pytest.mark.asyncio(loop_scope="module")
+async def test_one_check_can_be_asked_and_one_that_is_not_there_is_404(shared: Desk) -> None:
+    assert (await shared.get("/livez/ping")).text == "ok"
+    assert (await shared.get("/livez/caches")).status == 404
+    assert (await shared.get("/livez/ping/more")).status == 404
 
 
 async def test_checks_can_be_left_out_and_what_cannot_is_said(stage: Stage) -> None:
@@ -178,11 +176,11 @@ async def test_checks_can_be_left_out_and_what_cannot_is_said(stage: Stage) -> N
 # --- plain HTTP ----------------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_port_without_tls_answers_health_and_nothing_else(stage: Stage) -> None:
-    async with desk(stage) as asked:
-        assert (await asked.health("/livez")).text == "ok"
-        for path in ("/metrics", "/configz", "/debug/queue", "/"):
-            assert (await asked.health(path)).status == 404
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_port_without_tls_answers_health_and_nothing_else(shared: Desk) -> None:
+    assert (await shared.health("/livez")).text == "ok"
+    for path in ("/metrics", "/configz", "/debug/queue", "/"):
+        assert (await shared.health(path)).status == 404
 
 
 async def test_nothing_is_open_where_nothing_was_asked_for(stage: Stage) -> None:
