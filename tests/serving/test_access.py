@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from handlers.stage import Stage
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
 from placewright.sandbox.faults import Rule
