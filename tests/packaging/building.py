@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import shutil
 import subprocess
@@ -27,8 +28,18 @@ def text_of(folder: Path) -> str:
 
 
 def manifests_of(folder: Path) -> list[Manifest]:
-    """The same as data."""
-    return [each for each in yaml.safe_load_all(text_of(folder)) if each]
+    """The same as data, which the caller may change."""
+    return documents(text_of(folder))
+
+
+def documents(text: str) -> list[Manifest]:
+    """The manifests in a text, which the caller may change; the same text is parsed once, by libyaml."""
+    return copy.deepcopy(_parsed(text))
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> list[Manifest]:
+    return [each for each in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if each]
 
 
 def with_components(overlay: str, components: list[str], folder: Path) -> Path:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from handlers.stage import DEADLINE, FAST, Running, Stage, new_stage
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import run_engine
@@ -19,6 +17,8 @@ from placewright.kube.login import load_config
 from placewright.sandbox.devices.layouts import DeviceLayout
 from placewright.sandbox.rbac import Asked, User
 from placewright.sandbox.resources import ResourceType
+
+from .building import documents
 
 Manifest = dict[str, Any]
 BASE: Final = Path(__file__).parents[2] / "manifests" / "base"
@@ -55,8 +55,8 @@ GROUP_DEFINITIONS: Final = BASE.parents[1] / "crds" / "groups" / "podgroups.yaml
 
 
 def shipped(name: str) -> Manifest:
-    """A manifest of the base."""
-    found: Manifest = yaml.safe_load((BASE / f"{name}.yaml").read_text())
+    """A manifest of the base, which the caller may change."""
+    (found,) = documents((BASE / f"{name}.yaml").read_text())
     return found
 
 
@@ -167,7 +167,7 @@ async def new_trial(role: Manifest) -> AsyncIterator[Trial]:
 def define_groups(stage: Stage) -> None:
     """Every way to declare groups of pods; the sandbox itself knows only Kubernetes' own of today."""
     definitions = stage.sandbox.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-    ours = yaml.safe_load(GROUP_DEFINITIONS.read_text())
+    (ours,) = documents(GROUP_DEFINITIONS.read_text())
     workload = definition("scheduling.k8s.io", "v1alpha1", "Workload")
     for content in (ours, definition("scheduling.volcano.sh", "v1beta1", "PodGroup"), workload):
         stage.sandbox.writes.create(definitions, "", content)

@@ -18,7 +18,7 @@ import yaml
 from placewright import __version__
 from programs import program
 
-from .building import manifests_of, pod_of, with_components
+from .building import documents, manifests_of, pod_of, with_components
 from .rights import DEVICE_RIGHTS, GROUP_RIGHTS, Right, rights_of
 from .schemas import problems
 
@@ -65,7 +65,7 @@ def rendered(command: list[str], more: Manifest, namespace: str = "placewright-s
     }
     ran = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, check=False, timeout=30)
     assert ran.returncode == 0, ran.stderr
-    return by_key(yaml.safe_load_all(ran.stdout))
+    return by_key(documents(ran.stdout))
 
 
 def by_key(manifests: Any) -> dict[Key, Manifest]:

@@ -22,7 +22,7 @@ from placewright.profiles.schema import json_schema
 from placewright.serving.endpoints import SECURE_PORT
 from programs import program
 
-from .building import manifests_of, pod_of
+from .building import documents, manifests_of, pod_of
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
@@ -39,7 +39,7 @@ def resources(folder: Path) -> list[Manifest]:
     found: list[Manifest] = []
     for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
         path = (folder / name).resolve()
-        found += resources(path) if path.is_dir() else [each for each in yaml.safe_load_all(path.read_text()) if each]
+        found += resources(path) if path.is_dir() else documents(path.read_text())
     return found
 
 
@@ -162,7 +162,7 @@ def test_no_folder_that_somebody_may_delete_has_the_definitions_in_it(folder: Pa
 
 def test_no_component_has_a_definition_in_it() -> None:
     for file in (ROOT / "manifests" / "components").rglob("*.yaml"):
-        kinds = {each["kind"] for each in yaml.safe_load_all(file.read_text()) if each and "kind" in each}
+        kinds = {each["kind"] for each in documents(file.read_text()) if "kind" in each}
         assert "CustomResourceDefinition" not in kinds, file
 
 
@@ -262,5 +262,5 @@ def test_a_sample_is_a_profile_that_can_run(file: Path) -> None:
 def test_kustomize_builds_the_base(manifests: dict[tuple[str, str], Manifest]) -> None:
     built = subprocess.run([program("kubectl"), "kustomize", str(BASE)], capture_output=True, text=True, check=False, timeout=60)
     assert built.returncode == 0, built.stderr
-    names = {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(built.stdout)}
+    names = {(each["kind"], each["metadata"]["name"]) for each in documents(built.stdout)}
     assert names == set(manifests)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import yaml
-
 from placewright.cli.definitions import crd_folders
 from placewright.cli.doctoring.patient import Finding, Object, Patient, condition, fail, ok, warn
+from placewright.sandbox.definitionfiles import read_definitions
 
 _PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PROFILES: Final = "schedulingprofiles.placewright.dev"
@@ -52,10 +51,9 @@ def _problem(patient: Patient, name: str, installed: Object | None) -> Finding |
 
 def _shipped(name: str) -> Object:
     for folder in crd_folders():
-        for file in sorted(folder.glob("*.yaml")):
-            for each in yaml.safe_load_all(file.read_text(encoding="utf-8")):
-                if each and each.get("kind") == "CustomResourceDefinition" and each["metadata"]["name"] == name:
-                    return dict(each)
+        for each in read_definitions(folder):
+            if each["metadata"]["name"] == name:
+                return each
     raise LookupError(name)
 
 
