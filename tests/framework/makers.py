@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,7 @@ from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.handle import NoBinder, build_evaluator
 from placewright.framework.interface import Handle, Plugin
 from placewright.framework.registry import Registry
+from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
@@ -54,6 +57,14 @@ def names(cluster: Cluster, rows: NDArray[Any]) -> set[str]:
     return {str(cluster.names[row]) for row in indices}
 
 
+@lru_cache(maxsize=256)
+def resolved(spec: bytes, plugins: tuple[type[Plugin], ...]) -> ResolvedProfile:
+    """A profile of the default scheduler's pods with this spec, in JSON; kept, for nobody writes into it."""
+    document: Body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}}
+    document["spec"] = {"schedulerName": "default-scheduler", **msgspec.json.decode(spec)}
+    return resolve(read_profiles(document, "test")[0], Registry(plugins))
+
+
 @dataclass
 class Scene:
     """A cluster under a profile; it is its own source of nominations."""
@@ -88,9 +99,8 @@ class Scene:
     def evaluator(self) -> Evaluator:
         """The profile's plugins around this cluster."""
         registry = self.registry.extended(self.extra)
-        document: Body = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile", "metadata": {"name": "p"}}
-        document["spec"] = {"schedulerName": "default-scheduler", **self.spec}
-        return build_evaluator(resolve(read_profiles(document, "test")[0], registry), registry, self.cluster, NoBinder(), self)
+        profile = resolved(msgspec.json.encode(self.spec), tuple(registry.values()))
+        return build_evaluator(profile, registry, self.cluster, NoBinder(), self)
 
     def parts(self, evaluator: Evaluator, evaluation: Evaluation) -> dict[str, dict[str, PluginScore]]:
         """By node that fits, by plugin; `score` was called before."""

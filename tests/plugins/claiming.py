@@ -32,6 +32,7 @@ from placewright.profiles.resolve import resolve
 from placewright.simulate.world import NoBinder
 
 Body = dict[str, Any]
+PROFILE = resolve(default_profile(), in_tree())
 
 
 class Server:
@@ -118,9 +119,8 @@ class Claiming:
             self._node(f"n{number}", count)
         spec = {"extendedResourceName": resource} if resource else {}
         self.cluster.objects.put(convert({"metadata": {"name": "gpu"}, "spec": spec}, DeviceClass))
-        profile = resolve(default_profile(), in_tree())
         handle = ProfileHandle(self.cluster, NoBinder(), NoNominations(), (), NoVolumeWriter(), self.server)
-        self.evaluator = handle.evaluator(profile, in_tree())
+        self.evaluator = handle.evaluator(PROFILE, in_tree())
         self.table = self.cluster.objects.devices.claims
 
     def with_conditions(self, node: str, *conditions: str) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
@@ -15,6 +18,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.handle import build_evaluator
 from placewright.framework.interface import BindError, Diagnosis, Plugin, PostFilterResult
+from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 
@@ -67,6 +71,13 @@ class NoBinder:
         raise BindError("not in this test")
 
 
+@lru_cache(maxsize=64)
+def resolved(args: bytes, plugins: tuple[type[Plugin], ...]) -> ResolvedProfile:
+    """The default profile with these arguments of DefaultPreemption, in JSON; kept, for nobody writes into it."""
+    configs = [PluginConfig(name="DefaultPreemption", args=msgspec.json.decode(args))]
+    return resolve(default_profile(plugin_config=configs), in_tree().extended(plugins))
+
+
 @dataclass
 class Scene:
     """A cluster under the default profile; it is its own source of nominations."""
@@ -104,8 +115,7 @@ class Scene:
     def evaluator(self) -> Evaluator:
         """The default profile around this cluster."""
         registry = in_tree().extended(self.extra)
-        configs = [PluginConfig(name="DefaultPreemption", args=self.args)]
-        profile = resolve(default_profile(plugin_config=configs), registry)
+        profile = resolved(msgspec.json.encode(self.args), self.extra)
         return build_evaluator(profile, registry, self.cluster, NoBinder(), self)
 
     def diagnosed(self, preemptor: PodInfo) -> tuple[Evaluator, Evaluation, Diagnosis]:

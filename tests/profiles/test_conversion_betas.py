@@ -136,7 +136,10 @@ ENDLESS = {
         + "".join(f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)),
         "aliases for more than 100000 values",
     ),
-    "a document that is long": (f"kind: Policy\na: [{'x, ' * 100_000}]\n", "more than 100000 values, aliases written out"),
+    "a document that is long": (
+        f"kind: Policy\na: &a [{'x, ' * 99}]\nb: [{'*a, ' * 1000}]\n",  # as many aliased values as the parser lets pass
+        "more than 100000 values, aliases written out",
+    ),
 }
 
 

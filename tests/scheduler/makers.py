@@ -6,7 +6,10 @@ import asyncio
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import lru_cache
 from typing import Any, Self
+
+import msgspec
 
 from placewright.api.annotations import Decision, read_decision
 from placewright.api.decode import convert
@@ -20,6 +23,7 @@ from placewright.framework.evaluation import Evaluator
 from placewright.framework.guard import Guarding
 from placewright.framework.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.interface import Extender, Plugin
+from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
@@ -224,6 +228,12 @@ class Observed:
         self.entered.append((place, event))
 
 
+@lru_cache(maxsize=256)
+def resolved(body: bytes, plugins: tuple[type[Plugin], ...]) -> ResolvedProfile:
+    """A profile in JSON, with these out-of-tree plugins known; kept, for nobody writes into it and worlds are made by the thousand."""
+    return resolve(convert(msgspec.json.decode(body), SchedulingProfile), in_tree().extended(plugins))
+
+
 class World:
     """A scheduler on a cluster, under one or more profiles, with everything around it faked."""
 
@@ -236,6 +246,7 @@ class World:
         self.profiles: dict[str, Evaluator] = {}
         self.observed = Observed()
         self.queue = SchedulingQueue(self._policy, lambda: self.now, self.observed.pod_entered)
+        self._out_of_tree = plugins
         self._registry = in_tree().extended(plugins)
         self._extra = [{"name": plugin.name} for plugin in plugins]
         self.cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7))
@@ -255,7 +266,7 @@ class World:
         """Swap a profile in, as the live set does; `asking` these extenders."""
         enabled = {"plugins": {"multiPoint": {"enabled": self._extra}}} if self._extra else {}
         body = {"metadata": {"name": name, "generation": generation}, "spec": {"schedulerName": "default-scheduler", **enabled, **spec}}
-        profile = resolve(convert(body, SchedulingProfile), self._registry)
+        profile = resolved(msgspec.json.encode(body), self._out_of_tree)
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
             self.cluster, self.ports, nominator, waiting, NoVolumeWriter(), members=self.queue.gangs, guarding=self._guarding

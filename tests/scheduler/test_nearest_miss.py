@@ -19,6 +19,7 @@ from placewright.simulate.evaluate import evaluate_pod
 from placewright.simulate.world import World, offline_evaluator, world_from
 
 Object = dict[str, Any]
+PROFILE = resolve(default_profile(), in_tree())
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -49,7 +50,7 @@ def now(objects: list[Object], pending: str = "p") -> Now:
 
 
 def evaluator(world: World) -> Any:
-    return offline_evaluator(resolve(default_profile(), in_tree()), in_tree(), world.cluster)
+    return offline_evaluator(PROFILE, in_tree(), world.cluster)
 
 
 def fitting(objects: list[Object]) -> set[str]:

@@ -32,7 +32,7 @@ from placewright.framework.interface import (
 from placewright.framework.podcolumns import NOTHING_SCORED, PodColumns, Summaries, check_range
 from placewright.framework.prefiltering import outside, pre_filter, rows_named
 from placewright.framework.rowchecks import Nominations, NoNominations, RowChecker
-from placewright.framework.runtime import ProfileRuntime, reads_of
+from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 
@@ -209,10 +209,11 @@ class Evaluator:
         for plugin in self.runtime.pre_score:
             status = columns.pre_score_results.get(plugin.name)
             if status is None:
-                known = set(state.data)
+                told_once = plugin.name in self.runtime.told_once
+                known = set(state.data) if told_once else set()
                 status = plugin.pre_score(state, pod, self._cluster, feasible)
                 state.steps.plugin_ended(plugin.name, PRE_SCORE, status.code)
-                if reads_of(plugin) is not Reads.CLUSTER and (status.ok or status.code is Code.SKIP):
+                if told_once and (status.ok or status.code is Code.SKIP):
                     columns.pre_score_results[plugin.name] = status
                     columns.data.update((key, state.data[key]) for key in state.data.keys() - known)
             if status.code is Code.SKIP:

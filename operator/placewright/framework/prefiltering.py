@@ -11,9 +11,9 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError
-from placewright.framework.interface import BoolColumn, CycleState, Reads
+from placewright.framework.interface import BoolColumn, CycleState
 from placewright.framework.podcolumns import PodColumns
-from placewright.framework.runtime import ProfileRuntime, reads_of
+from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Code, Status, unresolvable
 from placewright.framework.steps import PRE_FILTER
 
@@ -41,10 +41,11 @@ def pre_filter(runtime: ProfileRuntime, state: CycleState, pod: PodInfo, cluster
     for plugin in runtime.pre_filter:
         result = columns.pre_filter_results.get(plugin.name)
         if result is None:
-            known = set(state.data)
+            told_once = plugin.name in runtime.told_once
+            known = set(state.data) if told_once else set()
             result = plugin.pre_filter(state, pod, cluster)
             state.steps.plugin_ended(plugin.name, PRE_FILTER, result.status.code)
-            if reads_of(plugin) is not Reads.CLUSTER and result.status.code is not Code.ERROR:  # what broke may be mended by the next pod
+            if told_once and result.status.code is not Code.ERROR:  # what broke may be mended by the next pod
                 columns.pre_filter_results[plugin.name] = result
                 columns.data.update((key, state.data[key]) for key in state.data.keys() - known)
         code = result.status.code

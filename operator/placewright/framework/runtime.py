@@ -61,6 +61,7 @@ class ProfileRuntime:
         extenders: all of the profile's, in the order in which they are asked.
         failures: what plugins did wrong.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
+        told_once: names of plugins that say in PreFilter and PreScore the same of all pods that look alike, whatever the cluster is.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class ProfileRuntime:
         self.interests = {name: _interests(found) for name, found in events.items()}
         if self.extenders:
             self.interests[EXTENDER] = None
+        self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
 
     def _at(self, point: ExtensionPoint, base: type[P]) -> tuple[P, ...]:
@@ -252,7 +254,7 @@ def _told(point: str, plugin: Plugin, status: Status) -> Status:
     return error(f'running {point} plugin "{plugin.name}": {status.message}').by(plugin.name)
 
 
-def reads_of(plugin: Plugin) -> Reads:
+def _reads_of(plugin: Plugin) -> Reads:
     """What the plugin's columns depend on; a plugin without columns is asked every time."""
     return plugin.reads if isinstance(plugin, (FilterPlugin, ScorePlugin)) else Reads.CLUSTER
 

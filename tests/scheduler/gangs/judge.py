@@ -5,7 +5,7 @@ Bindings that are sent at one moment of virtual time, with nothing else in betwe
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -44,14 +44,14 @@ class Judge:
     breaches: list[str] = field(default_factory=list)
     placed_at: dict[str, float] = field(default_factory=dict)
     _on: dict[str, str] = field(default_factory=dict)
-    _before: dict[str, int] = field(default_factory=dict)
+    _before: Counter[str] = field(default_factory=Counter)
     _refused: set[str] = field(default_factory=set)
 
     def go_through(self, deeds: Sequence[Deed], at_first: Mapping[str, str]) -> None:
         """`at_first`: by pod, the node it stands on at the beginning."""
         self._on = dict(at_first)
         for at, together in _moments(deeds):
-            self._before = {group: len(self._standing(group)) for group in self.groups}
+            self._before = Counter(map(self.group_of, self._on))
             touched = set()
             for deed in together:
                 if deed.what == "bind":
