@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -248,6 +249,16 @@ class Spoiling:
         """Nothing."""
 
 
+@pytest.fixture(autouse=True)
+async def _nobody_exports_any_more() -> AsyncIterator[None]:
+    """The end of tracing does not wait for whoever exports; here it must, or what they say then stands in the log of another test."""
+    yield
+    exporting = [thread for thread in threading.enumerate() if thread.name == "traces" or thread.name.startswith("Otel")]
+    for thread in exporting:
+        await asyncio.to_thread(thread.join, 30)
+    assert not any(thread.is_alive() for thread in exporting)
+
+
 # --- one that is away ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -302,9 +313,10 @@ async def test_the_end_does_not_wait_for_a_collector_that_does_not_answer(monkey
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.set()
         await done.wait()
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")  # after which nobody tries again
         writer.close()
 
-    server = await asyncio.start_server(never, "127.0.0.1", 0)
+    server = await asyncio.start_server(never, "127.0.0.1", 0)  # ends with the loop: who exports still has to be answered
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
     world = World().nodes(node("a")).pods(pod("web"))
@@ -315,7 +327,6 @@ async def test_the_end_does_not_wait_for_a_collector_that_does_not_answer(monkey
         began = time.monotonic()
     assert time.monotonic() - began < 20, "two seconds are promised"
     done.set()
-    server.close()
 
 
 # --- whether anything is traced ------------------------------------------------------------------------------------------------------
