@@ -66,6 +66,10 @@ class PodMaker:
         volumes.append({"name": f"v{len(volumes)}", **source})
         return self
 
+    def spec(self, **fields: Any) -> Self:
+        self._spec |= fields
+        return self
+
     def priority(self, priority: int) -> Self:
         self._spec["priority"] = priority
         return self

@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from placewright.api.decode import convert
 from placewright.api.objects import NodeName, Pod
-from placewright.api.podgroups import CoschedulingPodGroup, Form, GroupRef, NativePodGroup, Workload
+from placewright.api.podgroups import (
+    FORM_OF,
+    CoschedulingPodGroup,
+    Form,
+    GroupRef,
+    NativePodGroup,
+    VolcanoPodGroup,
+    Workload,
+)
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.gangs import GROUP_KINDS, GroupObjects
 
 TRAIN = GroupRef(Form.COSCHEDULING, "shop", "train")
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -177,3 +186,89 @@ def test_a_workloads_groups_are_found_by_the_workloads_name(workload: str) -> No
     cluster.objects.put(convert({"metadata": {"name": "train", "namespace": "shop"}, "spec": spec}, Workload))
     found = cluster.gangs.get(GroupRef(Form.WORKLOAD, "shop", workload))
     assert found is not None and found.min_member == 2
+
+
+# --- what is kept of a group -----------------------------------------------------------------------------------------------------------
+
+
+def native(name: str, priority: int | None = None) -> NativePodGroup:
+    meta = {"name": name, "namespace": "shop"}
+    return convert({"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "priority": priority}}, NativePodGroup)
+
+
+def test_every_form_has_its_table_and_is_read_from_it_alone() -> None:
+    objects = GroupObjects()
+    assert GROUP_KINDS == (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup) == tuple(objects.tables)
+    assert {FORM_OF[kind]: table for kind, table in objects.tables.items()} == dict(objects.by_form)
+
+
+def test_a_group_is_read_once_for_as_long_as_its_object_stays_the_same() -> None:
+    cluster = Cluster()
+    declare(cluster)
+    found = cluster.gangs.get(TRAIN)
+    assert cluster.gangs.get(TRAIN) is found
+    item = declare(cluster)
+    assert cluster.gangs.get(TRAIN) is not found, "another object of the same words"
+    cluster.objects.remove(item)
+    assert cluster.gangs.get(TRAIN) is None
+    assert not cluster.gangs._read, "of a group that is gone nothing is kept"
+
+
+def test_the_lowest_priority_is_that_of_the_groups_that_have_one() -> None:
+    cluster = Cluster()
+    assert cluster.gangs.lowest_priority() is None
+    cluster.objects.put(native("none"))
+    assert cluster.gangs.lowest_priority() is None
+    for name, priority, lowest in (("high", 9, 9), ("low", -3, -3), ("zero", 0, -3)):
+        cluster.objects.put(native(name, priority))
+        assert cluster.gangs.lowest_priority() == lowest
+        assert cluster.gangs.lowest_priority() == lowest
+    cluster.objects.put(native("low", 5))
+    assert cluster.gangs.lowest_priority() == 0
+    for name in ("low", "zero", "high"):
+        cluster.objects.remove(native(name))
+    assert cluster.gangs.lowest_priority() is None
+
+
+def test_a_group_without_members_on_nodes_keeps_no_memory() -> None:
+    cluster = Cluster()
+    for uid in ("a", "b"):
+        cluster.set_pod(member(uid, node="n1", phase="Running"))
+    cluster.set_pod(member("c", group="other", node="n1"))
+    cluster.set_pod(member("d", group="", node="n1", phase="Running"))
+    assert cluster.gangs.placed_groups == 2
+    cluster.remove_pod("a")
+    assert (cluster.gangs.placed_groups, cluster.gangs.placed(TRAIN), cluster.gangs.running(TRAIN)) == (2, {"b"}, 1)
+    cluster.remove_pod("b")
+    assert (cluster.gangs.placed_groups, cluster.gangs.running(TRAIN)) == (1, 0)
+    cluster.remove_pod("c")
+    cluster.remove_pod("d")
+    assert cluster.gangs.placed_groups == 0
+    assert not any((cluster.gangs._placed, cluster.gangs._running))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "stirred"),
+    [("Pending", "Running", True), ("Running", "Succeeded", True), ("Pending", "Pending", False), ("Pending", "Failed", False)],
+)
+def test_a_group_is_stirred_when_a_member_begins_or_ceases_to_run(before: str, after: str, *, stirred: bool) -> None:
+    cluster = Cluster()
+    cluster.set_pod(member("a", node="n1", phase=before))
+    cluster.gangs.take_stirred()
+    version = cluster.gangs.version
+    cluster.set_pod(member("a", node="n1", phase=after, version="2"))
+    assert cluster.gangs.take_stirred() == ({TRAIN} if stirred else set())
+    assert (cluster.gangs.version, cluster.gangs.running(TRAIN)) == (version, int(after == "Running"))
+
+
+def test_the_version_of_groups_follows_every_kind_that_declares_them() -> None:
+    cluster, seen = Cluster(), [0]
+    metadata = {"metadata": {"name": "x", "namespace": "shop"}}
+    for kind in GROUP_KINDS:
+        for act in (cluster.objects.put, cluster.objects.put, cluster.objects.remove):
+            act(convert(metadata, kind))
+            seen.append(cluster.gangs.version)
+    assert seen == list(range(13))
+    cluster.set_pod(member("a", node="n1"))
+    cluster.set_pod(member("a", group="other", node="n1"))
+    assert cluster.gangs.version == 12 + 1 + 2, "a member that changes its group leaves one and enters another"
