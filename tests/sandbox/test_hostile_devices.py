@@ -99,25 +99,25 @@ def test_the_object_that_everything_is_made_of_is_taken(plural: str, body: Objec
 
 @pytest.mark.parametrize(("plural", "body"), BODIES)
 def test_a_new_object_is_taken_or_refused(plural: str, body: Object) -> None:
-    chance, seen = random.Random(plural), set[int]()
-    for _ in range(300):
-        seen.add(answer_to(Core(), plural, with_hostility({"spec": body["spec"]}, chance) | {"metadata": {"name": "it"}}))
+    core, chance, seen = Core(), random.Random(plural), set[int]()
+    for number in range(300):
+        seen.add(answer_to(core, plural, with_hostility({"spec": body["spec"]}, chance) | {"metadata": {"name": f"it-{number}"}}))
     assert seen <= {201, 400, 422}
     assert len(seen) > 1, "some are refused, and not everything is"
 
 
 def test_a_status_is_taken_or_refused_and_what_is_refused_changes_nothing() -> None:
-    chance, seen = random.Random(1), set[int]()
-    for _ in range(600):
-        core = Core()
-        core.create("resourceclaims", claim_body())
+    core, chance, seen = Core(), random.Random(1), set[int]()
+    for number in range(600):
+        name = f"it-{number}"
+        core.create("resourceclaims", claim_body() | {"metadata": {"name": name}})
         patch = PatchRequest(with_hostility({"status": status_body()}, chance), "application/merge-patch+json")
         try:
-            core.writes.patch(core.type("resourceclaims"), "default", "it", patch, WriteOptions(subresource="status"))
+            core.writes.patch(core.type("resourceclaims"), "default", name, patch, WriteOptions(subresource="status"))
             seen.add(200)
         except ApiError as refused:
             seen.add(refused.code)
-            found = core.get("resourceclaims", "it")
+            found = core.get("resourceclaims", name)
             assert found is not None
             assert "status" not in found
     assert seen == {200, 400, 422}

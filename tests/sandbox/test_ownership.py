@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
+from itertools import permutations, product
 from typing import Any
 
 import pytest
@@ -13,24 +16,30 @@ from placewright.sandbox.patches import APPLY_PATCH, PatchConflict, PatchInvalid
 from placewright.sandbox.shapes import shape_of
 
 POD = shape_of("Pod")
-names = st.sampled_from(["a", "b", "c"])
-containers = st.lists(
-    st.builds(lambda name, image, env: {"name": name, "image": image, "env": env}, names, names,
-              st.lists(st.builds(lambda n, v: {"name": n, "value": v}, names, names), unique_by=lambda e: e["name"])),
-    unique_by=lambda each: each["name"],
-)  # fmt: skip
-pods = st.builds(
-    lambda labels, found, finalizers, tolerations: {
+NAMES = "abc"
+SUBSETS = [list(each) for count in range(4) for each in permutations(NAMES, count)]
+MAPS = [dict(zip(keys, values, strict=True)) for keys in SUBSETS for values in product(NAMES, repeat=len(keys))]
+LISTS = [list(each) for count in range(4) for each in product(NAMES, repeat=count)]
+
+
+def pod_of(order: list[str], parts: Sequence[tuple[str, dict[str, str]]], labels: Any, finalizers: Any, tolerations: list[str]) -> Any:
+    """A pod with these containers in this order; a part is an image and an environment."""
+    found = [
+        {"name": name, "image": image, "env": [{"name": key, "value": value} for key, value in env.items()]}
+        for name, (image, env) in zip(order, parts, strict=False)
+    ]
+    return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "p", "labels": labels, "finalizers": finalizers},
         "spec": {"containers": found, "tolerations": [{"key": key} for key in tolerations]},
-    },
-    st.dictionaries(names, names),
-    containers,
-    st.lists(names, unique=True),
-    st.lists(names),
-)
+    }
+
+
+# Of lists and maps that are all made beforehand one is drawn at a time: an element at a time takes ten times as long.
+maps, subsets = st.sampled_from(MAPS), st.sampled_from(SUBSETS)
+part = st.tuples(st.sampled_from(NAMES), maps)
+pods = st.builds(pod_of, subsets, st.tuples(part, part, part), maps, subsets, st.sampled_from(LISTS)).map(copy.deepcopy)
 
 
 def terms(manager: str, *, force: bool = False, schema: dict[str, Any] | None = None, now: str = "t1") -> PatchTerms:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import stat
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -57,10 +58,14 @@ async def ended(process: Process) -> int:
 
 async def test_it_serves_what_was_asked_for_and_is_gone_afterwards(tmp_path: Path) -> None:
     (tmp_path / "widgets.yaml").write_text(DEFINITION)
-    async with SandboxProcess(nodes=2, crds=[tmp_path]) as sandbox, client_of(sandbox.kubeconfig) as client:
+    devices = ["--devices", "2", "--device-kind", "shares"]
+    async with SandboxProcess(nodes=2, crds=[tmp_path], arguments=devices) as sandbox, client_of(sandbox.kubeconfig) as client:
         assert client.server == sandbox.server
         assert len((await client.expect(200, "GET", "/api/v1/nodes"))["items"]) == 2
         await client.expect(200, "GET", "/apis/example.test/v1/widgets")
+        for slices in (await client.expect(200, "GET", "/apis/resource.k8s.io/v1/resourceslices"))["items"]:
+            found = [(each["name"], each["allowMultipleAllocations"]) for each in slices["spec"]["devices"]]
+            assert found == [("gpu-0", True), ("gpu-1", True)]
         pid, kubeconfig = sandbox.pid, sandbox.kubeconfig
         os.kill(pid, 0)
     with pytest.raises(ProcessLookupError):
@@ -155,18 +160,10 @@ def test_arguments_that_make_no_sense_are_refused(
 
 
 async def test_a_port_that_is_taken_is_one_line() -> None:
-    async with SandboxProcess() as sandbox:
-        port = sandbox.server.rsplit(":", 1)[1]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
         command = (sys.executable, "-m", "placewright.sandbox", "--port", port)
         process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
         _, said = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 2
     assert len(said.splitlines()) == 1
-
-
-async def test_devices_are_published_by_a_sandbox_of_its_own_process() -> None:
-    arguments = ["--devices", "2", "--device-kind", "shares"]
-    async with SandboxProcess(nodes=1, arguments=arguments) as running, client_of(running.kubeconfig) as client:
-        found = await client.expect(200, "GET", "/apis/resource.k8s.io/v1/resourceslices")
-    [devices] = [each["spec"]["devices"] for each in found["items"]]
-    assert [(each["name"], each["allowMultipleAllocations"]) for each in devices] == [("gpu-0", True), ("gpu-1", True)]

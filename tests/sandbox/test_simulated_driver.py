@@ -245,12 +245,12 @@ async def test_a_claim_that_is_gone_before_its_device_is_attached_is_no_trouble(
 
 @pytest.mark.parametrize("kind", list(DeviceKind))
 async def test_a_sandbox_publishes_every_kind_of_device_that_its_own_rules_allow(kind: DeviceKind) -> None:
-    async with Sandbox(SandboxOptions(nodes=3, devices=DeviceLayout(count=20, kind=kind))) as sandbox:
+    async with Sandbox(SandboxOptions(nodes=2, devices=DeviceLayout(count=9, kind=kind))) as sandbox:
         await settled()
         driver = sandbox.driver
         assert driver is not None
-        assert [driver.generation(f"node-{number:04d}") for number in range(3)] == [1, 1, 1]
-        assert len(driver.devices(NODE)) == (140 if kind is DeviceKind.PARTITIONS else 20)
+        assert [driver.generation(f"node-{number:04d}") for number in range(2)] == [1, 1]
+        assert len(driver.devices(NODE)) == (63 if kind is DeviceKind.PARTITIONS else 9)
 
 
 async def test_only_nodes_with_the_label_get_devices_where_one_is_asked_for() -> None:
