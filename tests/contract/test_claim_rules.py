@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from contract.client import MERGE, Object
+from contract.boxes import causes
+from contract.client import MERGE, Answer, Object
 from contract.cluster import Cluster
 from contract.devices import (
     DRIVER,
@@ -44,134 +45,130 @@ async def refusal(cluster: Cluster, path: str, body: Object) -> str:
     return answer.refused(422, "Invalid")
 
 
-# --- claims ------------------------------------------------------------------------------------------------------------------
+def expression(text: str) -> Object:
+    return {"cel": {"expression": text}}
 
-CLAIMS: list[tuple[str, Object, str]] = [
-    ("a request has a name", claim("it", request("")), f'spec.devices.requests[0].name: Invalid value: "": {LABEL}'),
-    ("which is a label", claim("it", request("A b")), f'spec.devices.requests[0].name: Invalid value: "A b": {LABEL}'),
-    ("no name is there twice", claim("it", request("a"), request("a")), 'spec.devices.requests[1]: Duplicate value: "a"'),
-    (
-        "a request says which devices",
-        claim("it", {"name": "a"}),
-        "spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` is required",
+
+# --- claims: all faults of an object are said at once ---------------------------------------------------------------------------
+
+REQUESTS: dict[str, tuple[Object, str, str]] = {
+    "a request has a name": (request(""), "name", f'Invalid value: "": {LABEL}'),
+    "which is a label": (request("A b"), "name", f'Invalid value: "A b": {LABEL}'),
+    "a request says which devices": ({"name": "a"}, "", "Required value: exactly one of `exactly` or `firstAvailable` is required"),
+    "in one way": (
+        {**request("b"), **alternatives("b", alternative("c"))},
+        "",
+        "Invalid value: null: exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
     ),
-    (
-        "in one way",
-        claim("it", {**request("a"), **alternatives("a", alternative("b"))}),
-        "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
+    "devices have a class": (request("c", ""), "exactly.deviceClassName", "Required value"),
+    "that can be one": (request("d", "No One"), "exactly.deviceClassName", f'Invalid value: "No One": {SUBDOMAIN}'),
+    "a count is positive": (request("e", count=-1), "exactly.count", "Invalid value: -1: must be greater than zero"),
+    "all is all": (
+        request("f", allocationMode="All", count=2),
+        "exactly.count",
+        "Invalid value: 2: must not be specified when allocationMode is 'All'",
     ),
-    ("devices have a class", claim("it", request(device_class="")), "spec.devices.requests[0].exactly.deviceClassName: Required value"),
-    (
-        "that can be one",
-        claim("it", request(device_class="No One")),
-        f'spec.devices.requests[0].exactly.deviceClassName: Invalid value: "No One": {SUBDOMAIN}',
+    "there are two modes": (
+        request("g", allocationMode="Some"),
+        "exactly.allocationMode",
+        'Unsupported value: "Some": supported values: "All", "ExactCount"',
     ),
-    (
-        "a count is positive",
-        claim("it", request(count=-1)),
-        "spec.devices.requests[0].exactly.count: Invalid value: -1: must be greater than zero",
+    "a selector is an expression": (request("h", selectors=[{}]), "exactly.selectors[0].cel", "Required value"),
+    "that compiles": (
+        request("i", selectors=[expression("device.driver ==")]),
+        "exactly.selectors[0].cel.expression",
+        'Invalid value: "device.driver ==": compilation failed',
     ),
-    (
-        "all is all",
-        claim("it", request(allocationMode="All", count=2)),
-        "spec.devices.requests[0].exactly.count: Invalid value: 2: must not be specified when allocationMode is 'All'",
+    "about a device": (
+        request("j", selectors=[expression("pod.name == 'a'")]),
+        "exactly.selectors[0].cel.expression",
+        """Invalid value: "pod.name == 'a'": compilation failed: ERROR: """,
     ),
-    (
-        "there are two modes",
-        claim("it", request(allocationMode="Some")),
-        'spec.devices.requests[0].exactly.allocationMode: Unsupported value: "Some": supported values: "All", "ExactCount"',
+    "of bearable length": (
+        request("k", selectors=[expression(f"device.driver == '{'a' * 10240}'")]),
+        "exactly.selectors[0].cel.expression",
+        "Too long: may not be more than 10240 bytes",
     ),
-    (
-        "a selector is an expression",
-        claim("it", request(selectors=[{}])),
-        "spec.devices.requests[0].exactly.selectors[0].cel: Required value",
+    "there are not too many of them": (
+        request("l", selectors=[expression("true")] * 33),
+        "exactly.selectors",
+        "Too many: 33: must have at most 32 items",
     ),
-    (
-        "that compiles",
-        claim("it", request(selectors=[{"cel": {"expression": "device.driver =="}}])),
-        'spec.devices.requests[0].exactly.selectors[0].cel.expression: Invalid value: "device.driver ==": compilation failed',
+    "nor alternatives": (
+        alternatives("m", *(alternative(f"r{at}") for at in range(9))),
+        "firstAvailable",
+        "Too many: 9: must have at most 8 items",
     ),
-    (
-        "about a device",
-        claim("it", request(selectors=[{"cel": {"expression": "pod.name == 'a'"}}])),
-        "undeclared reference to 'pod' (in container '')",
+    "alternatives differ in name": (alternatives("n", alternative("b"), alternative("b")), "firstAvailable[1]", 'Duplicate value: "b"'),
+    "what exists has no value": (
+        request("o", tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
+        "exactly.tolerations[0].value",
+        'Invalid value: "b": must be empty for operator `Exists`',
     ),
-    (
-        "of bearable length",
-        claim("it", request(selectors=[{"cel": {"expression": f"device.driver == '{'a' * 10240}'"}}])),
-        "spec.devices.requests[0].exactly.selectors[0].cel.expression: Too long: may not be more than 10240 bytes",
+    "there are two operators": (
+        request("p", tolerations=[{"key": "a", "operator": "Near"}]),
+        "exactly.tolerations[0].operator",
+        'Unsupported value: "Near": supported values: "Equal", "Exists"',
     ),
-    (
-        "there are not too many of them",
-        claim("it", request(selectors=[{"cel": {"expression": "true"}}] * 33)),
-        "spec.devices.requests[0].exactly.selectors: Too many: 33: must have at most 32 items",
+    "and three effects": (
+        request("q", tolerations=[{"key": "a", "operator": "Exists", "effect": "PreferNoSchedule"}]),
+        "exactly.tolerations[0].effect",
+        'Unsupported value: "PreferNoSchedule": supported values: "NoExecute", "NoSchedule", "None"',
     ),
+    "no name is there twice": (request("q"), "", 'Duplicate value: "q"'),
+}
+CONSTRAINTS: list[tuple[Object, str, str]] = [
+    ({"requests": ["other"], "matchAttribute": "example.com/numa"}, "requests[0]", f'Invalid value: "other": {REFERENCE}'),
+    ({"requests": ["n/c"], "matchAttribute": "example.com/numa"}, "requests[0]", f'Invalid value: "n/c": {REFERENCE}'),
     (
-        "there are not too many requests",
-        claim("it", *(request(f"r{at}") for at in range(33))),
-        "spec.devices.requests: Too many: 33: must have at most 32 items",
+        {"matchAttribute": "numa"},
+        "matchAttribute",
+        'Invalid value: "numa": a fully qualified name must be a domain and a name separated by a slash',
     ),
+    ({}, "", "Required value"),
+]
+CONFIGURATION: list[tuple[Object, str, str]] = [
+    ({}, "opaque", "Required value"),
+    ({"opaque": {"parameters": {}}}, "opaque.driver", "Required value"),
     (
-        "nor alternatives",
-        claim("it", alternatives("a", *(alternative(f"r{at}") for at in range(9)))),
-        "spec.devices.requests[0].firstAvailable: Too many: 9: must have at most 8 items",
-    ),
-    (
-        "alternatives differ in name",
-        claim("it", alternatives("a", alternative("b"), alternative("b"))),
-        'spec.devices.requests[0].firstAvailable[1]: Duplicate value: "b"',
-    ),
-    (
-        "what exists has no value",
-        claim("it", request(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}])),
-        'spec.devices.requests[0].exactly.tolerations[0].value: Invalid value: "b": must be empty for operator `Exists`',
-    ),
-    (
-        "there are two operators",
-        claim("it", request(tolerations=[{"key": "a", "operator": "Near"}])),
-        'tolerations[0].operator: Unsupported value: "Near": supported values: "Equal", "Exists"',
-    ),
-    (
-        "and three effects",
-        claim("it", request(tolerations=[{"key": "a", "operator": "Exists", "effect": "PreferNoSchedule"}])),
-        'tolerations[0].effect: Unsupported value: "PreferNoSchedule": supported values: "NoExecute", "NoSchedule", "None"',
-    ),
-    (
-        "a constraint is about requests of the claim",
-        claim("it", constraints=[{"requests": ["other"], "matchAttribute": "example.com/numa"}]),
-        f'spec.devices.constraints[0].requests[0]: Invalid value: "other": {REFERENCE}',
-    ),
-    (
-        "or their alternatives",
-        claim("it", alternatives("a", alternative("b")), constraints=[{"requests": ["a/c"], "matchAttribute": "example.com/numa"}]),
-        f'spec.devices.constraints[0].requests[0]: Invalid value: "a/c": {REFERENCE}',
-    ),
-    (
-        "and about an attribute with a domain",
-        claim("it", constraints=[{"matchAttribute": "numa"}]),
-        'matchAttribute: Invalid value: "numa": a fully qualified name must be a domain and a name separated by a slash',
-    ),
-    ("a constraint says something", claim("it", constraints=[{}]), "spec.devices.constraints[0]: Required value"),
-    ("so does a configuration", claim("it", config=[{}]), "spec.devices.config[0].opaque: Required value"),
-    (
-        "to a driver",
-        claim("it", config=[{"opaque": {"parameters": {}}}]),
-        "spec.devices.config[0].opaque.driver: Required value",
-    ),
-    (
-        "an object",
-        claim("it", config=[{"opaque": {"driver": DRIVER, "parameters": [1]}}]),
-        'spec.devices.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object',
-    ),
-    (
-        "devices in use are for administrators",
-        claim("it", request(adminAccess=True)),
-        "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace",
+        {"opaque": {"driver": DRIVER, "parameters": [1]}},
+        "opaque.parameters",
+        'Invalid value: "<value omitted>": must be a valid JSON object',
     ),
 ]
 
 
-@pytest.mark.parametrize(("body", "why"), [case[1:] for case in CLAIMS], ids=[case[0] for case in CLAIMS])
+def of(place: str, cases: Iterable[tuple[Object, str, str]]) -> dict[str, str]:
+    """What is to be said of each element of a list: field to the beginning of the message."""
+    return {f"spec.devices.{place}[{at}]{field and f'.{field}'}": why for at, (_, field, why) in enumerate(cases)}
+
+
+def begun(said: dict[str, str], wanted: dict[str, str]) -> dict[str, str]:
+    """As much of each message as is wanted, nothing of those that are not."""
+    return {field: message[: len(wanted.get(field, ""))] for field, message in said.items()}
+
+
+async def test_a_claim_is_refused_for_each_of_its_faults(cluster: Cluster) -> None:
+    wanted = of("requests", REQUESTS.values()) | of("constraints", CONSTRAINTS) | of("config", CONFIGURATION)
+    devices = {"constraints": [each for each, _, _ in CONSTRAINTS], "config": [each for each, _, _ in CONFIGURATION]}
+    said = causes(await cluster.client.post(claims_path(cluster), claim("it", *(each for each, _, _ in REQUESTS.values()), **devices)))
+    assert begun(said, wanted) == wanted
+    assert any("undeclared reference to 'pod' (in container '')" in message for message in said.values())
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            claim("it", *(request(f"r{at}") for at in range(33))),
+            "spec.devices.requests: Too many: 33: must have at most 32 items",
+        ),
+        (
+            claim("it", request(adminAccess=True)),
+            "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace",
+        ),
+    ],
+)
 async def test_a_claim_is_refused_for(cluster: Cluster, body: Object, why: str) -> None:
     assert why in await refusal(cluster, claims_path(cluster), body)
 
@@ -256,89 +253,81 @@ async def test_a_claim_may_ask_for_nothing_by_null(cluster: Cluster, spec: Objec
 # --- the status of claims ----------------------------------------------------------------------------------------------------
 
 SAID: Fields = {"driver": DRIVER, "pool": "node-a", "device": "gpu-0"}
-STATUSES: list[tuple[str, Object, str]] = [
-    (
-        "only what is allocated is used",
-        {"reservedFor": [user()]},
-        "status.reservedFor: Forbidden: may not be specified when `allocated` is not set",
-    ),
-    (
-        "by somebody",
-        {"allocation": allocation(), "reservedFor": [{"resource": "pods", "name": "", "uid": "x"}]},
-        "status.reservedFor[0].name: Required value",
-    ),
-    ("once", {"allocation": allocation(), "reservedFor": [user(), user("b")]}, "status.reservedFor[1]: Duplicate value"),
-    (
-        "and not by too many",
-        {"allocation": allocation(), "reservedFor": [user(f"p{at}", f"uid-{at}") for at in range(257)]},
-        "status.reservedFor: Too many: 257: must have at most 256 items",
-    ),
-    (
-        "a result is for a request",
-        {"allocation": allocation(result("other"))},
-        f'status.allocation.devices.results[0].request: Invalid value: "other": {REFERENCE}',
-    ),
-    ("by a driver", {"allocation": allocation(result(driver=""))}, "status.allocation.devices.results[0].driver: Required value"),
-    ("from a pool", {"allocation": allocation(result(pool=""))}, "status.allocation.devices.results[0].pool: Required value"),
-    (
-        "a device",
-        {"allocation": allocation(result(device="A"))},
-        f'status.allocation.devices.results[0].device: Invalid value: "A": {LABEL}',
-    ),
-    (
-        "there are not too many",
-        {"allocation": allocation(*(result(device=f"gpu-{at}") for at in range(33)))},
-        "status.allocation.devices.results: Too many: 33: must have at most 32 items",
-    ),
-    (
-        "a configuration has a source",
-        {"allocation": allocation(config=[{"opaque": {"driver": DRIVER, "parameters": {}}}])},
-        "status.allocation.devices.config[0].source: Required value",
-    ),
-    (
-        "one of two",
-        {"allocation": allocation(config=[{"source": "FromMe", "opaque": {"driver": DRIVER, "parameters": {}}}])},
-        'status.allocation.devices.config[0].source: Unsupported value: "FromMe": supported values: "FromClaim", "FromClass"',
-    ),
-    (
-        "a node selector selects",
-        {"allocation": {**allocation(), "nodeSelector": {"nodeSelectorTerms": []}}},
-        "status.allocation.nodeSelector.nodeSelectorTerms: Required value: must have at least one node selector term",
-    ),
-    (
-        "who waits for a condition knows when it is in vain",
-        {"allocation": allocation(result(bindingConditions=["example.com/a"]))},
-        "bindingFailureConditions are required to use bindingConditions",
-    ),
-    (
-        "drivers speak of allocated devices",
-        {"allocation": allocation(), "devices": [{**SAID, "device": "gpu-1"}]},
-        "must be an allocated device in the claim",
-    ),
-    (
-        "in conditions",
-        {"allocation": allocation(), "devices": [{**SAID, "conditions": [{"type": "Ready", "status": "Maybe", "reason": "A"}]}]},
-        'status.devices[0].conditions[0].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"',
-    ),
-    (
-        "with a time",
-        {"allocation": allocation(), "devices": [{**SAID, "conditions": [{"type": "Ready", "status": "True", "reason": "A"}]}]},
-        "status.devices[0].conditions[0].lastTransitionTime: Required value",
-    ),
-    (
-        "and devices in use go to administrators",
-        {"allocation": allocation(result(adminAccess=True))},
-        "status.allocation.devices.results[0].adminAccess: Forbidden: admin access to devices requires the",
-    ),
-]
+OPAQUE: Fields = {"opaque": {"driver": DRIVER, "parameters": {}}}
+FAULTY: Object = {
+    "allocation": {
+        "devices": {
+            "results": [
+                result("other"),
+                result(driver=""),
+                result(pool=""),
+                result(device="A"),
+                result(bindingConditions=["example.com/a"]),
+            ],
+            "config": [OPAQUE, {"source": "FromMe", **OPAQUE}],
+        },
+        "nodeSelector": {"nodeSelectorTerms": []},
+    },
+    "reservedFor": [user(), {"resource": "pods", "name": "", "uid": "x"}, user("b")],
+    "devices": [
+        {**SAID, "device": "gpu-1"},
+        {**SAID, "conditions": [{"type": "Ready", "status": "Maybe", "reason": "A", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    ],
+}
+TOLD = {
+    "allocation.devices.results[0].request": f'Invalid value: "other": {REFERENCE}',
+    "allocation.devices.results[1].driver": "Required value",
+    "allocation.devices.results[2].pool": "Required value",
+    "allocation.devices.results[3].device": f'Invalid value: "A": {LABEL}',
+    "allocation.devices.results[4].bindingFailureConditions": "Invalid value: null: bindingFailureConditions are required to use",
+    "allocation.devices.config[0].source": "Required value",
+    "allocation.devices.config[1].source": 'Unsupported value: "FromMe": supported values: "FromClaim", "FromClass"',
+    "allocation.nodeSelector.nodeSelectorTerms": "Required value: must have at least one node selector term",
+    "reservedFor[1].name": "Required value",
+    "reservedFor[2]": "Duplicate value",
+    "devices[0]": "Invalid value",
+    "devices[1].conditions[0].status": 'Unsupported value: "Maybe": supported values: "False", "True", "Unknown"',
+}
 
 
-@pytest.mark.parametrize(("status", "why"), [case[1:] for case in STATUSES], ids=[case[0] for case in STATUSES])
-async def test_a_status_is_refused_unless(cluster: Cluster, status: Object, why: str) -> None:
+async def refused_status(cluster: Cluster, status: Object) -> Answer:
     (await cluster.client.post(claims_path(cluster), claim("it"))).expect(201)
     answer = await cluster.client.patch(claims_path(cluster, "it", "status"), {"status": status}, MERGE)
-    assert why in answer.refused(422, "Invalid")
+    assert answer.refused(422, "Invalid")
     assert not (await cluster.read("resourceclaims", "it", group=GROUP)).get("status"), "nothing of it is kept"
+    return answer
+
+
+async def test_a_status_is_refused_for_each_of_its_faults(cluster: Cluster) -> None:
+    wanted = {f"status.{field}": why for field, why in TOLD.items()}
+    assert begun(causes(await refused_status(cluster, FAULTY)), wanted) == wanted
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        ({"reservedFor": [user()]}, "status.reservedFor: Forbidden: may not be specified when `allocated` is not set"),
+        (
+            {"allocation": allocation(), "reservedFor": [user(f"p{at}", f"uid-{at}") for at in range(257)]},
+            "status.reservedFor: Too many: 257: must have at most 256 items",
+        ),
+        (
+            {"allocation": allocation(*(result(device=f"gpu-{at}") for at in range(33)))},
+            "status.allocation.devices.results: Too many: 33: must have at most 32 items",
+        ),
+        ({"allocation": allocation(), "devices": [{**SAID, "device": "gpu-1"}]}, "must be an allocated device in the claim"),
+        (
+            {"allocation": allocation(), "devices": [{**SAID, "conditions": [{"type": "Ready", "status": "True", "reason": "A"}]}]},
+            "status.devices[0].conditions[0].lastTransitionTime: Required value",
+        ),
+        (
+            {"allocation": allocation(result(adminAccess=True))},
+            "status.allocation.devices.results[0].adminAccess: Forbidden: admin access to devices requires the",
+        ),
+    ],
+)
+async def test_a_status_is_refused_for(cluster: Cluster, status: Object, why: str) -> None:
+    assert why in (await refused_status(cluster, status)).body["message"]
 
 
 async def test_alternatives_are_named_with_their_request(cluster: Cluster) -> None:

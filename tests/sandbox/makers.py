@@ -82,31 +82,21 @@ def binding(name: str, node: str = "node-a", **metadata: Any) -> Object:
     return {"metadata": {"name": name, **metadata}, "target": {"kind": "Node", "name": node}}
 
 
-def version(name: str, *, storage: bool = True, status: bool = False, served: bool = True) -> Object:
-    """One version of the widgets' definition: `spec.size` (1 or more, 3 by default) and `spec.colour`."""
+def definition() -> Object:
+    """The definition of widgets: `spec.size` (1 or more, 3 by default) and `spec.colour`, which they are selected by."""
     size = {"type": "integer", "minimum": 1, "default": 3}
     spec = {"type": "object", "properties": {"size": size, "colour": {"type": "string"}}}
-    schema = {
-        "type": "object",
-        "properties": {"spec": spec, "status": {"type": "object", "properties": {"ok": {"type": "boolean"}}}},
+    schema = {"type": "object", "properties": {"spec": spec, "status": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "selectableFields": [{"jsonPath": ".spec.colour"}],
     }
-    found: Object = {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}}
-    found["selectableFields"] = [{"jsonPath": ".spec.colour"}]
-    if status:
-        found["subresources"] = {"status": {}}
-    return found
-
-
-def definition(*versions: Object) -> Object:
-    """The definition of widgets, in the versions given (v1 alone by default)."""
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]}
-    spec = {
-        "group": "example.test",
-        "scope": "Namespaced",
-        "names": names,
-        "versions": list(versions or [version("v1")]),
-    }
-    return {"metadata": {"name": "widgets.example.test"}, "spec": spec}
+    body = {"group": "example.test", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": "widgets.example.test"}, "spec": body}
 
 
 def widget(name: str, api_version: str = "example.test/v1", **spec: object) -> Object:
