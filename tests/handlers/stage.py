@@ -241,6 +241,10 @@ class Running:
         believed = {one.pod.uid: one.node for one in self.engine.cluster.placements()}
         return believed == placed and set(self.engine.queue.uids()) == alive.keys() - placed.keys()
 
+    def impatient(self) -> None:
+        """Differences between cache or queue and the API server are looked at again at once, and not after seconds."""
+        self.engine.lister._comparer._patience = 0.2
+
     def unlimited(self) -> None:
         """As many requests a second as it likes from now on, so that its end is none of waiting."""
         limit = self.engine.client.pacing.limit

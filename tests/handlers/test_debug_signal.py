@@ -65,6 +65,7 @@ async def test_the_signal_compares_and_then_tells_everything(stage: Stage, caplo
 async def test_differences_are_mended_before_they_are_told(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async with operator(stage) as running:
         await settled(stage, running)
+        running.impatient()
         running.engine.cluster.remove_node(NodeName("node-2"))
         lines = await signalled(stage, caplog)
         assert lines[0] == "debug: compared with the API server: nodes missed 1"

@@ -53,6 +53,7 @@ async def test_a_pod_that_vanished_unseen_leaves_the_queue(stage: Stage, caplog:
     stage.pod("big", cpu="8")
     async with operator(stage) as running:
         await stage.until(lambda: stage.condition("big"))
+        running.impatient()
         stage.sandbox.faults.refuse_connections(0.2)
         stage.delete_pod("big")
         stage.sandbox.faults.compact()
@@ -64,6 +65,7 @@ async def test_a_pod_that_vanished_unseen_leaves_the_queue(stage: Stage, caplog:
 async def test_a_profile_that_vanished_unseen_places_no_more_pods(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async with operator(stage) as running:
         await stage.until(lambda: stage.profile_condition("Ready").get("status") == "True")
+        running.impatient()
         stage.sandbox.faults.refuse_connections(0.2)
         stage.delete_profile()
         stage.sandbox.faults.compact()

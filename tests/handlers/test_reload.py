@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from placewright.cli.bench.audit import Audit, distinct_weights
+from placewright.handlers import profilekeeper
 from placewright.sandbox.faults import Rule
 
 from .stage import HELD, Stage, new_stage, operator
@@ -207,7 +208,7 @@ async def test_nothing_is_written_while_nothing_changes(stage: Stage) -> None:
     async with operator(stage):
         await until_active(stage, 1)
         quiet = stage.sandbox.faults.add(Rule(method="PATCH", path="/schedulingprofiles/"))
-        await asyncio.sleep(2.5)  # nothing is what is waited for, for two beats
+        await asyncio.sleep(10 * profilekeeper._BEAT_SECONDS)  # nothing is what is waited for
         assert quiet.met == 0
 
 

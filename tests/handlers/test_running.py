@@ -228,7 +228,7 @@ def away_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 async def test_an_api_server_that_is_away_at_the_start_is_waited_for_and_said_once(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage.sandbox.faults.refuse_connections(1.0)
+    stage.sandbox.faults.refuse_connections(0.3)
     async with operator(stage):
         names = stage.pods(3)
         await stage.until(lambda: stage.placed(*names))
@@ -243,7 +243,7 @@ async def test_an_api_server_that_goes_away_later_loses_no_pod_and_is_said_once(
     async with operator(stage) as running:
         names = stage.pods(5)
         await stage.until(lambda: stage.placed(*names) and stage.events(names[-1]) and running.agrees_with(stage))
-        stage.sandbox.faults.refuse_connections(1.0)
+        stage.sandbox.faults.refuse_connections(0.3)
         names += stage.pods(10)
         await stage.until(lambda: stage.placed(*names))
         await stage.until(lambda: running.agrees_with(stage))

@@ -186,7 +186,7 @@ def give_lease_to(stage: Stage, holder: str) -> None:
 
 
 async def test_a_binding_that_waits_to_be_sent_again_is_not_sent_in_another_term(stage: Stage) -> None:
-    busy = stage.sandbox.faults.add(Rule(method="POST", path="/binding", code=429, retry_after=100))
+    busy = stage.sandbox.faults.add(Rule(method="POST", path="/binding", code=429, retry_after=4))
     async with operator(stage) as running:
         (name,) = stage.pods(1)
         await stage.until(lambda: busy.met == 1)

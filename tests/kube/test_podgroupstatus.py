@@ -164,6 +164,18 @@ async def test_a_group_is_written_at_most_once_in_a_pause(desk: Desk) -> None:
     await desk.writer.close()
 
 
+async def test_at_the_end_nobody_waits_for_a_pause(desk: Desk) -> None:
+    desk.tick = 0.0
+    gang = desk.crd()
+    desk.api.on(f"PATCH {PATH}", OK)
+    desk.writer.start()
+    desk.writer.tell(waits(gang))
+    await desk.api.until_asked("PATCH", "train/status")
+    desk.writer.tell(placed(gang))
+    await desk.writer.close()
+    assert len(desk.api.asked("PATCH", "train/status")) == 2
+
+
 async def test_who_lost_the_lead_writes_nothing(desk: Desk) -> None:
     desk.active = False
     assert await desk.written(waits(desk.crd())) == []

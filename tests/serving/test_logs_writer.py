@@ -15,6 +15,7 @@ import warnings
 
 import pytest
 
+from placewright.serving import logwriter
 from placewright.serving.logformat import TextFormatter
 from placewright.serving.logrepeats import Repeats
 from placewright.serving.logs import LogFormat, LogOptions, logging_to_stderr
@@ -84,7 +85,8 @@ def test_of_dropped_lines_those_they_stood_for_are_counted_too(pipe: Pipe) -> No
     assert "42 log lines were dropped" in pipe.lines()[0]
 
 
-def test_the_end_does_not_wait_for_a_reader_that_reads_nothing(pipe: Pipe) -> None:
+def test_the_end_does_not_wait_for_a_reader_that_reads_nothing(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logwriter, "END_SECONDS", 0.2)
     handler = handler_to(pipe, most=MORE_THAN_A_PIPE_HOLDS)
     for number in range(5000):
         handler.handle(record("line %d %s", number, "x" * 50))

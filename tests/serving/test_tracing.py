@@ -307,6 +307,7 @@ async def test_a_collector_that_comes_back_is_told_with_what_was_lost(
 
 
 async def test_the_end_does_not_wait_for_a_collector_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracingexport, "END_SECONDS", 0.2)
     asked = asyncio.Event()
     done = asyncio.Event()
 

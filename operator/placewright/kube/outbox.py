@@ -41,6 +41,7 @@ class Outbox(Generic[K, V]):
         self._not_before = not_before
         self._clock = clock
         self._in_flight: set[K] = set()
+        self._closing = False
         self._changed = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
 
@@ -55,7 +56,9 @@ class Outbox(Generic[K, V]):
         self._changed.set()
 
     async def close(self, deadline: float) -> None:
-        """Write what waits, for at most so many seconds, and end the workers."""
+        """Write what waits, without the pauses between two writes, for at most so many seconds; end the workers."""
+        self._closing = True
+        self._changed.set()
         if self._workers:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(deadline):
@@ -81,7 +84,7 @@ class Outbox(Generic[K, V]):
     async def _next(self) -> tuple[K, V]:
         while True:
             now = self._clock()
-            key = next((key for key in self.waiting if key not in self._in_flight and self._not_before(key) <= now), None)
+            key = next((key for key in self.waiting if key not in self._in_flight and self._may_be_written(key, now)), None)
             if key is not None:
                 self._in_flight.add(key)
                 return key, self.waiting.pop(key)
@@ -90,3 +93,6 @@ class Outbox(Generic[K, V]):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if soonest is None else soonest - now):
                     await self._changed.wait()
+
+    def _may_be_written(self, key: K, now: float) -> bool:
+        return self._closing or self._not_before(key) <= now
