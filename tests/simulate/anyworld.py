@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from random import Random
 from typing import Any, Final
 
 from placewright.framework.registry import Registry
+from placewright.framework.resolved import ResolvedProfile
+from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import as_expectation
@@ -203,10 +206,16 @@ class World:
         return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": self._meta("calm"), "spec": spec, "status": status}
 
 
+@cache
+def profiles() -> dict[str, ResolvedProfile]:
+    """By schedulerName."""
+    return {str(one.spec.scheduler_name): resolve(one, in_tree()) for one in read_profiles(PROFILES, "profiles")}
+
+
 def verdicts(objects: list[Body], registry: Registry) -> dict[str, Any]:
     """What is said of every pending pod, by its key: scores, reasons, messages, preemption."""
-    profiles = {one.spec.scheduler_name: resolve(one, registry) for one in read_profiles(PROFILES, "profiles")}
     world = world_from(objects, "world")
-    evaluators = {name: offline_evaluator(profile, registry, world.cluster) for name, profile in profiles.items()}
+    wanted = {pod.scheduler_name for pod in world.pending.values()}
+    evaluators = {name: offline_evaluator(profiles()[name], registry, world.cluster) for name in wanted}
     answers = ((key, evaluate_pod(evaluators[pod.scheduler_name], world.cluster, pod)) for key, pod in world.pending.items())
     return {str(key): as_expectation(verdict) for key, verdict in answers}

@@ -6,10 +6,12 @@ import asyncio
 import base64
 import itertools
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Self
+from threading import Thread
+from typing import IO, Any, Self
 
 import aiohttp
 
@@ -88,39 +90,37 @@ class Page:
                 self.complaints.append(str(params))
 
 
-@asynccontextmanager
-async def browser(home: Path) -> AsyncIterator[Page]:
-    """Chromium with one tab; it ends with the block."""
+@contextmanager
+def running(home: Path) -> Iterator[int]:
+    """Chromium, as long as this is open; on which port of loopback it can be told what to do."""
     sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()  # Chromium refuses to be sandboxed as root
-    process = await asyncio.create_subprocess_exec(
-        program("chromium"), *_FLAGS, *sandbox, f"--user-data-dir={home}", "about:blank",
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        async with aiohttp.ClientSession() as session:
-            tabs = await _tabs(session, await _port(process))
-            async with session.ws_connect(tabs[0]["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-                yield await Page(socket).opened()
-    finally:
-        process.terminate()
-        await process.communicate()
+    command = [program("chromium"), *_FLAGS, *sandbox, f"--user-data-dir={home}", "about:blank"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        try:
+            port = _port(process.stderr)
+            Thread(target=process.stderr.read, name="what Chromium says", daemon=True).start()
+            yield port
+        finally:
+            process.terminate()
 
 
-async def _port(process: asyncio.subprocess.Process) -> int:
-    assert process.stderr is not None
+def _port(said: IO[bytes]) -> int:
     seen = b""
-    async with asyncio.timeout(_HANG):
-        while line := await process.stderr.readline():
-            seen += line
-            if b"DevTools listening on ws://" in line:
-                return int(line.split(b"127.0.0.1:")[1].split(b"/")[0])
+    for line in said:
+        seen += line
+        if b"DevTools listening on ws://" in line:
+            return int(line.split(b"127.0.0.1:")[1].split(b"/")[0])
     raise AssertionError(f"Chromium does not start: {seen.decode(errors='replace')}")
 
 
-async def _tabs(session: aiohttp.ClientSession, port: int) -> list[dict[str, Any]]:
-    async with asyncio.timeout(_HANG):
-        while True:
-            async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                tabs = [tab for tab in await answer.json(content_type=None) if tab["type"] == "page"]
-            if tabs:
-                return tabs
+@asynccontextmanager
+async def tab(port: int) -> AsyncIterator[Page]:
+    """A new tab of a running Chromium; it is closed with the block."""
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+        async with session.put("/json/new?about:blank") as answer:
+            made = await answer.json(content_type=None)
+        async with session.ws_connect(made["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+            yield await Page(socket).opened()
+        async with session.get(f"/json/close/{made['id']}") as answer:
+            assert answer.status == 200

@@ -20,7 +20,7 @@ from placewright.simulate.scenario import Scenario
 from placewright.simulate.simulation import simulate
 from programs import needs
 
-from .browser import browser
+from .browser import tab
 from .scenarios import node, pod, profile
 
 DRIVER, GPU, NIC = "devices.example.com", "gpu.example.com", "nic.example.com"
@@ -122,11 +122,11 @@ def test_the_comparison_has_rows_of_both_in_every_form() -> None:
 
 
 @needs("chromium")
-async def test_a_browser_shows_the_rows(tmp_path: Path) -> None:
+async def test_a_browser_shows_the_rows(chromium: int, tmp_path: Path) -> None:
     outcome = await asyncio.to_thread(played, [*groups(), *claims()[1:]])
     file = tmp_path / "report.html"
     file.write_text(page_of(compare("x", [outcome, outcome])), encoding="utf-8")
-    async with browser(tmp_path / "profile") as page:
+    async with tab(chromium) as page:
         await page.show(file)
         text = await page.run("document.body.innerText")
     assert f"devices of {DRIVER}, class {GPU}" in text

@@ -18,7 +18,7 @@ from placewright.simulate.outcome import Outcome
 from placewright.simulate.report.charts import FULL, courses, distributions
 from placewright.simulate.report.page import MOST_NAMED, page_of
 from programs import needs
-from simulate.browser import Page, browser
+from simulate.browser import Page, tab
 from simulate.outcomes import NO_CPU, node, outcome, pod
 
 HOSTILE = """<script>alert(1)</script>"' onload=alert(2) </title></style><img src=x onerror=alert(3)> {{ 7*7 }}"""
@@ -170,8 +170,8 @@ WIDTHS = (360, 768, 1280)
 
 
 @pytest.fixture(name="page")
-async def _page(tmp_path: Path) -> AsyncIterator[Page]:
-    async with browser(tmp_path / "profile") as page:
+async def _page(chromium: int) -> AsyncIterator[Page]:
+    async with tab(chromium) as page:
         yield page
 
 

@@ -22,6 +22,7 @@ from placewright.simulate.simulation import simulate
 from placewright.simulate.trialprocesses import TrialProcesses
 from placewright.simulate.tuning import STRATEGY, Knob, Search, Settings, Task, tune, with_settings
 
+from .answering import end_or_answer
 from .scenarios import node, nodes_of, pod, profile, random_nodes, random_pod
 
 WEIGHTS = (Knob("NodeResourcesFit", range(4)), Knob("NodeResourcesBalancedAllocation", range(4)))
@@ -165,13 +166,6 @@ def test_objectives_are_read_in_order_and_wrong_ones_named() -> None:
     with pytest.raises(InputError, match="each name once"):
         parse_objectives("pending,pending")
     assert all(one.summary.endswith(".") for one in OBJECTIVES.values())
-
-
-def end_or_answer(given: int) -> int:
-    """What a process does; 0 is the end of it."""
-    if not given:
-        os._exit(3)
-    return given * given
 
 
 def test_processes_answer_in_order_and_one_that_dies_is_an_error_and_no_wait() -> None:
