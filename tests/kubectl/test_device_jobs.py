@@ -1,4 +1,7 @@
-"""From template to running pod and back, with a real operator and a real kubectl, for every way in which devices are handed out."""
+"""From template to running pod and back, with a real operator and a real kubectl, for every way in which devices are handed out.
+
+Whole devices go to claims and come back to others on docs/sandbox.md, which `test_sandbox_page.py` follows.
+"""
 
 from __future__ import annotations
 
@@ -72,9 +75,9 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster_of(binary: str, folder: Path, kind: DeviceKind, devices: int, nodes: int = 1) -> AsyncIterator[Cluster]:
+async def cluster_of(binary: str, folder: Path, kind: DeviceKind, devices: int) -> AsyncIterator[Cluster]:
     arguments = ["--devices", str(devices), "--device-kind", kind]
-    async with SandboxProcess(nodes=nodes, crds=crd_folders(), arguments=arguments) as sandbox:
+    async with SandboxProcess(nodes=1, crds=crd_folders(), arguments=arguments) as sandbox:
         cluster = Cluster(Kubectl(binary, sandbox.kubeconfig, folder))
         await cluster.apply(PROFILE)
         async with OperatorProcess(operator_command(sandbox.kubeconfig), folder / "operator.log"):

@@ -9,6 +9,7 @@ import stat
 import sys
 import tomllib
 from asyncio.subprocess import PIPE
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import pytest
 import pytest_asyncio
 
 from kubectl.tool import DEADLINE, Kubectl
+from placewright.cli.main import kubectl_plugin
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 ROOT = Path(__file__).parents[2]
+HandedOn = Callable[..., Awaitable[tuple[int, str, str]]]
 TYPE = {"apiVersion": "placewright.dev/v1alpha1", "kind": "SchedulingProfile"}
 
 
@@ -48,6 +51,23 @@ async def plugin(kubectl: Kubectl, path: str, *words: str) -> tuple[int, str, st
     return await ran([kubectl.binary, "placewright", *words], kubectl, path)
 
 
+@pytest.fixture
+def handed_on(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> HandedOn:
+    """What the plugin makes of words that kubectl has handed on: it is the same, and the second process is not started again."""
+    monkeypatch.setenv("KUBECONFIG", str(kubectl.kubeconfig))
+
+    async def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["kubectl-placewright", *words])
+        try:
+            code = await asyncio.to_thread(kubectl_plugin)
+        except SystemExit as left:
+            code = int(left.code or 0)
+        said = capfd.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
 async def ran(command: list[str], kubectl: Kubectl, path: str) -> tuple[int, str, str]:
     environment = {**os.environ, "PATH": path, "HOME": str(kubectl.home), "KUBECONFIG": str(kubectl.kubeconfig)}
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment)
@@ -71,18 +91,18 @@ async def test_kubectl_lists_profiles_through_the_plugin(kubectl: Kubectl, path:
     assert "kubectl-placewright" in (await ran([kubectl.binary, "plugin", "list"], kubectl, path))[1]
 
 
-async def test_help_and_errors_are_in_the_words_that_were_typed(kubectl: Kubectl, path: str) -> None:
-    code, out, _ = await plugin(kubectl, path, "profiles", "set", "--help")
+async def test_help_and_errors_are_in_the_words_that_were_typed(handed_on: HandedOn) -> None:
+    code, out, _ = await handed_on("profiles", "set", "--help")
     assert (code, out.split("[")[0]) == (0, "usage: kubectl placewright profiles set ")
-    code, _, err = await plugin(kubectl, path, "profiles", "set", "x")
+    code, _, err = await handed_on("profiles", "set", "x")
     assert code == 2
     assert "see kubectl placewright profiles set --help" in err
 
 
-async def test_a_context_is_named_as_kubectl_has_it(kubectl: Kubectl, path: str) -> None:
-    contexts = (await kubectl("config", "get-contexts", "-o", "name")).split()
-    assert (await plugin(kubectl, path, "profiles", "list", "--context", contexts[0]))[0] == 0
-    code, _, err = await plugin(kubectl, path, "profiles", "list", "--context", "elsewhere")
+async def test_a_context_is_named_as_kubectl_has_it(profiles: Kubectl, handed_on: HandedOn) -> None:
+    contexts = (await profiles("config", "get-contexts", "-o", "name")).split()
+    assert (await handed_on("profiles", "list", "--context", contexts[0]))[0] == 0
+    code, _, err = await handed_on("profiles", "list", "--context", "elsewhere")
     assert code == 2
     assert "--context: found 'elsewhere'" in err
 
@@ -92,7 +112,7 @@ def kubectl_line(out: str) -> str:
     return lines[lines.index("with kubectl:") + 1].strip()
 
 
-async def test_the_kubectl_line_of_set_does_the_same(kubectl: Kubectl, path: str, profile: str) -> None:
+async def test_the_kubectl_line_of_set_does_the_same(kubectl: Kubectl, path: str, profile: str, handed_on: HandedOn) -> None:
     dry = await plugin(kubectl, path, "profiles", "set", profile, "NodeAffinity=5", "--dry-run", "server")
     assert dry[0] == 0, dry[2]
     line = kubectl_line(dry[1])
@@ -100,24 +120,24 @@ async def test_the_kubectl_line_of_set_does_the_same(kubectl: Kubectl, path: str
     assert (await ran(["sh", "-c", line], kubectl, path))[0] == 0
     by_kubectl = await read(kubectl, profile)
     assert by_kubectl["spec"]["weights"] == {"TaintToleration": 4, "NodeAffinity": 5}
-    again = await plugin(kubectl, path, "profiles", "set", profile, "NodeAffinity=5")
+    again = await handed_on("profiles", "set", profile, "NodeAffinity=5")
     assert again[1] == f"profile {profile}: nothing to change\n"
     entries = {each["manager"]: each["operation"] for each in by_kubectl["metadata"]["managedFields"]}
     assert entries["placewright-cli"] == "Apply"
-    await plugin(kubectl, path, "profiles", "set", profile, "NodeAffinity-", "--wait", "0")
+    await handed_on("profiles", "set", profile, "NodeAffinity-", "--wait", "0")
     assert (await read(kubectl, profile))["spec"]["weights"] == {"TaintToleration": 4}
 
 
-async def test_the_kubectl_line_of_a_patch_does_the_same(kubectl: Kubectl, path: str, profile: str) -> None:
+async def test_the_kubectl_line_of_a_patch_does_the_same(kubectl: Kubectl, path: str, profile: str, handed_on: HandedOn) -> None:
     words = ("profiles", "set", profile, "TaintToleration-", "--force-conflicts", "--dry-run", "server")
-    dry = await plugin(kubectl, path, *words)
+    dry = await handed_on(*words)
     line = kubectl_line(dry[1])
     assert line.startswith("kubectl patch ")
     assert (await ran(["sh", "-c", line], kubectl, path))[0] == 0
     assert not (await read(kubectl, profile))["spec"].get("weights")
 
 
-async def test_history_and_rollback_through_kubectl(kubectl: Kubectl, path: str, profile: str) -> None:
+async def test_history_and_rollback_through_kubectl(kubectl: Kubectl, path: str, profile: str, handed_on: HandedOn) -> None:
     body = await read(kubectl, profile)
     namespace = kubectl.namespace
     spec = {"schedulerName": profile, "weights": {"TaintToleration": 4, "ImageLocality": 9}}
@@ -125,7 +145,7 @@ async def test_history_and_rollback_through_kubectl(kubectl: Kubectl, path: str,
     labels, notes = {"placewright.dev/profile": profile}, {"placewright.dev/result": "Active"}
     revision = {"metadata": {"name": f"{profile}-1", "labels": labels, "annotations": notes}, "revision": 1, "data": data}
     await kubectl("create", "-f", "-", given={"apiVersion": "apps/v1", "kind": "ControllerRevision", **revision})
-    shown = await plugin(kubectl, path, "profiles", "history", profile, "-n", namespace, "-o", "json")
+    shown = await handed_on("profiles", "history", profile, "-n", namespace, "-o", "json")
     assert [each["changedBy"] for each in json.loads(shown[1])] == ["kubectl"]
     back = await plugin(kubectl, path, "profiles", "rollback", profile, "-n", namespace, "--wait", "0")
     assert back[0] == 0, back[2]

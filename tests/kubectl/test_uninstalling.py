@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from kubectl.page import Block, blocks_of
 from kubectl.terminal import Desk, Shell, shell, terminal, work_through
@@ -70,17 +71,25 @@ def commands_of_page() -> list[Block]:
     return blocks
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def empty(binary: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kubectl]:
+    """A cluster from which each test takes away what it put there, but for the definitions and the profile `batch`."""
+    async with SandboxProcess(nodes=1) as sandbox:
+        yield Kubectl(binary, sandbox.kubeconfig, tmp_path_factory.mktemp("home"), "placewright-system")
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("folder", [BASE, *OVERLAYS], ids=lambda folder: folder.name)
-async def test_deleting_what_was_applied_leaves_profiles_and_definitions(desk: Desk, folder: Path) -> None:
-    async with cluster(desk) as (kubectl, _, _):
-        await install(kubectl, folder)
-        await kubectl("apply", "-f", "-", given=BATCH)
-        before = await kubectl.read("schedprof", "batch")
-        await kubectl("delete", "--ignore-not-found", "-k", str(folder))
-        assert await kubectl.read("schedprof", "batch") == before
-        assert (await kubectl("get", "schedprof", "-o", "name")).split() == ["schedulingprofile.placewright.dev/batch"]
-        gone = "deployments,namespaces,clusterroles,clusterrolebindings,clusterkopfpeerings"
-        assert "placewright" not in await kubectl("get", gone, "-A")
+async def test_deleting_what_was_applied_leaves_profiles_and_definitions(empty: Kubectl, folder: Path) -> None:
+    kubectl = empty
+    await install(kubectl, folder)
+    await kubectl("apply", "-f", "-", given=BATCH)
+    before = await kubectl.read("schedprof", "batch")
+    await kubectl("delete", "--ignore-not-found", "-k", str(folder))
+    (after,) = (await kubectl.read("schedprof"))["items"]
+    assert after == before
+    gone = "deployments,namespaces,clusterroles,clusterrolebindings,clusterkopfpeerings"
+    assert "placewright" not in await kubectl("get", gone, "-A")
 
 
 async def test_the_operator_comes_back_to_the_profiles_that_it_left(desk: Desk) -> None:
