@@ -11,17 +11,17 @@ from typing import Any, Final
 from placewright.api.bad_input import InputError
 from placewright.api.objects import Node, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
-from placewright.handlers.sources import GROUPS, REFLECTED, Reflected
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources, Wanted, discover
 from placewright.kube.errors import FORBIDDEN, ApiError
+from placewright.kube.reflected import GROUPS, REFLECTED, Reflected
 from placewright.kube.reflector import Source
 from placewright.kube.serverversion import server_version
 
 PODS: Final = "/api/v1/pods"
 NODES: Final = "/api/v1/nodes"
 UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
-_PROFILES: Final = Reflected(Wanted(GROUP, PLURAL, (VERSION,), "SchedulingProfile"), SchedulingProfile)  # type: ignore[arg-type]
+_PROFILES: Final = Reflected(Wanted(GROUP, PLURAL, (VERSION,), "SchedulingProfile"), SchedulingProfile)
 
 
 @dataclass(slots=True)

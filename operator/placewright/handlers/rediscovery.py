@@ -14,10 +14,11 @@ from typing import Any, Final
 from placewright.api.decode import DecodeError
 from placewright.cluster.objects import ClusterObject
 from placewright.handlers.sinks import ClusterObjectSink
-from placewright.handlers.sources import GROUPS, REFLECTED, Shortfall
+from placewright.handlers.sources import Shortfall
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import Wanted, discover
 from placewright.kube.errors import RequestError
+from placewright.kube.reflected import GROUPS, REFLECTED
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.serverversion import server_version
 from placewright.scheduler.intake import Intake
