@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pytest
-
 from placewright.api.decode import convert
 from placewright.api.devices import DeviceClass
 from placewright.api.objects import Node, Pod
@@ -17,6 +15,7 @@ from placewright.plugins.dynamicresources.extended import extension_of
 from placewright.profiles.resolve import resolve
 from placewright.simulate.world import offline_evaluator
 from plugins.claiming import Claiming
+from seeds import seeds
 
 Body = dict[str, Any]
 GPU = "example.com/gpu"
@@ -66,7 +65,7 @@ def test_a_sidecar_runs_on_and_has_its_own() -> None:
     assert requests == {"container-0-request-1": 1, "container-2-request-1": 1}
 
 
-@pytest.mark.parametrize("seed", range(200))
+@seeds(range(200))
 def test_there_are_always_as_many_devices_as_run_at_once_and_each_container_has_enough(seed: int) -> None:
     dice = random.Random(seed)
     init = tuple(container(f"i{number}", dice.randint(0, 3), sidecar=dice.random() < 0.4) for number in range(dice.randint(0, 4)))

@@ -371,8 +371,9 @@ class OldApiServer(SchedulerMachine):
 
 
 TestNoPodIsLostOrDoubled = SchedulerMachine.TestCase
-TestNoPodIsLostOrDoubled.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+# The two machines below do and check all that this one does, too.
+TestNoPodIsLostOrDoubled.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
 TestNoNodeIsOverfilled = NoOverfilling.TestCase
 TestNoNodeIsOverfilled.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
 TestNamesakesAreSortedOut = OldApiServer.TestCase
-TestNamesakesAreSortedOut.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestNamesakesAreSortedOut.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import pytest
-
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.queue.check import check_invariants
 from placewright.scheduler.comparison import Comparison
 from placewright.scheduler.repairs import Repairs
+from seeds import seeds
 
 from .makers import World
 
@@ -176,7 +175,7 @@ def _differing(what: str, believed: dict[str, Any], true: dict[str, Any]) -> Ite
             yield f"{what} {key}"
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(range(60))
 def test_watches_that_tell_everything_late_leave_nothing_to_repair(seed: int) -> None:
     history = History(seed)
     for _ in range(3):
@@ -186,7 +185,7 @@ def test_watches_that_tell_everything_late_leave_nothing_to_repair(seed: int) ->
     assert list(history.differences()) == []
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(range(60))
 def test_what_the_watches_hush_up_is_found_exactly(seed: int) -> None:
     history = History(seed)
     server = history.server
@@ -202,7 +201,7 @@ def test_what_the_watches_hush_up_is_found_exactly(seed: int) -> None:
     assert list(history.differences()) == []
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(range(30))
 def test_what_is_hushed_up_for_good_is_mended_in_the_midst_of_changes(seed: int) -> None:
     history = History(seed)
     history.server.put_node(history.world, "deaf")

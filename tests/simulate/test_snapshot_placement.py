@@ -19,7 +19,7 @@ from plugins.volume_worlds import COMPLETED
 from plugins.volume_worlds import world as volume_world
 from simulate.anyworld import SECRET, World, verdicts
 from simulate.masking import Body, RememberingMask, as_saved, in_no_order
-from vectors.golden import golden_cases
+from vectors.golden import Golden, golden_cases
 
 REGISTRY = in_tree()
 SEEDS = st.integers(0, 2**32)
@@ -99,8 +99,9 @@ def test_a_volume_in_two_zones_is_in_both_under_made_up_names() -> None:
     assert mask.put_back(verdicts(made, REGISTRY))["home/web"]["best"] == ["in-a", "in-b"]
 
 
-@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case["id"])
-def test_a_golden_case_is_answered_the_same_from_a_snapshot_of_it_and_but_for_names_from_an_anonymised_one(case: Body) -> None:
+@pytest.mark.parametrize("golden", golden_cases(), ids=lambda golden: golden.id)
+def test_a_golden_case_is_answered_the_same_from_a_snapshot_of_it_and_but_for_names_from_an_anonymised_one(golden: Golden) -> None:
+    case = golden.read()
     objects = saved(case["objects"])
     found = answer(case | {"objects": objects}, REGISTRY)
     assert found == answer(case, REGISTRY)

@@ -2,37 +2,63 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.cases import read_cases
 
 FOLDER: Final = Path(os.environ.get("PLACEWRIGHT_VECTORS", Path(__file__).parent))
+FILES: Final = sorted(FOLDER.glob("*.jsonl*"))
 REGISTRY: Final = in_tree()
 
 Case = Mapping[str, Any]
 
 
+class Golden(msgspec.Struct, frozen=True):
+    """A case that is not read yet: every worker collects all of them, and each is read where its test runs.
+
+    Attributes:
+        id: its name, `resources-1042`.
+        line: the line of JSON that it is.
+    """
+
+    id: str
+    line: bytes = b""
+
+    @property
+    def family(self) -> str:
+        """`resources` of `resources-1042`."""
+        return self.id.rpartition("-")[0]
+
+    def read(self) -> dict[str, Any]:
+        """The case."""
+        case: dict[str, Any] = msgspec.json.decode(self.line)
+        return case
+
+
 @cache
-def golden_cases() -> tuple[dict[str, Any], ...]:
+def golden_cases() -> tuple[Golden, ...]:
     """All cases.
 
     Raises:
         FileNotFoundError: there are none. Tests are parametrised with them, so that a clone without them fails at collection.
     """
-    cases = tuple(case for file in sorted(FOLDER.glob("*.jsonl*")) for case in read_cases(file))
+    lines = (line for file in FILES for line in _text(file).splitlines() if line.strip())
+    heads = msgspec.json.Decoder(Golden)
+    cases = tuple(msgspec.structs.replace(heads.decode(line), line=line) for line in lines)
     if not cases:
         raise FileNotFoundError(f"no golden cases in {FOLDER}: they belong to the repository (tests/vectors/README.md)")
     return cases
 
 
-def family(case: Case) -> str:
-    """`resources` of `resources-1042`."""
-    return str(case["id"]).rpartition("-")[0]
+def _text(file: Path) -> bytes:
+    return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
 
 
 def differences(expected: Case, found: Case) -> Iterator[str]:

@@ -15,10 +15,10 @@ from placewright.api.profile import default_profile
 from placewright.framework.evaluation import Evaluator
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.simulate.cases import answer
+from placewright.simulate.cases import answer, read_cases
 from placewright.simulate.world import World, offline_evaluator, world_from
 from plugins.preemption_ties import cheapest
-from vectors.golden import REGISTRY, Case, differences, family, golden_cases
+from vectors.golden import FILES, REGISTRY, Case, Golden, differences, golden_cases
 
 FAMILIES = frozenset({
     "resources", "taints", "nodeaffinity", "ports", "images", "podaffinity",
@@ -26,8 +26,9 @@ FAMILIES = frozenset({
 })  # fmt: skip
 
 
-@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case["id"])
-def test_a_golden_case_is_answered_as_kube_scheduler_answered_it(case: Case) -> None:
+@pytest.mark.parametrize("golden", golden_cases(), ids=lambda golden: golden.id)
+def test_a_golden_case_is_answered_as_kube_scheduler_answered_it(golden: Golden) -> None:
+    case = golden.read()
     found = answer(case, REGISTRY)
     wrong = list(differences(case["expect"], found))
     if found.get("nominatedNode") != case["expect"].get("nominatedNode") or found.get("victims") != case["expect"].get("victims"):
@@ -55,8 +56,12 @@ def attempt(case: Case) -> Any:
     return evaluator, world.cluster, pod, evaluator.diagnose(evaluator.evaluate(pod))
 
 
+def test_the_reader_of_cases_finds_them_all() -> None:
+    assert [case["id"] for file in FILES for case in read_cases(file)] == [golden.id for golden in golden_cases()]
+
+
 def test_there_are_cases_of_every_family() -> None:
-    assert {family(case) for case in golden_cases()} == FAMILIES
+    assert {golden.family for golden in golden_cases()} == FAMILIES
 
 
 def test_a_clone_without_the_cases_does_not_pass(tmp_path: Path) -> None:
@@ -69,7 +74,7 @@ def test_a_clone_without_the_cases_does_not_pass(tmp_path: Path) -> None:
 
 
 def test_a_choice_of_preemption_that_does_not_tie_is_not_taken_for_parity() -> None:
-    case = next(case for case in golden_cases() if "nominatedNode" in case["expect"])
+    case = next(case for golden in golden_cases() if "nominatedNode" in (case := golden.read())["expect"])
     found = dict(answer(case, REGISTRY))
     assert not list(preemption_differences(case, found))
     assert list(preemption_differences(case, found | {"victims": ["default/somebody-else"]}))
@@ -78,7 +83,7 @@ def test_a_choice_of_preemption_that_does_not_tie_is_not_taken_for_parity() -> N
 
 
 def test_a_wrong_answer_is_shown_line_by_line() -> None:
-    case = next(case for case in golden_cases() if case["expect"].get("best"))
+    case = next(case for golden in golden_cases() if (case := golden.read())["expect"].get("best"))
     expected = case["expect"]
     node = expected["best"][0]
     wrong = expected | {"best": [], "nodes": expected["nodes"] | {node: {"code": "Unschedulable", "plugin": "X", "reasons": ["r"]}}}

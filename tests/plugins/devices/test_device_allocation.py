@@ -22,6 +22,7 @@ from device_worlds import (
 )
 
 from placewright.plugins.dynamicresources.devices import Allocated, Refusal
+from seeds import seeds
 
 Body = dict[str, Any]
 WORLDS = 400
@@ -54,7 +55,7 @@ def some_selector_has_no_answer(world: Body, node: Body, claims: list[Body]) -> 
     return False
 
 
-@pytest.mark.parametrize("seed", range(WORLDS))
+@seeds(range(WORLDS))
 def test_every_allocation_keeps_the_rules_and_every_refusal_is_one_for_all_choices(seed: int) -> None:
     dice = Dice(seed)
     world = dice.world()

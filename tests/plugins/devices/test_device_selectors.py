@@ -33,6 +33,7 @@ from placewright.framework.status import Code
 from placewright.plugins.dynamicresources.celbounds import steps_of
 from placewright.plugins.dynamicresources.celselectors import Expression, ExpressionError, Expressions, Shapes
 from placewright.plugins.dynamicresources.celtokens import tree
+from seeds import seeds
 
 Body = dict[str, Any]
 GPU = DRIVERS[0]
@@ -387,7 +388,7 @@ def test_compiled_expressions_are_kept_up_to_a_limit_and_failures_with_them() ->
             expressions.get("nothing")
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(range(150))
 def test_questions_at_random_get_the_answers_of_a_plain_reading(seed: int) -> None:
     dice, asked = Dice(seed), random.Random(seed)
     shared = dice.device("d", counted=False)

@@ -6,13 +6,13 @@ import random
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from placewright.plugins.devicefragmentation.choosing import choose
 from placewright.plugins.devicefragmentation.mix import Typical
 from placewright.plugins.devicefragmentation.shapes import ANY_NODE, Shape
 from placewright.plugins.devicefragmentation.workload import IMPOSSIBLE, Ask, Nodes, Workload
 from plugins.fragmentation.scalar import Machine, Task, fragmentation, least_growth, placements
+from seeds import seeds
 
 UNITS = 1000
 MODELS = ("A", "B")
@@ -59,14 +59,14 @@ def random_case(seed: int) -> tuple[list[Machine], Typical, Workload]:
     return [random_machine(rng) for _ in range(30)], typical, Workload(typical, UNITS)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(range(30), at_once=10)
 def test_fragmentation_on_columns_is_the_papers_sum(seed: int) -> None:
     machines, typical, workload = random_case(seed)
     mix = [(task(shape), count) for shape, count in typical]
     assert workload.fragmentation(as_columns(machines, workload)).tolist() == [UNITS * fragmentation(mix, each) for each in machines]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(range(30), at_once=10)
 def test_growth_is_the_least_of_all_choices_of_devices(seed: int) -> None:
     machines, typical, workload = random_case(seed)
     mix = [(task(shape), count) for shape, count in typical]
@@ -82,7 +82,7 @@ def test_growth_is_the_least_of_all_choices_of_devices(seed: int) -> None:
     assert compared > 20
 
 
-@pytest.mark.parametrize("seed", range(30))
+@seeds(range(30), at_once=10)
 def test_the_chosen_devices_are_among_the_best(seed: int) -> None:
     machines, typical, workload = random_case(seed)
     mix = [(task(shape), count) for shape, count in typical]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from placewright.queue.queued import Place
 from scheduler.makers import World, node, pod
+from seeds import seeds
 
 from .makers import bound, group, member, members, tried
 
@@ -105,7 +104,7 @@ async def test_a_group_that_never_preempts_makes_nobody_leave() -> None:
     assert world.ports.evicted == []
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(range(40))
 async def test_on_full_random_clusters_it_is_all_or_nobody(seed: int) -> None:
     """Nobody else comes, so whoever has to leave leaves for a group that is then placed."""
     rng = random.Random(seed)

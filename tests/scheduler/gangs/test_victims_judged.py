@@ -9,6 +9,7 @@ import pytest
 
 from plugins.preempting import budget as disruption_budget
 from scheduler.makers import World, node, pod
+from seeds import seeds
 
 from .makers import group, native, native_member, tried
 from .makers import member as coscheduled
@@ -72,7 +73,7 @@ SPREAD = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 100, "whenUnsatisf
 
 
 @pytest.mark.parametrize("spread", [False, True])
-@pytest.mark.parametrize("seed", range(200))
+@seeds(range(200))
 async def test_a_pod_makes_those_leave_whom_the_plain_model_names(seed: int, *, spread: bool) -> None:
     town = random_town(seed)
     cpus = random.Random(seed).randint(1, 5)
@@ -93,7 +94,7 @@ def town_on(town: Town, world: World) -> Town:
     return Town({name: cpus if name == at else 0 for name, cpus in town.nodes.items()}, town.pods, town.groups)
 
 
-@pytest.mark.parametrize("seed", range(1000, 1300))
+@seeds(range(1000, 1300))
 async def test_a_group_makes_nobody_leave_in_vain_and_breaks_no_group(seed: int) -> None:
     town, rng = random_town(seed), random.Random(seed)
     cpus, count = rng.randint(1, 4), rng.randint(1, 4)
