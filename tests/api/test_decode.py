@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from placewright.api.decode import DecodeError, convert, decode
-from placewright.api.objects import Pod
+from placewright.api.devices import ResourceClaim
+from placewright.api.objects import LabelSelector, Pod
 
 
 @pytest.mark.parametrize(
@@ -21,3 +25,52 @@ def test_what_is_no_pod_is_a_decode_error(raw: bytes) -> None:
 def test_a_mapping_of_another_shape_is_a_decode_error() -> None:
     with pytest.raises(DecodeError, match=r"^Pod: Expected `object`, got `int` - at `\$.spec`"):
         convert({"spec": 3}, Pod)
+
+
+# --- parts that are kept as they are written -----------------------------------------------------------------------------------------
+
+
+def configured(config: Any) -> dict[str, Any]:
+    return {"spec": {"devices": {"config": config}}}
+
+
+def test_a_mapping_may_hold_what_is_kept_as_text() -> None:
+    """A claim template from a file has a driver's configuration, which the claims that are made of it hand on."""
+    claim = convert(configured([{"opaque": {"driver": "d", "parameters": {"é": [1, None, 1.5]}}}]), ResourceClaim)
+    (kept,) = claim.spec.devices.config or ()
+    assert msgspec.json.decode(kept) == {"opaque": {"driver": "d", "parameters": {"é": [1, None, 1.5]}}}
+
+
+def in_itself() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ([object()], "Encoding objects of type object is unsupported"), ([{(1, 2): 3}], "Only dicts with str-like or number-like keys"),
+        (["\ud800"], "surrogates not allowed"), ([10**5000], "Exceeds the limit"), (in_itself(), "recursion"),
+        (3, r"\$.spec.devices.config"),
+    ],
+    ids=["no JSON", "no key of JSON", "half a surrogate", "a number without end", "a list in itself", "another type"],
+)  # fmt: skip
+def test_what_cannot_be_kept_as_text_is_a_decode_error(config: Any, said: str) -> None:
+    with pytest.raises(DecodeError, match=rf"^ResourceClaim: .*{said}"):
+        convert(configured(config), ResourceClaim)
+
+
+@pytest.mark.parametrize("body", [{"matchLabels": {1: "x"}}, {"matchExpressions": ({"key": "k"} for _ in "a")}, {1: 2}])
+def test_a_mapping_of_what_json_has_not_is_a_decode_error(body: Any) -> None:
+    with pytest.raises(DecodeError, match=r"^LabelSelector: Expected `"):
+        convert(body, LabelSelector)
+
+
+def test_an_error_has_no_other_error_behind_it() -> None:
+    """What the decoder raised is in the message; a traceback of both would be the same thing twice."""
+    for read in (lambda: decode(b"{", Pod), lambda: convert({"spec": 3}, Pod), lambda: convert(configured([object()]), ResourceClaim)):
+        with pytest.raises(DecodeError) as refused:
+            read()
+        assert refused.value.__cause__ is None
+        assert refused.value.__suppress_context__

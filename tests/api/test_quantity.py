@@ -162,6 +162,13 @@ def test_exponents_have_three_digits_and_a_bare_e_is_exa(text: str, nanos: int) 
     assert nano(text) == nanos
 
 
+@pytest.mark.parametrize("number", [16**5000, -(16**5000)], ids=["above", "below"])
+def test_a_number_that_python_refuses_to_write_is_refused_as_a_quantity(number: int) -> None:
+    """YAML has hexadecimal numbers, which Python reads however long they are."""
+    with pytest.raises(QuantityError, match=r"^int with too much in it to be shown is not a quantity; "):
+        nano(number)
+
+
 def test_the_refusal_names_what_was_found_and_says_what_is_expected() -> None:
     with pytest.raises(QuantityError) as refused:
         nano("plenty")

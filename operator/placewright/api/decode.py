@@ -33,11 +33,18 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
 
 def convert(body: Mapping[str, Any], kind: type[T]) -> T:
     """Turn an already parsed mapping (from Kopf or YAML) into `kind`; raise `DecodeError`."""
+    if _keeps_text(cast(Hashable, kind)):  # a mapping has none
+        return decode(_written(body, kind), kind)
     try:
-        if _keeps_text(cast(Hashable, kind)):  # a mapping has none
-            return decode(msgspec.json.encode(body), kind)
         return msgspec.convert(body, kind, from_attributes=False)
-    except (*DECODE_ERRORS, UnicodeEncodeError, TypeError) as error:
+    except DECODE_ERRORS as error:
+        raise DecodeError(f"{kind.__name__}: {error}") from None
+
+
+def _written(body: Mapping[str, Any], kind: type[T]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:  # what came from YAML need not be JSON
         raise DecodeError(f"{kind.__name__}: {error}") from None
 
 

@@ -39,7 +39,10 @@ class QuantityError(ValueError):
 @lru_cache(maxsize=65536, typed=True)  # True is 1 for a cache, and no quantity
 def nano(text: str | float) -> int:
     """Return the quantity in nano-units, rounded up; raise `QuantityError` on anything else."""
-    spelt = str(text)
+    try:
+        spelt = str(text)
+    except ValueError:  # a number that Python refuses to write
+        raise QuantityError(text) from None
     match = _PATTERN.fullmatch(spelt) if len(spelt) <= _LONGEST else None
     if match is None:
         raise QuantityError(text)

@@ -103,7 +103,7 @@ def parse_int64(value: str | None) -> int | None:
     if value is None or not value.isascii():
         return None
     digits = value[1:] if value[:1] in ("+", "-") else value
-    if not digits.isdigit() or len(digits) > 40:
+    if not digits.isdigit() or len(digits) > _LONGEST_NAME:
         return None
     number = int(value)
     return number if -(2**63) <= number < 2**63 else None
