@@ -6,12 +6,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from placewright.api.bad_input import InputError
 from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.controlplane.server import ControlPlane
 from tiers import TIERS, UNIT_ROOMS, Tiers
+
+# How long an example takes says nothing on a machine with others at work.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 E2E = Path(__file__).parent / "e2e"
 FOREIGN = "KUBECONFIG_E2E"
