@@ -1,0 +1,104 @@
+"""Whether a plugin wrote into what it was shown: where, what it was, and what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import force_setattr as insist
+
+from framework.makers import node, pod
+from placewright.api.decode import convert
+from placewright.api.objects import NodeName
+from placewright.api.storage import PersistentVolumeClaim, StorageClass
+from placewright.api.workloads import Namespace, Service
+from placewright.cluster.cluster import Cluster
+from placewright.framework.untouched import Snapshot
+
+SPEC: dict[str, Any] = {"containers": [{"name": "a"}, {"name": "b", "image": "x"}], "nodeSelector": {"disk": "ssd"}}
+
+BACKWARDS = pod("backwards", spec={"containers": SPEC["containers"][::-1]}).pod.spec.containers
+
+
+class Shown:
+    """Two nodes with a pod each, some objects, and a pod that is asked about."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        for name in "ab":
+            self.cluster.set_node(node(name, labels={"zone": name}, taints=[{"key": "k", "effect": "NoSchedule"}]))
+            self.cluster.assume(pod(f"on-{name}", labels={"app": "x"}), NodeName(name))
+        self.service = convert({"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "x"}}}, Service)
+        self.namespace = convert({"metadata": {"name": "default", "labels": {"team": "t"}}}, Namespace)
+        self.claim = convert({"metadata": {"name": "c", "namespace": "default", "annotations": {}}}, PersistentVolumeClaim)
+        self.storage_class = convert({"metadata": {"name": "fast", "labels": {}}}, StorageClass)
+        for each in (self.service, self.namespace, self.claim, self.storage_class):
+            self.cluster.objects.put(each)
+        self.asked = pod("asked", labels={"app": "web"}, spec=SPEC)
+        self.snapshot = Snapshot(self.cluster, (object(), self.asked, self.cluster))
+
+    def node(self, row: int) -> Any:
+        return self.cluster.node(row)
+
+    def standing(self, name: str) -> Any:
+        (found,) = self.cluster.pods_on(NodeName(name))
+        return found.pod
+
+    @property
+    def written(self) -> str:
+        return self.snapshot.written()
+
+
+def test_who_only_reads_has_written_nothing() -> None:
+    shown = Shown()
+    _ = shown.asked.pod.spec.containers, shown.node(0).metadata.labels
+    assert shown.written == ""
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (lambda s: s.asked.pod.metadata.labels.update(new="1"), 'pod default/asked: metadata.labels.new was absent and is "1"'),
+        (lambda s: s.asked.pod.metadata.labels.update(app="db"), 'pod default/asked: metadata.labels.app was "web" and is "db"'),
+        (lambda s: s.asked.pod.metadata.labels.pop("app"), 'pod default/asked: metadata.labels.app was "web" and is absent'),
+        (lambda s: s.asked.pod.spec.node_selector.clear(), 'pod default/asked: spec.nodeSelector.disk was "ssd" and is absent'),
+        (lambda s: insist(s.asked.pod.spec, "containers", ()), "pod default/asked: spec.containers was ["),
+        (lambda s: insist(s.asked.pod.spec, "containers", BACKWARDS), 'pod default/asked: spec.containers[0].name was "a" and is "b"'),
+        (lambda s: s.node(1).metadata.labels.update(zone="z"), 'node b: metadata.labels.zone was "b" and is "z"'),
+        (lambda s: insist(s.node(0).spec, "taints", ()), "node a: spec.taints was [{"),
+        (lambda s: s.standing("b").metadata.labels.update(app="y"), 'pod default/on-b: metadata.labels.app was "x" and is "y"'),
+        (lambda s: s.service.spec.selector.update(app="y"), 'Service default/s: spec.selector.app was "x" and is "y"'),
+        (lambda s: s.namespace.metadata.labels.clear(), 'Namespace default: metadata.labels.team was "t" and is absent'),
+        (lambda s: s.claim.metadata.annotations.update(n="1"), "PersistentVolumeClaim default/c: metadata.annotations"),
+        (lambda s: s.storage_class.metadata.labels.update(n="1"), "StorageClass fast: metadata.labels"),
+    ],
+)
+def test_the_first_thing_that_is_not_as_it_was_is_told(write: Any, said: str) -> None:
+    shown = Shown()
+    write(shown)
+    assert shown.written.startswith(f"it wrote into {said}")
+    assert shown.written.endswith("; allowed is only to read objects")
+
+
+def test_a_list_that_became_longer_is_told_as_a_whole_and_cut_short() -> None:
+    shown = Shown()
+    insist(shown.asked.pod.spec, "containers", 3 * shown.asked.pod.spec.containers)
+    was, _, now = shown.written.partition("spec.containers was ")[2].partition("; ")[0].partition(" and is ")
+    assert was == '[{"name":"a"},{"name":"b","image":"x"}]'
+    assert now == (3 * f",{was[1:-1]}").replace(",", "[", 1)[:80]
+
+
+def test_objects_that_come_or_go_meanwhile_are_no_writes() -> None:
+    shown = Shown()
+    shown.cluster.set_node(node("c"))
+    shown.cluster.remove_node(NodeName("a"))
+    shown.cluster.remove_pod("on-b")
+    assert shown.written == ""
+
+
+def test_a_pod_that_is_asked_about_and_is_on_a_node_is_looked_at_once() -> None:
+    shown = Shown()
+    (standing,) = shown.cluster.pods_on(NodeName("a"))
+    snapshot = Snapshot(shown.cluster, (standing,))
+    standing.pod.metadata.labels["app"] = "y"  # type: ignore[index]
+    assert snapshot.written().count("metadata.labels.app") == 1
