@@ -76,8 +76,11 @@ async def at_rest(stage: Stage, running: Running) -> World:
 
     def settled() -> bool:
         sizes = running.engine.queue.sizes()
-        told = all(pod["spec"].get("nodeName") or (pod.get("status") or {}).get("conditions") for pod in world(stage).pods)
-        return told and not sizes.active and not sizes.backoff and not sizes.in_flight and running.agrees_with(stage)
+        if sizes.active or sizes.backoff or sizes.in_flight:  # asked at every change in the store, so the cheapest first
+            return False
+        pods = [stored.object for stored in stage.sandbox.store.listed(stage.pod_key)]
+        told = all(pod["spec"].get("nodeName") or (pod.get("status") or {}).get("conditions") for pod in pods)
+        return told and running.agrees_with(stage)
 
     await stage.until(settled)
     return world(stage)

@@ -156,7 +156,7 @@ def notes(stage: Stage) -> list[str]:
 
 @pytest.mark.parametrize("trouble", ["a slow API server", "a queue of requests", "both"])
 async def test_the_lead_outlasts(stage: Stage, trouble: str) -> None:
-    options = replace(FAST, peering_lifetime=4, qps=0.0 if trouble == "a slow API server" else 10.0)
+    options = replace(FAST, peering_lifetime=4, qps=0.0 if trouble == "a slow API server" else 10.0, burst=40)
     async with operator(stage, options) as running:
         (first,) = stage.pods(1)
         await stage.until(lambda: stage.placed(first))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -261,7 +262,7 @@ async def test_a_hostile_name_stays_within_its_label(name: str) -> None:
     await world.attempt()
     [attempt] = world.observed.attempts
     series = AttemptSeries()
-    object.__setattr__(attempt.profile, "scheduler_name", name)
+    attempt.profile = replace(attempt.profile, scheduler_name=name)
     series.attempt_ended(attempt)
     series.pod_entered(name, name)
     seen = read(series.series())
