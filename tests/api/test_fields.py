@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -107,36 +108,36 @@ def test_what_an_api_server_defaults_is_defaulted_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "name"),
+    ("module", "constant", "spelt"),
     [
-        (devices.GROUP, "resource.k8s.io"),
-        (devices.ALLOCATION_FINALIZER, "resource.kubernetes.io/delete-protection"),
-        (devices.EXTENDED_CLAIM, "resource.kubernetes.io/extended-resource-claim"),
-        (devices.IMPLICIT_RESOURCE, "deviceclass.resource.kubernetes.io/"),
-        (devices.EXACT_COUNT, "ExactCount"),
-        (devices.ALL_DEVICES, "All"),
-        (devices.MAX_RESERVED_FOR, 256),
-        (devices.MAX_RESULTS, 32),
-        (storage.BIND_COMPLETED, "pv.kubernetes.io/bind-completed"),
-        (storage.SELECTED_NODE, "volume.kubernetes.io/selected-node"),
-        (storage.MIGRATED_PLUGINS, "storage.alpha.kubernetes.io/migrated-plugins"),
-        (storage.BETA_CLASS, "volume.beta.kubernetes.io/storage-class"),
-        (storage.NO_PROVISIONER, "kubernetes.io/no-provisioner"),
-        (storage.WAIT_FOR_FIRST_CONSUMER, "WaitForFirstConsumer"),
-        (storage.READ_WRITE_ONCE_POD, "ReadWriteOncePod"),
-        (podgroups.COSCHEDULING_GROUP, "scheduling.x-k8s.io"),
-        (podgroups.NATIVE_GROUP, "scheduling.k8s.io"),
-        (podgroups.VOLCANO_GROUP, "scheduling.volcano.sh"),
-        (podgroups.KIND, "PodGroup"),
-        (podgroups.GROUP_LABEL, "scheduling.x-k8s.io/pod-group"),
-        (podgroups.VOLCANO_GROUP_ANNOTATION, "scheduling.k8s.io/group-name"),
-        (podgroups.TOPOLOGY_KEY, "placewright.dev/topology-key"),
-        (podgroups.TOPOLOGY_MODE, "placewright.dev/topology-mode"),
+        (devices, "GROUP", "resource.k8s.io"),
+        (devices, "ALLOCATION_FINALIZER", "resource.kubernetes.io/delete-protection"),
+        (devices, "EXTENDED_CLAIM", "resource.kubernetes.io/extended-resource-claim"),
+        (devices, "IMPLICIT_RESOURCE", "deviceclass.resource.kubernetes.io/"),
+        (devices, "EXACT_COUNT", "ExactCount"),
+        (devices, "ALL_DEVICES", "All"),
+        (devices, "MAX_RESERVED_FOR", 256),
+        (devices, "MAX_RESULTS", 32),
+        (storage, "BIND_COMPLETED", "pv.kubernetes.io/bind-completed"),
+        (storage, "SELECTED_NODE", "volume.kubernetes.io/selected-node"),
+        (storage, "MIGRATED_PLUGINS", "storage.alpha.kubernetes.io/migrated-plugins"),
+        (storage, "BETA_CLASS", "volume.beta.kubernetes.io/storage-class"),
+        (storage, "NO_PROVISIONER", "kubernetes.io/no-provisioner"),
+        (storage, "WAIT_FOR_FIRST_CONSUMER", "WaitForFirstConsumer"),
+        (storage, "READ_WRITE_ONCE_POD", "ReadWriteOncePod"),
+        (podgroups, "COSCHEDULING_GROUP", "scheduling.x-k8s.io"),
+        (podgroups, "NATIVE_GROUP", "scheduling.k8s.io"),
+        (podgroups, "VOLCANO_GROUP", "scheduling.volcano.sh"),
+        (podgroups, "KIND", "PodGroup"),
+        (podgroups, "GROUP_LABEL", "scheduling.x-k8s.io/pod-group"),
+        (podgroups, "VOLCANO_GROUP_ANNOTATION", "scheduling.k8s.io/group-name"),
+        (podgroups, "TOPOLOGY_KEY", "placewright.dev/topology-key"),
+        (podgroups, "TOPOLOGY_MODE", "placewright.dev/topology-mode"),
     ],
 )
-def test_words_shared_with_others_are_spelt_as_they_spell_them(found: object, name: object) -> None:
+def test_words_shared_with_others_are_spelt_as_they_spell_them(module: ModuleType, constant: str, spelt: object) -> None:
     """Controllers, drivers and people write and read them; another spelling here would agree with all our other tests."""
-    assert found == name
+    assert getattr(module, constant) == spelt
 
 
 # --- devices and volumes -----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def rows_since(found: Cluster, position: int) -> list[int]:
 # --- assume, confirm, forget ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", itertools.permutations(["confirm", "forget", "remove"]))
+@pytest.mark.parametrize("order", list(itertools.permutations(["confirm", "forget", "remove"])))
 def test_whatever_comes_first_of_confirmation_forgetting_and_deletion_nothing_is_counted_twice(order: tuple[str, ...]) -> None:
     found, counts = cluster(), []
     found.assume(pod().requests(cpu="1").info, A)

@@ -103,7 +103,7 @@ def test_what_is_assumed_is_not_what_was_shown() -> None:
     assert (list(objects.shown()), list(objects.storage.claims.values())) == ([shown], [assumed])
 
 
-@pytest.mark.parametrize(("key", "kind"), zip(KEPT_IN, WATCHED, strict=False))
+@pytest.mark.parametrize(("key", "kind"), list(zip(KEPT_IN, WATCHED, strict=False)))
 def test_plugins_find_workloads_by_namespace_and_name(key: str, kind: type[Any]) -> None:
     objects, kept = ClusterObjects(), named(kind)
     objects.put(kept)

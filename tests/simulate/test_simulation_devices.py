@@ -43,7 +43,9 @@ def request(count: int) -> Body:
 
 
 def template(name: str, count: int) -> Body:
-    return {"kind": "ResourceClaimTemplate", "metadata": {"name": name, "namespace": "default"}, "spec": {"spec": request(count)}}
+    """With words for the driver, as templates mostly have."""
+    devices = request(count)["devices"] | {"config": [{"opaque": {"driver": DRIVER, "parameters": {"sharing": "none"}}}]}
+    return {"kind": "ResourceClaimTemplate", "metadata": {"name": name, "namespace": "default"}, "spec": {"spec": {"devices": devices}}}
 
 
 def claim(name: str, count: int) -> Body:
