@@ -134,7 +134,7 @@ class Script:
     @property
     def kind(self) -> type[Plugin]:
         if self._kind is None:
-            bases = [base for base in self._bases if not any(other is not base and issubclass(other, base) for other in self._bases)]
+            bases = [base for base in self._bases if not any(base in other.__mro__[1:] for other in self._bases)]
             self._kind = type(self.name, tuple(bases) or (Plugin,), self._written)
         return self._kind
 
@@ -202,7 +202,7 @@ def _nodes_of(asked: Sequence[Any]) -> tuple[str, ...]:
 def bare(*scripts: Script, nodes: str = "a b", weights: Mapping[str, int] | None = None, **spec: Any) -> Scene:
     """A profile of these plugins alone, in this order, beside those that every profile needs; `nodes` by name."""
     enabled = [{"name": name} for name in ("PrioritySort", *(script.name for script in scripts))]
-    if not any(issubclass(script.kind, BindPlugin) for script in scripts):
+    if not any(BindPlugin in script.kind.__mro__ for script in scripts):
         enabled.append({"name": "DefaultBinder"})
     plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
     scene = Scene(extra=tuple(script.kind for script in scripts), spec={"plugins": plugins, "weights": dict(weights or {}), **spec})

@@ -168,16 +168,17 @@ def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster:
     if is_ours(type(plugin)):
         return
     call = PluginInCall(plugin.name, profile, guarding, cluster)
+    bases = type(plugin).__mro__  # isinstance() asks abstract base classes, which look at all that extend them
     for base, method, point, check in _CALLS:
-        if isinstance(plugin, base):
+        if base in bases:
             plugin.__dict__[method] = _called(call, point, getattr(plugin, method), check)
     for base, method, point in _AWAITED_CALLS:
-        if isinstance(plugin, base):
+        if base in bases:
             plugin.__dict__[method] = _awaited(call, point, getattr(plugin, method), answers.prepared)
     if isinstance(plugin, QueueSortPlugin):
         plugin.__dict__["sort_key"] = _sorting(_called(call, "QueueSort", plugin.sort_key, answers.sort_key()))
     for base, method, adapt in _ADAPTED:
-        if isinstance(plugin, base):
+        if base in bases:
             plugin.__dict__[method] = adapt(call, plugin.__dict__[method])
 
 

@@ -7,10 +7,9 @@ changes afterwards: another generation is another `ResolvedProfile`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Final, cast
+from typing import Final
 
 from placewright.api.extenders import ExtenderSettings
 from placewright.framework.interface import (
@@ -54,7 +53,7 @@ class ExtensionPoint(enum.StrEnum):
 
     def implemented_by(self, plugin: type[Plugin]) -> bool:
         """True when the plugin has something to do at this point."""
-        return self in _points_of(cast(Hashable, plugin))
+        return self.base in plugin.__mro__  # issubclass() asks an abstract base class, which looks at all that extend it
 
 
 _BASES: Final[Mapping[ExtensionPoint, type[Plugin]]] = {
@@ -71,13 +70,6 @@ _BASES: Final[Mapping[ExtensionPoint, type[Plugin]]] = {
     ExtensionPoint.BIND: BindPlugin,
     ExtensionPoint.POST_BIND: PostBindPlugin,
 }
-
-
-@cache
-def _points_of(plugin: Hashable) -> frozenset[ExtensionPoint]:
-    """Kept, because every profile that is resolved asks about every plugin at every point, and abstract base classes answer slowly."""
-    assert isinstance(plugin, type)
-    return frozenset(point for point, base in _BASES.items() if issubclass(plugin, base))
 
 
 class Origin(enum.StrEnum):
