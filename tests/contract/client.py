@@ -108,9 +108,7 @@ class Client:
         """One request; `query` values are sent as text."""
         data = None if body is None else body if isinstance(body, (str, bytes)) else json.dumps(body)
         headers = {"Accept": accept, **({"Content-Type": content_type} if data is not None else {})}
-        parameters = {
-            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in query.items()
-        }
+        parameters = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in query.items()}
         async with (
             asyncio.timeout(DEADLINE),
             self.session.request(method, self.server + path, data=data, headers=headers, params=parameters) as found,

@@ -159,10 +159,7 @@ async def test_a_claim_is_refused_for_each_of_its_faults(cluster: Cluster) -> No
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (
-            claim("it", *(request(f"r{at}") for at in range(33))),
-            "spec.devices.requests: Too many: 33: must have at most 32 items",
-        ),
+        (claim("it", *(request(f"r{at}") for at in range(33))), "spec.devices.requests: Too many: 33: must have at most 32 items"),
         (
             claim("it", request(adminAccess=True)),
             "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace",

@@ -105,9 +105,7 @@ async def test_what_is_created_must_not_name_a_version(cluster: Cluster) -> None
 
 
 async def test_the_server_owns_uid_and_times(cluster: Cluster) -> None:
-    first = await cluster.create(
-        "configmaps", config_map("shared", creationTimestamp="2001-01-01T00:00:00Z", uid="mine")
-    )
+    first = await cluster.create("configmaps", config_map("shared", creationTimestamp="2001-01-01T00:00:00Z", uid="mine"))
     assert first["metadata"]["uid"] != "mine"
     assert not first["metadata"]["creationTimestamp"].startswith("2001")
     path, wanted = cluster.path("configmaps", "shared"), {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 99}

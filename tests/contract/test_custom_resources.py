@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
+import pytest
 import pytest_asyncio
 
 from contract.boxes import ANYTHING, DEFINITIONS, Boxes, causes, defined
 from contract.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Object
-from contract.cluster import Cluster
+from contract.cluster import Cluster, Server, within_namespace
 
 SCHEMA: Object = {
     "type": "object",
@@ -48,19 +50,16 @@ SCHEMA: Object = {
 }
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def boxes(cluster: Cluster) -> AsyncIterator[Boxes]:
-    async with defined(cluster, SCHEMA) as found:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def of_all_tests(server: Server) -> AsyncIterator[Boxes]:
+    async with within_namespace(server) as cluster, defined(cluster, SCHEMA) as found:
         yield found
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def plain_boxes(cluster: Cluster) -> AsyncIterator[Boxes]:
-    """Without the field that may be a number or a string: with one, 1.20 does not know the keys of lists when applying."""
-    schema = copy.deepcopy(SCHEMA)
-    del schema["properties"]["spec"]["properties"]["port"]
-    async with defined(cluster, schema) as found:
-        yield found
+@pytest.fixture
+def boxes(of_all_tests: Boxes, cluster: Cluster) -> Boxes:
+    """Of a definition that all tests share, in the test's own namespace."""
+    return replace(of_all_tests, cluster=cluster)
 
 
 async def test_a_definition_is_established_with_its_accepted_names(boxes: Boxes) -> None:
@@ -112,12 +111,58 @@ async def test_a_null_is_kept_only_where_it_is_allowed(boxes: Boxes) -> None:
     found = (await boxes.create(note=None, mode=None)).expect(201)
     assert found["spec"]["note"] is None
     assert found["spec"]["mode"] == "Fast"
+    found = (await boxes.cluster.client.post(boxes.path, boxes.box("other", label=None, weights={"a": None, "b": 1}))).expect(201)
+    assert ("label" in found["spec"], found["spec"]["weights"]) == (False, {"b": 1})
 
 
 async def test_a_value_out_of_bounds_is_refused_with_its_path(boxes: Boxes) -> None:
     answer = await boxes.create(size=11)
     assert causes(answer) == {"spec.size": "Invalid value: 11: spec.size in body should be less than or equal to 10"}
     assert answer.body["message"].startswith(f'Box.{boxes.group} "it" is invalid: spec.size: Invalid value: 11')
+
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+NUMBERS = {"type": "array", "items": NUMBER}
+COUNTS = {"type": "object", "additionalProperties": NUMBER}
+FAULTS: list[tuple[Object, object, str]] = [
+    (TEXT, 1, 'Invalid value: "integer": {} in body must be of type string: "integer"'),
+    (NUMBER, True, 'Invalid value: "boolean": {} in body must be of type integer: "boolean"'),
+    (TEXT | {"enum": ["a", "b"]}, "c", 'Unsupported value: "c": supported values: "a", "b"'),
+    (TEXT | {"minLength": 2}, "a", 'Invalid value: "a": {} in body should be at least 2 chars long'),
+    (TEXT | {"maxLength": 2}, "abc", "Too long: may not be more than 2 bytes"),
+    (TEXT | {"pattern": "^[a-z]$"}, "A", "Invalid value: \"A\": {} in body should match '^[a-z]$'"),
+    (NUMBER | {"minimum": 1}, 0, "Invalid value: 0: {} in body should be greater than or equal to 1"),
+    (NUMBER | {"minimum": 1, "exclusiveMinimum": True}, 1, "Invalid value: 1: {} in body should be greater than 1"),
+    (NUMBER | {"maximum": 8}, 9, "Invalid value: 9: {} in body should be less than or equal to 8"),
+    (NUMBER | {"multipleOf": 2}, 3, "Invalid value: 3: {} in body should be a multiple of 2"),
+    (NUMBERS | {"maxItems": 1}, [1, 2], "Too many: 2: must have at most 1 item"),
+    (NUMBERS | {"minItems": 1}, [], "Invalid value: 0: {} in body should have at least 1 items"),
+    (TEXT | {"format": "date-time"}, "later", 'Invalid value: "later": {} in body must be of type date-time: "later"'),
+    (COUNTS | {"minProperties": 1}, {}, "Invalid value: 0: {} in body should have at least 1 properties"),
+    (COUNTS | {"maxProperties": 1}, {"a": 1, "b": 1}, "Too many: 2: must have at most 1 item"),
+]
+FITS: list[tuple[Object, object]] = [
+    (TEXT | {"nullable": True}, None),
+    (TEXT, None),
+    (NUMBER, 2.0),
+    ({"type": "number"}, 2),
+    (TEXT | {"format": "date-time"}, "2026-01-02T03:04:05Z"),
+    (ANYTHING, {"any": {"thing": [1]}}),
+    (COUNTS, {"a": 1, "b": None}),
+]
+
+
+async def test_faults_have_the_words_of_the_server(cluster: Cluster) -> None:
+    cluster.needs(36, "the value in refusals, and one item")
+    faulty = {f"f{at}": (schema, value) for at, (schema, value, _) in enumerate(FAULTS)}
+    fitting = {f"g{at}": each for at, each in enumerate(FITS)}
+    faulty["large"] = (NUMBER | {"format": "int32"}, 2**31)
+    spec = {"type": "object", "properties": {name: schema for name, (schema, _) in (faulty | fitting).items()}}
+    async with defined(cluster, {"type": "object", "properties": {"spec": spec}}) as boxes:
+        said = causes(await boxes.create(**{name: value for name, (_, value) in (faulty | fitting).items()}))
+    wanted = {f"spec.f{at}": why for at, (_, _, why) in enumerate(FAULTS)}
+    large = {"<nil>": 'Invalid value: "": Checked value must be of type integer with format int32 in spec.large'}
+    assert said == {field: why.format(field) for field, why in wanted.items()} | large
 
 
 async def test_every_fault_is_named(boxes: Boxes) -> None:
@@ -219,25 +264,26 @@ async def test_status_and_the_rest_are_written_apart(boxes: Boxes) -> None:
     path, both = f"{boxes.path}/it", {"spec": {"size": 7}, "status": {"ready": True, "unknown": 1}}
     status = (await boxes.cluster.client.patch(f"{path}/status", both, MERGE)).expect(200)
     assert (status["spec"]["size"], status["status"]) == (3, {"ready": True})
-    spec = (await boxes.cluster.client.patch(path, {"spec": {"size": 7}, "status": {"ready": False}}, MERGE)).expect(
-        200
-    )
+    spec = (await boxes.cluster.client.patch(path, {"spec": {"size": 7}, "status": {"ready": False}}, MERGE)).expect(200)
     assert (spec["spec"]["size"], spec["status"]) == (7, {"ready": True})
     bad = await boxes.cluster.client.patch(f"{path}/status", {"status": {"count": "many"}}, MERGE)
     assert "status.count" in causes(bad)
 
 
-async def test_applying_merges_keyed_lists_of_the_schema(plain_boxes: Boxes) -> None:
-    boxes, path = plain_boxes, f"{plain_boxes.path}/it"
-    for manager, name in (("one", "a"), ("two", "b")):
-        body = boxes.box(rules=[{"name": name, "value": 1}], tags=[name])
-        (await boxes.cluster.client.apply(path, body, manager)).expect(200, 201)
-    found = (await boxes.cluster.client.get(path)).expect(200)
-    assert [each["name"] for each in found["spec"]["rules"]] == ["a", "b"]
-    assert sorted(found["spec"]["tags"]) == ["a", "b"]
-    other = boxes.box(rules=[{"name": "b", "value": 2}])
-    answer = await boxes.cluster.client.request("PATCH", path, other, APPLY, fieldManager="one")
-    assert [cause["field"] for cause in answer.expect(409)["details"]["causes"]] == ['.spec.rules[name="b"].value']
+async def test_applying_merges_keyed_lists_of_the_schema(cluster: Cluster) -> None:
+    schema = copy.deepcopy(SCHEMA)
+    del schema["properties"]["spec"]["properties"]["port"]  # a field of two types, with which 1.20 does not know the keys of lists
+    async with defined(cluster, schema) as boxes:
+        path = f"{boxes.path}/it"
+        for manager, name in (("one", "a"), ("two", "b")):
+            body = boxes.box(rules=[{"name": name, "value": 1}], tags=[name])
+            (await cluster.client.apply(path, body, manager)).expect(200, 201)
+        found = (await cluster.client.get(path)).expect(200)
+        assert [each["name"] for each in found["spec"]["rules"]] == ["a", "b"]
+        assert sorted(found["spec"]["tags"]) == ["a", "b"]
+        other = boxes.box(rules=[{"name": "b", "value": 2}])
+        answer = await cluster.client.request("PATCH", path, other, APPLY, fieldManager="one")
+        assert [cause["field"] for cause in answer.expect(409)["details"]["causes"]] == ['.spec.rules[name="b"].value']
 
 
 async def test_a_field_of_two_types_does_not_hide_the_keys_of_lists_when_applying(boxes: Boxes) -> None:
@@ -303,10 +349,11 @@ async def test_a_watch_shows_custom_resources(boxes: Boxes) -> None:
     assert (event["type"], event["object"]["kind"], event["object"]["spec"]["size"]) == ("ADDED", "Box", 3)
 
 
-async def test_the_type_goes_with_its_definition(boxes: Boxes) -> None:
-    (await boxes.create()).expect(201)
-    definition = f"{DEFINITIONS}/boxes.{boxes.group}"
-    (await boxes.cluster.client.delete(definition)).expect(200)
-    await boxes.cluster.eventually(lambda body: True, definition, accept=(404,))
-    await boxes.cluster.eventually(lambda body: True, boxes.path, accept=(404,))
-    assert (await boxes.create()).status == 404
+async def test_the_type_goes_with_its_definition(cluster: Cluster) -> None:
+    async with defined(cluster, SCHEMA) as boxes:
+        (await boxes.create()).expect(201)
+        definition = f"{DEFINITIONS}/boxes.{boxes.group}"
+        (await cluster.client.delete(definition)).expect(200)
+        await cluster.eventually(lambda body: True, definition, accept=(404,))
+        await cluster.eventually(lambda body: True, boxes.path, accept=(404,))
+        assert (await boxes.create()).status == 404

@@ -12,9 +12,7 @@ async def run(cluster: Cluster, name: str, **labels: str) -> Object:
     await cluster.create("pods", pod(name, labels))
     path = cluster.path("pods", name)
     (await cluster.client.post(f"{path}/binding", binding(name, "contract-node"))).expect(201)
-    return (await cluster.client.patch(f"{path}/status", running(), "application/strategic-merge-patch+json")).expect(
-        200
-    )
+    return (await cluster.client.patch(f"{path}/status", running(), "application/strategic-merge-patch+json")).expect(200)
 
 
 async def test_a_pod_on_a_node_gets_its_grace_period(cluster: Cluster) -> None:

@@ -98,9 +98,7 @@ async def test_an_event_of_the_new_api_that_says_too_little_is_refused(cluster: 
         ("series", {"count": 2}),
     ],
 )
-async def test_an_event_of_the_new_api_that_says_too_much_is_refused(
-    cluster: Cluster, field: str, value: object
-) -> None:
+async def test_an_event_of_the_new_api_that_says_too_much_is_refused(cluster: Cluster, field: str, value: object) -> None:
     body = event(cluster, **{field: value})
     assert (await cluster.client.post(cluster.path("events", group=NEW), body)).refused(422, "Invalid")
 

@@ -98,9 +98,7 @@ async def test_a_patch_that_leaves_another_kind_or_wrong_types_is_invalid(cluste
     )
     for patch in patches:
         assert (await cluster.client.patch(cluster.path("configmaps", "it"), patch, MERGE)).refused(422, "Invalid")
-    assert (await cluster.read("configmaps", "it"))["metadata"]["resourceVersion"] == made["metadata"][
-        "resourceVersion"
-    ]
+    assert (await cluster.read("configmaps", "it"))["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
 async def test_only_apply_patches_can_be_forced(cluster: Cluster) -> None:

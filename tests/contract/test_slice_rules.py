@@ -71,11 +71,7 @@ SLICES: list[tuple[str, Fields, str]] = [
         {"allNodes": False, "nodeName": "a"},
         "spec.allNodes: Invalid value: false: must be either unset or set to true",
     ),
-    (
-        "one term is enough",
-        {"nodeSelector": {"nodeSelectorTerms": [TERM, TERM]}},
-        "must have exactly one node selector term",
-    ),
+    ("one term is enough", {"nodeSelector": {"nodeSelectorTerms": [TERM, TERM]}}, "must have exactly one node selector term"),
     ("no device is there twice", {"devices": [device("a"), device("a")]}, 'spec.devices[1]: Duplicate value: "a"'),
     ("devices have names", {"devices": [device("A")]}, f'spec.devices[0].name: Invalid value: "A": {LABEL}'),
     (
@@ -93,11 +89,7 @@ SLICES: list[tuple[str, Fields, str]] = [
         {"devices": [device("a", attributes={"not-one": {"int": 1}})]},
         "spec.devices[0].attributes: Invalid value: \"not-one\": a valid C identifier must start with alphabetic character or '_'",
     ),
-    (
-        "and one value",
-        {"devices": [device("a", attributes={"x": {"int": 1, "bool": True}})]},
-        "exactly one value must be specified",
-    ),
+    ("and one value", {"devices": [device("a", attributes={"x": {"int": 1, "bool": True}})]}, "exactly one value must be specified"),
     ("or at least one", {"devices": [device("a", attributes={"x": {}})]}, "spec.devices[0].attributes[x]: Invalid value"),
     (
         "texts are short",
@@ -124,11 +116,7 @@ SLICES: list[tuple[str, Fields, str]] = [
         {"perDeviceNodeSelection": True},
         "spec.devices[0]: Required value: exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required",
     ),
-    (
-        "taints have effects",
-        {"devices": [device("a", taints=[{"key": "a"}])]},
-        "spec.devices[0].taints[0].effect: Required value",
-    ),
+    ("taints have effects", {"devices": [device("a", taints=[{"key": "a"}])]}, "spec.devices[0].taints[0].effect: Required value"),
     (
         "and keys",
         {"devices": [device("a", taints=[{"key": "", "effect": "None"}])]},

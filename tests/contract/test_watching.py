@@ -129,9 +129,7 @@ async def test_the_path_of_one_object_is_not_watched(cluster: Cluster) -> None:
     assert found["metadata"]["name"] == "one"
 
 
-@pytest.mark.parametrize(
-    "query", [{"fieldSelector": "spec.containers=x"}, {"labelSelector": "a b"}, {"timeoutSeconds": "x"}]
-)
+@pytest.mark.parametrize("query", [{"fieldSelector": "spec.containers=x"}, {"labelSelector": "a b"}, {"timeoutSeconds": "x"}])
 async def test_a_watch_that_makes_no_sense_is_refused(cluster: Cluster, query: dict[str, str]) -> None:
     assert (await cluster.client.get(cluster.path("pods"), watch=True, **query)).refused(400, "BadRequest")
 

@@ -147,9 +147,7 @@ async def test_a_failed_attempt_to_schedule_is_written_into_the_status(cluster: 
     status = (await cluster.client.patch(f"{path}/status", patch, STRATEGIC)).expect(200)["status"]
     assert [each.items() >= failed.items() for each in status["conditions"]] == [True]
     assert status["nominatedNodeName"] == "n"
-    cleared = (await cluster.client.patch(f"{path}/status", {"status": {"nominatedNodeName": None}}, STRATEGIC)).expect(
-        200
-    )
+    cleared = (await cluster.client.patch(f"{path}/status", {"status": {"nominatedNodeName": None}}, STRATEGIC)).expect(200)
     assert "nominatedNodeName" not in cleared["status"]
     (await cluster.client.post(f"{path}/binding", binding("p", "n"))).expect(201)
     [scheduled] = (await cluster.read("pods", "p"))["status"]["conditions"]

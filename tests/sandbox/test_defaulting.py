@@ -70,15 +70,9 @@ def test_a_toleration_of_ones_own_is_not_doubled() -> None:
         ([container(requests={"example.com/gpu": "1"})], "BestEffort"),
         ([container(requests={"cpu": "1"})], "Burstable"),
         ([container(limits={"cpu": "1"}, requests={"cpu": "1"})], "Burstable"),
-        (
-            [container(limits={"cpu": "1", "memory": "1Gi"}, requests={"cpu": "1000m", "memory": "1024Mi"})],
-            "Guaranteed",
-        ),
+        ([container(limits={"cpu": "1", "memory": "1Gi"}, requests={"cpu": "1000m", "memory": "1024Mi"})], "Guaranteed"),
         ([container(limits={"cpu": "1", "memory": "1Gi"}, requests={"cpu": "1", "memory": "1Mi"})], "Burstable"),
-        (
-            [container(limits={"cpu": "1", "memory": "1Gi"}, requests={"cpu": "1", "memory": "1Gi"}), container()],
-            "Burstable",
-        ),
+        ([container(limits={"cpu": "1", "memory": "1Gi"}, requests={"cpu": "1", "memory": "1Gi"}), container()], "Burstable"),
         ([container(requests={"cpu": "lots"})], "BestEffort"),
     ],
 )
@@ -106,9 +100,7 @@ def test_a_node_may_allocate_what_it_has_unless_it_says_otherwise() -> None:
 
 
 def test_templates_get_the_defaults_of_pods_without_admission() -> None:
-    deployment = {
-        "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a:1", "ports": [{"containerPort": 1}]}]}}}
-    }
+    deployment = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a:1", "ports": [{"containerPort": 1}]}]}}}}
     default("Deployment", deployment)
     spec: Any = deployment["spec"]
     assert spec["replicas"] == 1
@@ -154,11 +146,7 @@ CLASSES = {
         ({"priorityClassName": "high"}, CLASSES, ("high", 100, "PreemptLowerPriority")),
         ({"priorityClassName": "high", "priority": 100}, CLASSES, ("high", 100, "PreemptLowerPriority")),
         ({"priorityClassName": "quiet"}, CLASSES, ("quiet", 50, "Never")),
-        (
-            {"priorityClassName": "system-node-critical"},
-            {},
-            ("system-node-critical", 2_000_001_000, "PreemptLowerPriority"),
-        ),
+        ({"priorityClassName": "system-node-critical"}, {}, ("system-node-critical", 2_000_001_000, "PreemptLowerPriority")),
     ],
 )
 def test_a_class_becomes_a_priority(spec: dict[str, Any], classes: Any, expected: tuple[Any, ...]) -> None:

@@ -101,9 +101,7 @@ def test_the_aggregated_form_is_only_for_those_who_ask_for_this_version_of_it() 
     assert both == newer
 
 
-@pytest.mark.parametrize(
-    "path", ["", "/", "/ap", "/apis/apps/v9", "/api/v1/pods", "/openapi/v4", "/openapi/v3/x", "/version/x"]
-)
+@pytest.mark.parametrize("path", ["", "/", "/ap", "/apis/apps/v9", "/api/v1/pods", "/openapi/v4", "/openapi/v3/x", "/version/x"])
 def test_other_paths_have_no_document(path: str) -> None:
     assert with_box().document(path) is None
 

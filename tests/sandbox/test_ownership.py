@@ -87,9 +87,7 @@ def test_what_one_manager_applies_last_is_what_there_is_of_its_lists_and_maps(fi
 
 @settings(max_examples=50, deadline=None)
 @given(pods, pods)
-def test_forcing_gives_everything_that_was_sent_and_takes_nothing_that_others_alone_hold(
-    first: Any, second: Any
-) -> None:
+def test_forcing_gives_everything_that_was_sent_and_takes_nothing_that_others_alone_hold(first: Any, second: Any) -> None:
     live = apply(apply(None, first, "one"), second, "two", force=True)
     assert first["metadata"]["labels"].keys() <= live["metadata"].get("labels", {}).keys()
     assert second["metadata"]["labels"].items() <= live["metadata"].get("labels", {}).items()
@@ -212,9 +210,7 @@ def test_whoever_writes_plainly_owns_the_maps_and_elements_too() -> None:
     spec = {"containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}}}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
     limits = {".": {}, "f:limits": {".": {}, "f:cpu": {}}}
-    assert recorded(pod) == {
-        "f:spec": {"f:containers": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:resources": limits}}}
-    }
+    assert recorded(pod) == {"f:spec": {"f:containers": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:resources": limits}}}}
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}
     box = {"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "b"}, "spec": {"a": "1"}}
     assert recorded(box, schema) == {"f:spec": {".": {}, "f:a": {}}}

@@ -140,16 +140,10 @@ def container(name: str, *, ready: bool = False, restarts: int = 0, **state: Any
             },
             "Init:1/2",
         ),
-        (
-            {"status": {"initContainerStatuses": [container("i", waiting={"reason": "CrashLoopBackOff"})]}},
-            "Init:CrashLoopBackOff",
-        ),
+        ({"status": {"initContainerStatuses": [container("i", waiting={"reason": "CrashLoopBackOff"})]}}, "Init:CrashLoopBackOff"),
         ({"metadata": {"deletionTimestamp": "x"}, "status": {"phase": "Running"}}, "Terminating"),
         ({"metadata": {"deletionTimestamp": "x"}, "status": {"phase": "Succeeded", "reason": "Done"}}, "Done"),
-        (
-            {"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}]}},
-            "SchedulingGated",
-        ),
+        ({"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}]}}, "SchedulingGated"),
     ],
 )
 def test_the_state_of_a_pod_in_a_word(pod: dict[str, Any], shown: str) -> None:
@@ -202,9 +196,7 @@ def test_printer_columns_show_values_of_their_declared_type_only() -> None:
         {"name": "Wrong", "type": "string", "jsonPath": "not a path"},
         {"name": "Yes", "type": "boolean", "jsonPath": ".yes"},
     ]
-    shown = row(
-        "Box", {"metadata": {"name": "b"}, "spec": {"text": "x"}, "when": "2025-12-31T23:59:58Z", "yes": True}, columns
-    )
+    shown = row("Box", {"metadata": {"name": "b"}, "spec": {"text": "x"}, "when": "2025-12-31T23:59:58Z", "yes": True}, columns)
     expected = {"Name": "b", "Text": '{"text":"x"}', "Number": None, "When": "2s", "Wrong": None, "Yes": True}
     assert shown == expected
 
@@ -214,9 +206,7 @@ anything = st.recursive(
     lambda below: (
         st.lists(below, max_size=2)
         | st.dictionaries(
-            st.sampled_from(
-                ["conditions", "containers", "template", "labels", "type", "spec", "state", "ports", "reason"]
-            ),
+            st.sampled_from(["conditions", "containers", "template", "labels", "type", "spec", "state", "ports", "reason"]),
             below,
         )
     ),

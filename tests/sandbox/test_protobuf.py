@@ -22,9 +22,7 @@ def body(api_version: str, kind: str, raw: bytes) -> bytes:
 
 
 def test_a_namespace_is_read() -> None:
-    metadata = (
-        part(1, "team") + part(11, part(1, "a") + part(2, "b")) + part(11, part(1, "c") + part(2, "d")) + part(8, b"")
-    )
+    metadata = (part(1, "team") + part(11, part(1, "a") + part(2, "b")) + part(11, part(1, "c") + part(2, "d")) + part(8, b""))
     sent = body("v1", "Namespace", part(1, metadata) + part(2, b"") + part(9, b""))
     assert decode_protobuf(sent) == {
         "apiVersion": "v1",
@@ -70,9 +68,7 @@ def test_a_deployment_as_kubectl_creates_it_is_read() -> None:
     container = part(1, "app") + part(2, "app:1") + part(6, part(1, "") + part(2, 0) + part(3, 80)) + part(8, amount)
     pod = part(2, container) + part(3, "") + part(11, 0)
     spec = part(1, 2) + part(2, part(1, part(1, "app") + part(2, "web"))) + part(3, part(2, pod)) + part(4, part(1, ""))
-    found = decode_protobuf(
-        body("apps/v1", "Deployment", part(1, part(1, "web")) + part(2, spec) + part(3, b"\x08\x00"))
-    )
+    found = decode_protobuf(body("apps/v1", "Deployment", part(1, part(1, "web")) + part(2, spec) + part(3, b"\x08\x00")))
     ports = [{"hostPort": 0, "containerPort": 80}]
     wanted = {"name": "app", "image": "app:1", "ports": ports, "resources": {"limits": {"cpu": "100m"}}}
     assert found["spec"]["template"]["spec"] == {"containers": [wanted]}

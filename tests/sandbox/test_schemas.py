@@ -56,65 +56,16 @@ def test_validation_of_anything_ends_in_faults_and_never_in_an_error(value: Any)
     assert all(isinstance(fault, Fault) for fault in faults)
 
 
-@pytest.mark.parametrize(
-    ("value", "schema", "expected"),
-    [
-        (1, TEXT, 'spec: Invalid value: "integer": spec in body must be of type string: "integer"'),
-        (True, NUMBER, 'spec: Invalid value: "boolean": spec in body must be of type integer: "boolean"'),
-        (1.5, NUMBER, 'spec: Invalid value: "number": spec in body must be of type integer: "number"'),
-        (None, TEXT, 'spec: Invalid value: "null": spec in body must be of type string: "null"'),
-        ("c", TEXT | {"enum": ["a", "b"]}, 'spec: Unsupported value: "c": supported values: "a", "b"'),
-        ("a", TEXT | {"minLength": 2}, 'spec: Invalid value: "a": spec in body should be at least 2 chars long'),
-        ("abc", TEXT | {"maxLength": 2}, "spec: Too long: may not be more than 2 bytes"),
-        ("A", TEXT | {"pattern": "^[a-z]$"}, "spec: Invalid value: \"A\": spec in body should match '^[a-z]$'"),
-        (0, NUMBER | {"minimum": 1}, "spec: Invalid value: 0: spec in body should be greater than or equal to 1"),
-        (
-            1,
-            NUMBER | {"minimum": 1, "exclusiveMinimum": True},
-            "spec: Invalid value: 1: spec in body should be greater than 1",
-        ),
-        (9, NUMBER | {"maximum": 8}, "spec: Invalid value: 9: spec in body should be less than or equal to 8"),
-        (3, NUMBER | {"multipleOf": 2}, "spec: Invalid value: 3: spec in body should be a multiple of 2"),
-        (
-            2**31,
-            NUMBER | {"format": "int32"},
-            "spec: Invalid value: 2147483648: spec in body must be of type int32: 2147483648",
-        ),
-        ([1, 2], {"type": "array", "items": NUMBER, "maxItems": 1}, "spec: Too many: 2: must have at most 1 items"),
-        ([], {"type": "array", "minItems": 1}, "spec: Invalid value: []: spec in body should have at least 1 items"),
-        ({}, {"type": "object", "required": ["a"]}, "spec.a: Required value"),
-        ([{}, 1], {"type": "array", "items": {"type": "object"}}, None),
-        (
-            "later",
-            TEXT | {"format": "date-time"},
-            'spec: Invalid value: "later": spec in body must be of type date-time: "later"',
-        ),
-        (
-            1,
-            {"x-kubernetes-int-or-string": True, "anyOf": [TEXT]},
-            "spec: Invalid value: 1: spec in body must validate at least one schema (anyOf)",
-        ),
-    ],
-)
-def test_faults_are_worded_as_an_api_server_words_them(value: Any, schema: Any, expected: str | None) -> None:
-    if expected is None:
-        expected = 'spec[1]: Invalid value: "integer": spec[1] in body must be of type object: "integer"'
-    assert faults(value, schema) == [expected]
+def test_a_fraction_is_no_integer_and_items_are_named_by_their_place() -> None:
+    assert faults(1.5, NUMBER) == ['spec: Invalid value: "number": spec in body must be of type integer: "number"']
+    said = faults([{}, 1], {"type": "array", "items": {"type": "object"}})
+    assert said == ['spec[1]: Invalid value: "integer": spec[1] in body must be of type object: "integer"']
 
 
-@pytest.mark.parametrize(
-    ("value", "schema"),
-    [
-        (None, TEXT | {"nullable": True}),
-        (2.0, NUMBER),
-        (2, {"type": "number"}),
-        ("2026-01-02T03:04:05Z", TEXT | {"format": "date-time"}),
-        ({"any": {"thing": [1]}}, {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
-        ({"a": 1}, {"type": "object", "additionalProperties": NUMBER}),
-    ],
-)
-def test_what_fits_has_no_faults(value: Any, schema: Any) -> None:
-    assert faults(value, schema) == []
+def test_one_of_several_schemas_is_enough() -> None:
+    schema = {"x-kubernetes-int-or-string": True, "anyOf": [TEXT]}
+    assert faults(1, schema) == ["spec: Invalid value: 1: spec in body must validate at least one schema (anyOf)"]
+    assert faults("1", schema) == []
 
 
 def test_an_embedded_resource_keeps_what_every_resource_has() -> None:
@@ -189,10 +140,7 @@ def versions(schema: Any, **more: Any) -> dict[str, Any]:
         (versions(SCHEMA, storage=False), "spec.versions"),
         (versions(None), "spec.versions[0].schema.openAPIV3Schema"),
         (versions({"type": "string"}), "spec.versions[0].schema.openAPIV3Schema.type"),
-        (
-            versions({"type": "object", "properties": {"a": {}}}),
-            "spec.versions[0].schema.openAPIV3Schema.properties[a].type",
-        ),
+        (versions({"type": "object", "properties": {"a": {}}}), "spec.versions[0].schema.openAPIV3Schema.properties[a].type"),
         (
             versions({"type": "object", "properties": {"a": {"type": "array"}}}),
             "spec.versions[0].schema.openAPIV3Schema.properties[a].items",

@@ -80,20 +80,28 @@ def unknown_fields(value: Any, schema: Schema, path: str = "", *, root: bool = F
 
 
 def fill_defaults(value: Any, schema: Schema) -> None:
-    """Puts in place the defaults of missing fields; a null where none is allowed counts as missing."""
+    """Puts in place the defaults of missing fields; a null where none is allowed counts as missing, and goes."""
     if isinstance(value, list):
         for item in value:
             fill_defaults(item, schema.get("items", {}))
     elif isinstance(value, dict):
         properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+        _drop_nulls(value, properties, others)
         for name, part in properties.items():
-            if "default" in part and (name not in value or (value[name] is None and not part.get("nullable"))):
+            if "default" in part and name not in value:
                 value[name] = copy.deepcopy(part["default"])
             if name in value:
                 fill_defaults(value[name], part)
         if isinstance(others, dict):
             for name in value.keys() - properties.keys():
                 fill_defaults(value[name], others)
+
+
+def _drop_nulls(value: dict[str, Any], properties: Mapping[str, Schema], others: object) -> None:
+    for name in [name for name, below in value.items() if below is None]:
+        part = properties.get(name, others)
+        if isinstance(part, dict) and not part.get("nullable"):
+            del value[name]
 
 
 def validate(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
@@ -142,6 +150,10 @@ def _invalid(value: Any, path: str, what: str) -> Fault:
     return Fault(path, "FieldValueInvalid", f"Invalid value: {json.dumps(value)}: {path} in body {what}")
 
 
+def _too_many(found: int, limit: int, path: str) -> Fault:
+    return Fault(path, "FieldValueTooMany", f"Too many: {found}: must have at most {limit} {'item' if limit == 1 else 'items'}")
+
+
 def _check_enum(value: Any, schema: Schema, path: str) -> Iterator[Fault]:
     allowed = schema.get("enum")
     if allowed is not None and value not in allowed:
@@ -181,15 +193,15 @@ def _check_number(value: float, schema: Schema, path: str) -> Iterator[Fault]:
         yield _invalid(value, path, f"should be a multiple of {step}")
     bits = {"int32": 31, "int64": 63}.get(schema.get("format", ""), 0)
     if bits and schema.get("type") == "integer" and not -(2**bits) <= value < 2**bits:
-        yield _invalid(value, path, f"must be of type {schema['format']}: {json.dumps(value)}")
+        shown = f'Invalid value: "": Checked value must be of type integer with format {schema["format"]} in {path}'
+        yield Fault("<nil>", "FieldValueInvalid", shown)
 
 
 def _check_list(value: list[Any], schema: Schema, path: str) -> Iterator[Fault]:
     if len(value) > schema.get("maxItems", len(value)):
-        limit = schema["maxItems"]
-        yield Fault(path, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {limit} items")
+        yield _too_many(len(value), schema["maxItems"], path)
     if len(value) < schema.get("minItems", 0):
-        yield _invalid(value, path, f"should have at least {schema['minItems']} items")
+        yield _invalid(len(value), path, f"should have at least {schema['minItems']} items")
     for at, item in enumerate(value):
         yield from validate(item, schema.get("items", {}), f"{path}[{at}]")
     yield from _check_duplicates(value, schema, path)
@@ -216,10 +228,9 @@ def _check_object(value: dict[str, Any], schema: Schema, path: str) -> Iterator[
         if name not in value:
             yield Fault(_join(path, name), "FieldValueRequired", "Required value")
     if len(value) > schema.get("maxProperties", len(value)):
-        limit = schema["maxProperties"]
-        yield Fault(path, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {limit} items")
+        yield _too_many(len(value), schema["maxProperties"], path)
     if len(value) < schema.get("minProperties", 0):
-        yield _invalid(value, path, f"should have at least {schema['minProperties']} properties")
+        yield _invalid(len(value), path, f"should have at least {schema['minProperties']} properties")
     for name, below in value.items():
         if name in properties:
             yield from validate(below, properties[name], _join(path, name))
