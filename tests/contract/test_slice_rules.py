@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from contract.boxes import causes
 from contract.client import MERGE, Object
 from contract.cluster import Cluster
 from contract.devices import (
@@ -49,9 +50,9 @@ def counters(*names: str) -> list[Object]:
     return [{"name": name, "counters": {"memory": {"value": "80Gi"}}} for name in names]
 
 
-def shared(policy: Object, **fields: Any) -> Object:
+def shared(name: str, policy: Object, **fields: Any) -> Object:
     capacity = {"memory": {"value": "80Gi", "requestPolicy": policy}}
-    return device("gpu-0", **{"allowMultipleAllocations": True, **fields, "capacity": capacity})
+    return device(name, **{"allowMultipleAllocations": True, **fields, "capacity": capacity})
 
 
 def allowed(default: str = "1Gi", **limits: str) -> Object:
@@ -73,7 +74,6 @@ SLICES: list[tuple[str, Fields, str]] = [
     ),
     ("one term is enough", {"nodeSelector": {"nodeSelectorTerms": [TERM, TERM]}}, "must have exactly one node selector term"),
     ("no device is there twice", {"devices": [device("a"), device("a")]}, 'spec.devices[1]: Duplicate value: "a"'),
-    ("devices have names", {"devices": [device("A")]}, f'spec.devices[0].name: Invalid value: "A": {LABEL}'),
     (
         "there are not too many",
         {"devices": [device(f"d{at}") for at in range(129)]},
@@ -85,42 +85,9 @@ SLICES: list[tuple[str, Fields, str]] = [
         "spec.devices: Too many: 65: must have at most 64 items",
     ),
     (
-        "attributes have names",
-        {"devices": [device("a", attributes={"not-one": {"int": 1}})]},
-        "spec.devices[0].attributes: Invalid value: \"not-one\": a valid C identifier must start with alphabetic character or '_'",
-    ),
-    ("and one value", {"devices": [device("a", attributes={"x": {"int": 1, "bool": True}})]}, "exactly one value must be specified"),
-    ("or at least one", {"devices": [device("a", attributes={"x": {}})]}, "spec.devices[0].attributes[x]: Invalid value"),
-    (
-        "texts are short",
-        {"devices": [device("a", attributes={"x": {"string": "s" * 65}})]},
-        "spec.devices[0].attributes[x].string: Too long: may not be more than 64 bytes",
-    ),
-    (
-        "versions are versions",
-        {"devices": [device("a", attributes={"x": {"version": "1.0"}})]},
-        'spec.devices[0].attributes[x].version: Invalid value: "1.0": must be a string compatible with semver.org spec 2.0.0',
-    ),
-    (
-        "a device has not too many properties",
-        {"devices": [device("a", attributes={f"x{at}": {"int": at} for at in range(32)})]},
-        "the total number of attributes and capacities must not exceed 32",
-    ),
-    (
-        "the slice says where its devices are",
-        {"devices": [device("a", nodeName="node-a")]},
-        "can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec",
-    ),
-    (
         "unless each says it",
         {"perDeviceNodeSelection": True},
         "spec.devices[0]: Required value: exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required",
-    ),
-    ("taints have effects", {"devices": [device("a", taints=[{"key": "a"}])]}, "spec.devices[0].taints[0].effect: Required value"),
-    (
-        "and keys",
-        {"devices": [device("a", taints=[{"key": "", "effect": "None"}])]},
-        'spec.devices[0].taints[0].key: Invalid value: "": name part must be non-empty',
     ),
     (
         "counters and devices are apart",
@@ -138,50 +105,56 @@ SLICES: list[tuple[str, Fields, str]] = [
         "spec.sharedCounters: Too many: 9: must have at most 8 items",
     ),
     ("a counter set counts", {"devices": None, "sharedCounters": [{"name": "a"}]}, "spec.sharedCounters[0].counters: Required value"),
+]
+TAKES = {"counters": {"memory": {"value": "1"}}}
+POLICY = "capacity[memory].requestPolicy"
+DEVICES: list[tuple[Object, str, str]] = [
+    (device("A"), "name", f'Invalid value: "A": {LABEL}'),
     (
-        "a device takes from a set",
-        {"devices": [device("a", consumesCounters=[{"counters": {"memory": {"value": "1"}}}])]},
-        "spec.devices[0].consumesCounters[0].counterSet: Required value",
+        device("a", attributes={"not-one": {"int": 1}}),
+        "attributes",
+        "Invalid value: \"not-one\": a valid C identifier must start with alphabetic character or '_'",
+    ),
+    (device("b", attributes={"x": {"int": 1, "bool": True}}), "attributes[x]", "Invalid value"),
+    (device("c", attributes={"x": {}}), "attributes[x]", "Invalid value"),
+    (device("d", attributes={"x": {"string": "s" * 65}}), "attributes[x].string", "Too long: may not be more than 64 bytes"),
+    (
+        device("e", attributes={"x": {"version": "1.0"}}),
+        "attributes[x].version",
+        'Invalid value: "1.0": must be a string compatible with semver.org spec 2.0.0',
+    ),
+    (device("f", attributes={f"x{at}": {"int": at} for at in range(32)}), "", "Invalid value: 33: the total number of attributes and"),
+    (device("g", nodeName="node-a"), "", "Invalid value"),
+    (device("h", taints=[{"key": "a"}]), "taints[0].effect", "Required value"),
+    (device("i", taints=[{"key": "", "effect": "None"}]), "taints[0].key", 'Invalid value: "": name part must'),
+    (device("j", consumesCounters=[TAKES]), "consumesCounters[0].counterSet", "Required value"),
+    (device("k", consumesCounters=[{"counterSet": "s", **TAKES}] * 2), "consumesCounters[1]", 'Duplicate value: "s"'),
+    (shared("l", allowed(min="1Gi"), allowMultipleAllocations=False), POLICY, "Forbidden: allowMultipleAllocations must be true"),
+    (shared("m", allowed(max="2Gi")), f"{POLICY}.validRange.min", "Required value: required when validRange is defined"),
+    (
+        shared("n", allowed(min="1Gi", max="81Gi")),
+        f"{POLICY}.validRange.max",
+        'Invalid value: "81Gi": max is larger than capacity value: 80Gi',
     ),
     (
-        "from each once",
-        {"devices": [device("a", consumesCounters=[{"counterSet": "s", "counters": {"memory": {"value": "1"}}}] * 2)]},
-        'spec.devices[0].consumesCounters[1]: Duplicate value: "s"',
+        shared("o", allowed("2Gi", min="1Gi", step="2Gi")),
+        f"{POLICY}.validRange.step",
+        'Invalid value: "2Gi": value is not a multiple of a given step (2Gi) from (1Gi)',
     ),
     (
-        "only what is shared is asked for in parts",
-        {"devices": [shared(allowed(min="1Gi"), allowMultipleAllocations=False)]},
-        "spec.devices[0].capacity[memory].requestPolicy: Forbidden: allowMultipleAllocations must be true",
+        shared("p", {"default": "1Gi", "validValues": ["2Gi", "1Gi"]}),
+        f"{POLICY}.validValues[1]",
+        'Invalid value: "1Gi": values must be sorted in ascending order',
     ),
     (
-        "parts begin somewhere",
-        {"devices": [shared(allowed(max="2Gi"))]},
-        "requestPolicy.validRange.min: Required value: required when validRange is defined",
-    ),
-    (
-        "within what is there",
-        {"devices": [shared(allowed(min="1Gi", max="81Gi"))]},
-        'requestPolicy.validRange.max: Invalid value: "81Gi": max is larger than capacity value: 80Gi',
-    ),
-    (
-        "in steps",
-        {"devices": [shared(allowed("2Gi", min="1Gi", step="2Gi"))]},
-        'requestPolicy.validRange.step: Invalid value: "2Gi": value is not a multiple of a given step (2Gi) from (1Gi)',
-    ),
-    (
-        "or of certain sizes",
-        {"devices": [shared({"default": "1Gi", "validValues": ["2Gi", "1Gi"]})]},
-        'validValues[1]: Invalid value: "1Gi": values must be sorted in ascending order',
-    ),
-    (
-        "of which one is the default",
-        {"devices": [shared({"default": "3Gi", "validValues": ["1Gi", "2Gi"]})]},
+        shared("q", {"default": "3Gi", "validValues": ["1Gi", "2Gi"]}),
+        f"{POLICY}.validValues",
         'Invalid value: "3Gi": default value is not valid according to the requestPolicy',
     ),
     (
-        "conditions to wait for do not say that it is in vain",
-        {"devices": [device("a", bindingConditions=["x/a"], bindingFailureConditions=["x/a"])]},
-        'bindingFailureConditions[0]: Invalid value: "x/a": bindingFailureConditions must not overlap with bindingConditions',
+        device("r", bindingConditions=["x/a"], bindingFailureConditions=["x/a"]),
+        "bindingFailureConditions[0]",
+        'Invalid value: "x/a": bindingFailureConditions must not overlap with bindingConditions',
     ),
 ]
 
@@ -199,8 +172,19 @@ async def test_a_slice_is_refused_unless(cluster: Cluster, fields: Fields, why: 
     assert why in await refusal(cluster, shared_path("resourceslices"), changed_slice(cluster.unique("it"), fields))
 
 
+async def test_a_slice_is_refused_for_each_fault_of_its_devices(cluster: Cluster) -> None:
+    body = resource_slice(cluster.unique("it"), *(each for each, _, _ in DEVICES))
+    answer = await cluster.client.post(shared_path("resourceslices"), body)
+    said = causes(answer)
+    wanted = {f"spec.devices[{at}]{field and f'.{field}'}": why for at, (_, field, why) in enumerate(DEVICES)}
+    assert {field: message[: len(wanted.get(field, ""))] for field, message in said.items()} == wanted
+    assert 'spec.devices[9].taints[0].key: Invalid value: "": name part must be non-empty' in answer.body["message"]
+    assert "exactly one value must be specified" in said["spec.devices[2].attributes[x]"]
+    assert "can only be set if `perDeviceNodeSelection` is set to true" in said["spec.devices[7]"]
+
+
 async def test_steps_of_nothing_are_not_taken(cluster: Cluster) -> None:
-    body = changed_slice(cluster.unique("it"), {"devices": [shared(allowed(min="1Gi", step="0"))]})
+    body = changed_slice(cluster.unique("it"), {"devices": [shared("a", allowed(min="1Gi", step="0"))]})
     if cluster.real:  # it divides by the step, and drops the connection
         with pytest.raises(aiohttp.ClientError):
             await cluster.client.post(shared_path("resourceslices"), body)
@@ -217,7 +201,7 @@ async def test_steps_of_nothing_are_not_taken(cluster: Cluster) -> None:
         {"devices": None, "sharedCounters": counters(*(f"c{at}" for at in range(8)))},
         {"perDeviceNodeSelection": True, "devices": [device("a", nodeName="x"), device("b", allNodes=True)]},
         {"nodeSelector": {"nodeSelectorTerms": [TERM]}},
-        {"devices": [shared(allowed("3Gi", min="1Gi", max="79Gi", step="2Gi"))]},
+        {"devices": [shared("a", allowed("3Gi", min="1Gi", max="79Gi", step="2Gi"))]},
         {"devices": [device("a", attributes={"example.com/x": {"version": "1.2.3-rc.1+b"}, "y": {"bool": False}})]},
         {"devices": [device("a", bindingConditions=["x/a"], bindingFailureConditions=["x/b"], bindsToNode=True)]},
     ],
