@@ -191,6 +191,26 @@ def test_a_proxy_in_the_kubeconfig_is_used(tmp_path: Path) -> None:
     assert load_config(kubeconfig(tmp_path, **{"proxy-url": "http://proxy:3128"})).proxy == "http://proxy:3128"
 
 
+@pytest.mark.parametrize(
+    ("server", "excepted", "used"),
+    [
+        ("https://api.example.test:6443", "", "http://proxy:3128"),
+        ("https://api.example.test:6443", ".example.test", None),
+        ("https://10.1.2.3", "10.0.0.0/8", None),
+        ("https://127.0.0.1:6443", "", None),
+        ("https://localhost:6443", "", None),
+    ],
+)
+def test_a_proxy_of_the_environment_is_used_as_kubectl_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, excepted: str, used: str | None
+) -> None:
+    """Not before addresses of this machine, nor before those that NO_PROXY names; one in the kubeconfig goes before."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", excepted)
+    assert load_config(kubeconfig(tmp_path, server=server)).proxy == used
+    assert load_config(kubeconfig(tmp_path, server=server, **{"proxy-url": "http://other:1"})).proxy == "http://other:1"
+
+
 def plugin(folder: Path, credential: dict[str, Any], *, fails: bool = False) -> dict[str, Any]:
     """A user entry with an exec plugin that prints the credential and counts its runs in `runs`."""
     script = folder / "plugin.py"

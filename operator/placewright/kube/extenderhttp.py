@@ -7,7 +7,6 @@ environment are used but not for this machine, and a kept connection that the se
 from __future__ import annotations
 
 import io
-import ipaddress
 import ssl
 from collections.abc import Mapping
 from typing import Final
@@ -17,6 +16,7 @@ from yarl import URL
 
 from placewright.api.extenders import ExtenderError
 from placewright.kube.client import JSON, USER_AGENT
+from placewright.kube.proxies import proxy_for
 
 _OK: Final = 200
 _SAME_METHOD: Final = frozenset({307, 308})
@@ -101,48 +101,6 @@ def _redirected(url: URL, location: str) -> URL:
     if target.scheme not in ("http", "https") or (url.scheme == "https" and target.scheme == "http"):
         raise aiohttp.InvalidURL(location, "a redirect to something that is less safe")
     return target
-
-
-def proxy_for(url: URL, environ: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for this URL, or None. `NO_PROXY` may name hosts, domains and networks."""
-    proxy = _named(environ, f"{url.scheme}_proxy")
-    exceptions = [text.strip().lower() for text in (_named(environ, "no_proxy") or "").split(",")]
-    host = (url.host or "").lower()
-    if not proxy or _is_local(host) or any(_covers(exception, host) for exception in exceptions if exception):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _named(environ: Mapping[str, str], name: str) -> str | None:
-    return environ.get(name.upper()) or environ.get(name)
-
-
-def _is_local(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
-
-
-def _covers(exception: str, host: str) -> bool:
-    """True when an entry of `NO_PROXY` is for this host: `*`, an address, a network, a name, or a domain with all that is in it."""
-    address = _address(host)
-    if address is not None:
-        return exception == "*" or _is_in(address, exception)
-    name = exception.partition(":")[0].lstrip(".")
-    return exception == "*" or host == name or host.endswith(f".{name}")
-
-
-def _is_in(address: ipaddress.IPv4Address | ipaddress.IPv6Address, network: str) -> bool:
-    try:
-        return address in ipaddress.ip_network(network, strict=False)
-    except ValueError:
-        return False
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None
 
 
 def _in_words(error: BaseException) -> str:

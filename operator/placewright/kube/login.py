@@ -27,9 +27,11 @@ from kubernetes.config.incluster_config import (
     InClusterConfigLoader,
 )
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
+from yarl import URL
 
 from placewright.kube.errors import ConfigError
 from placewright.kube.kubeconfig import Kubeconfig, read_kubeconfig
+from placewright.kube.proxies import proxy_for
 
 #: How often credentials that can change are looked at, seconds.
 REFRESH_SECONDS: Final = 30.0
@@ -212,6 +214,8 @@ class _KubeconfigReload:
 
 def _configured(loader: Loader) -> Configuration:
     configuration = Configuration()
+    # The official client takes a proxy from the environment for every address, also those that NO_PROXY names and those of this machine.
+    configuration.proxy = None
     loader.load_and_set(configuration)
     return configuration
 
@@ -222,7 +226,7 @@ def _access(configuration: Configuration, source: str) -> ClusterAccess:
         server=server,
         tls=_tls(configuration) if server.startswith("https://") else True,
         tls_material=_tls_material(configuration),
-        proxy=configuration.proxy or None,
+        proxy=configuration.proxy or proxy_for(URL(server), os.environ),
         tls_server_name=configuration.tls_server_name or None,
         authorization=_authorization(configuration),
         source=source,
