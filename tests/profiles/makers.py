@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.interface import Plugin
 from placewright.framework.resolved import ExtensionPoint
 from placewright.profiles.config import read_profiles
+
+
+def yaml_of(document: Any) -> str:
+    """The document as YAML. Written in C, where there is libyaml, as what is tested is reading it."""
+    text: str = yaml.dump(document, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False)
+    return text
 
 
 def plugin(name: str, *points: str, args: type[Any] | None = None, weight: int = 1) -> type[Plugin]:

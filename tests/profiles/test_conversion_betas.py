@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.conversion.reading import convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
+from profiles.makers import yaml_of
 
 PLUGINS = in_tree()
 #: `getDefaultPlugins` of v1beta1 (1.22) and v1beta2 (1.25): filter, and score with weights.
@@ -77,7 +77,7 @@ def document(version: str, choice: dict[str, Any]) -> str:
         },
     }
     api_version = f"kubescheduler.config.k8s.io/{version}"
-    return yaml.safe_dump({"apiVersion": api_version, "kind": "KubeSchedulerConfiguration", "profiles": [{"plugins": plugins}]})
+    return yaml_of({"apiVersion": api_version, "kind": "KubeSchedulerConfiguration", "profiles": [{"plugins": plugins}]})
 
 
 @pytest.mark.parametrize("version", SCORE)
@@ -122,7 +122,7 @@ KINDS = st.sampled_from(
 def test_whatever_is_read_is_converted_or_refused_in_words(kind: dict[str, Any], fields: dict[str, Any]) -> None:
     said = ""
     try:
-        for profile in convert(yaml.safe_dump(fields | kind), "a.yaml", PLUGINS).profiles:
+        for profile in convert(yaml_of(fields | kind), "a.yaml", PLUGINS).profiles:
             resolve(profile, PLUGINS)
     except ProfileError as refusal:
         said = str(refusal)

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from placewright.api.bad_input import in_json
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.validation import check_file, check_object
+from profiles.makers import yaml_of
 
 PLUGINS = in_tree()
 HEAD = "apiVersion: placewright.dev/v1alpha1\nkind: SchedulingProfile\nmetadata: {name: a}\n"
+NAMED = yaml.safe_load(HEAD)
 #: What only Python writes: its constants, text in single quotes, whole numbers with a fraction.
 PYTHON = re.compile(r"\b(?:True|False|None)\b|'[^']*'|\b\d+\.0\b|<class|\bint\b|\bstr\b|\bdict\b|\bfloat\b|\bbool\b|\bnan\b|\binf\b")
 
@@ -40,9 +42,8 @@ nearly = st.one_of(
 
 def problems(spec: dict[str, Any]) -> list[tuple[str, str]]:
     """What is found where something is wrong, and what is allowed there."""
-    document = yaml.safe_load(HEAD) | {"spec": spec}
-    text = yaml.safe_dump(document, sort_keys=False)
-    found = [finding.problem for finding in check_file(text, "a.yaml", PLUGINS).findings]
+    document = {**NAMED, "spec": spec}
+    found = [finding.problem for finding in check_file(yaml_of(document), "a.yaml", PLUGINS).findings]
     return [(problem.found, problem.allowed) for problem in [*found, *check_object(document, None, PLUGINS)]]
 
 

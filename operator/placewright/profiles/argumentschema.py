@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import is_dataclass
-from functools import cache
 from typing import Any, Final, cast
 
 import msgspec
@@ -19,7 +18,7 @@ from placewright.api.bad_input import in_json
 from placewright.framework.constraints import ALLOWED, holds
 from placewright.framework.interface import Plugin
 from placewright.profiles.problem import Problem
-from placewright.profiles.strict import wire_name
+from placewright.profiles.strict import type_of, wire_name
 
 Schema = dict[str, Any]
 
@@ -43,7 +42,7 @@ _KEYWORDS: Final[Mapping[str, str]] = {
 def argument_schema(plugin: type[Plugin]) -> Schema:
     """JSON Schema (2020-12) of what `pluginConfig` may give as `args` for this plugin."""
     schema: Schema = {"description": f"Arguments of the plugin {plugin.name}."}
-    schema |= _object(_type_of(cast(Hashable, plugin.Args)))
+    schema |= _object(type_of(cast(Hashable, plugin.Args)))
     kind = f"{plugin.name}Args"
     type_meta: Schema = {"apiVersion": {"description": "As in kube-scheduler's files; not looked at."}, "kind": {"enum": [kind, None]}}
     return {"$schema": _DIALECT, "title": kind, **schema, "properties": type_meta | schema["properties"]}
@@ -51,17 +50,12 @@ def argument_schema(plugin: type[Plugin]) -> Schema:
 
 def has_arguments(plugin: type[Plugin]) -> bool:
     """Whether there is anything to say to this plugin."""
-    return bool(_fields(_type_of(cast(Hashable, plugin.Args))))
+    return bool(_fields(type_of(cast(Hashable, plugin.Args))))
 
 
 def broken_constraints(args: object) -> Iterator[Problem]:
     """Fields of decoded arguments that do not keep their own constraint, defaults included, with paths as documents spell them."""
-    return _broken(args, _type_of(cast(Hashable, type(args))), "")
-
-
-@cache
-def _type_of(kind: Hashable) -> inspect.Type:
-    return inspect.type_info(kind)
+    return _broken(args, type_of(cast(Hashable, type(args))), "")
 
 
 def _fields(kind: inspect.Type) -> Mapping[str, inspect.Field]:

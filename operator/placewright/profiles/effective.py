@@ -13,7 +13,7 @@ from msgspec import inspect
 
 from placewright.api.extenders import ExtenderSettings
 from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
-from placewright.profiles.strict import wire_name
+from placewright.profiles.strict import type_of, wire_name
 
 #: In place of what is not shown to anybody.
 HIDDEN: Final = "(hidden)"
@@ -132,7 +132,7 @@ def _scalar(value: object) -> Any:
 
 
 def _fields(value: object) -> Iterator[tuple[str, Any]]:
-    kind = inspect.type_info(cast(Hashable, type(value)))
+    kind = type_of(cast(Hashable, type(value)))
     assert isinstance(kind, (inspect.StructType, inspect.DataclassType))
     for field in kind.fields:
         if (item := plain(getattr(value, field.name))) is not None:

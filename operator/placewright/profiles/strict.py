@@ -35,7 +35,7 @@ def decode_strict(document: Any, kind: type[T]) -> T:
     Null means absent, as it does everywhere in Kubernetes.
     """
     problems: list[Problem] = []
-    expected = _type_of(cast(Hashable, kind))
+    expected = type_of(cast(Hashable, kind))
     shaped = _shape(document, expected, "", problems)
     if problems:
         raise ProfileError(problems)
@@ -46,7 +46,8 @@ def decode_strict(document: Any, kind: type[T]) -> T:
 
 
 @cache
-def _type_of(kind: Hashable) -> inspect.Type:
+def type_of(kind: Hashable) -> inspect.Type:
+    """What msgspec knows of a type; finding it out evaluates every annotation, so it is kept."""
     return inspect.type_info(kind)
 
 
