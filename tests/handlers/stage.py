@@ -45,7 +45,7 @@ DEADLINE = 60.0
 #: The latency of a request that is held back until `faults.release`, in seconds.
 HELD = 3600.0
 #: Some conditions are about the operator, which tells nobody when it changes: they are looked at this often, in seconds.
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.02
 FAST = EngineOptions(seed=1, reconcile_seconds=3600.0, peering_lifetime=2)
 #: What an operator on stage does in place of seconds, as nobody's API server has to be spared: beats, pauses between writes, patience.
 BRISK: Final[tuple[tuple[ModuleType, str, float], ...]] = (

@@ -6,8 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from faults.warm import Forked, Warm, warm
 from placewright.api.objects import Pod
 from placewright.cli.operator_process import operator_command
 from placewright.handlers.takeover import QUIET_SECONDS, Takeover, caught_up
@@ -24,7 +24,6 @@ from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.peering import Listener
 from placewright.sandbox.faults import Rule
-from placewright.sandbox.process import end_process
 
 from .stage import DEADLINE, FAST, Stage, operator
 
@@ -42,11 +41,12 @@ class Shift:
         binds: when each pod was bound, and which pod of ours held the Lease then.
     """
 
-    def __init__(self, stage: Stage, folder: Path) -> None:
+    def __init__(self, stage: Stage, folder: Path, forking: Warm) -> None:
         self.stage = stage
         self.binds: list[tuple[float, str]] = []
         self._folder = folder
-        self._processes: list[Process] = []
+        self._forking = forking
+        self._processes: list[Forked] = []
         stage.sandbox.store.listeners.append(lambda *_: self._note())
 
     def _note(self) -> None:
@@ -56,20 +56,22 @@ class Shift:
         """When pods were bound while this one held the Lease."""
         return [at for at, holder in self.binds if holder == leader]
 
-    async def replica(self, name: str) -> Process:
+    async def replica(self, name: str) -> Forked:
         """Another replica, once it is among the peers."""
         log = (self._folder / f"{name}.log").open("wb")
         command = [*operator_command(self.stage.sandbox.kubeconfig), "--leader-elect-lease-duration", f"{LIFETIME}s"]
         with log:
-            process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=log, stderr=log, env=os.environ | {"POD_NAME": name}, start_new_session=True
-            )
+            process = self._forking.start(command, log, os.environ | {"POD_NAME": name})
         self._processes.append(process)
         await self.stage.until(lambda: any(each.startswith(f"{name}/") for each in self.stage.peers()), f"{name} is among the peers")
         return process
 
     async def end(self) -> None:
-        await asyncio.gather(*(end_process(each, 8) for each in self._processes))
+        for each in self._processes:
+            if each.returncode is None:
+                os.kill(each.pid, signal.SIGTERM)
+        async with asyncio.timeout(DEADLINE):
+            await asyncio.gather(*(each.wait() for each in self._processes))
 
     def leader(self) -> str:
         """Name of the pod that holds the Lease."""
@@ -83,12 +85,19 @@ def lease(stage: Stage) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def new_shift(stage: Stage, folder: Path) -> AsyncIterator[Shift]:
-    shift = Shift(stage, folder)
+async def new_shift(stage: Stage, folder: Path, forking: Warm) -> AsyncIterator[Shift]:
+    shift = Shift(stage, folder, forking)
     try:
         yield shift
     finally:
         await shift.end()
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator[Warm]:
+    """Replicas begin as forks of a process that has loaded what they load."""
+    with warm() as made:
+        yield made
 
 
 async def seconds_to_first_bind(shift: Shift, leader: str, event: Callable[[], None]) -> float:
@@ -117,9 +126,10 @@ async def at_work(shift: Shift) -> None:
 
 @pytest.mark.parametrize(("number", "promised"), [(signal.SIGTERM, 2.0), (signal.SIGKILL, LIFETIME + 2.0)])
 async def test_the_next_replica_binds_in_time(
-    stage: Stage, tmp_path: Path, number: signal.Signals, promised: float, record_property: Callable[[str, object], None]
-) -> None:
-    async with new_shift(stage, tmp_path) as shift:
+    stage: Stage, tmp_path: Path, forking: Warm, number: signal.Signals, promised: float,
+    record_property: Callable[[str, object], None],
+) -> None:  # fmt: skip
+    async with new_shift(stage, tmp_path, forking) as shift:
         first = await shift.replica("first")
         await at_work(shift)
         await shift.replica("second")
@@ -133,12 +143,12 @@ async def test_the_next_replica_binds_in_time(
     assert stage.bound_twice() == []
 
 
-async def test_every_change_of_leader_is_an_event_about_the_lease(stage: Stage, tmp_path: Path) -> None:
-    async with new_shift(stage, tmp_path) as shift:
+async def test_every_change_of_leader_is_an_event_about_the_lease(stage: Stage, tmp_path: Path, forking: Warm) -> None:
+    async with new_shift(stage, tmp_path, forking) as shift:
         first = await shift.replica("first")
         await at_work(shift)
         await shift.replica("second")
-        first.terminate()
+        os.kill(first.pid, signal.SIGTERM)
         await stage.until(lambda: shift.leader() == "second")
         await first.wait()
         await stage.until(lambda: len(notes(stage)) == 3)

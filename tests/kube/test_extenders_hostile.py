@@ -15,7 +15,6 @@ from placewright.kube.extenderwire import BadAnswer, read_error, read_filter, re
 READERS: dict[str, Callable[[bytes], Any]] = {
     "filter": read_filter, "prioritize": read_scores, "preempt": read_victims, "bind": read_error
 }  # fmt: skip
-every_reader = pytest.mark.parametrize("verb", READERS)
 
 NAMES = st.sampled_from([
     "Nodes", "nodenames", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes", "Error", "error", "items", "metadata", "name",
@@ -34,28 +33,30 @@ def is_understood_or_refused(read: Callable[[bytes], Any], body: bytes) -> bool:
     return True
 
 
-@every_reader
-@settings(max_examples=300, deadline=None)
+def who_stumbles(body: bytes) -> list[str]:
+    """The verbs whose reader neither understands this nor refuses it as one should; what is drawn is read for all of them."""
+    return [verb for verb, read in READERS.items() if not is_understood_or_refused(read, body)]
+
+
+@settings(max_examples=400, deadline=None)
 @given(said=ANYTHING)
-def test_any_json_is_understood_or_refused(verb: str, said: Any) -> None:
-    assert is_understood_or_refused(READERS[verb], json.dumps(said).encode())
+def test_any_json_is_understood_or_refused(said: Any) -> None:
+    assert who_stumbles(json.dumps(said).encode()) == []
 
 
-@every_reader
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(said=ANYTHING, cut=st.integers(0, 200), tail=st.binary(max_size=8))
-def test_an_answer_that_breaks_off_or_goes_on_is_understood_or_refused(verb: str, said: Any, cut: int, tail: bytes) -> None:
-    assert is_understood_or_refused(READERS[verb], json.dumps(said).encode()[:cut] + tail)
+def test_an_answer_that_breaks_off_or_goes_on_is_understood_or_refused(said: Any, cut: int, tail: bytes) -> None:
+    assert who_stumbles(json.dumps(said).encode()[:cut] + tail) == []
 
 
-@every_reader
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(body=st.binary(max_size=50))
-def test_any_bytes_are_understood_or_refused(verb: str, body: bytes) -> None:
-    assert is_understood_or_refused(READERS[verb], body)
+def test_any_bytes_are_understood_or_refused(body: bytes) -> None:
+    assert who_stumbles(body) == []
 
 
-@every_reader
+@pytest.mark.parametrize("verb", READERS)
 @pytest.mark.parametrize("opening", [b"[", b'{"Nodes":', b'{"Error":[', b'{"NodeNameToMetaVictims":{"a":'])
 def test_nesting_without_end_is_refused(verb: str, opening: bytes) -> None:
     with pytest.raises(BadAnswer):
