@@ -23,7 +23,6 @@ from placewright.handlers import (
     pluginwatch,
     profilekeeper,
     profilestatus,
-    reconciling,
     takeover,
     unclaimedpods,
 )
@@ -48,6 +47,7 @@ HELD = 3600.0
 _LOOK_SECONDS = 0.02
 FAST = EngineOptions(seed=1, reconcile_seconds=3600.0, peering_lifetime=2)
 #: What an operator on stage does in place of seconds, as nobody's API server has to be spared: beats, pauses between writes, patience.
+#: The comparison after a list keeps its own: it is not to meet pods that are only on their way to the queue.
 BRISK: Final[tuple[tuple[ModuleType, str, float], ...]] = (
     (gatedgroups, "BEAT_SECONDS", 0.05),
     (gatedgroups, "PATIENCE_SECONDS", 0.2),
@@ -57,7 +57,6 @@ BRISK: Final[tuple[tuple[ModuleType, str, float], ...]] = (
     (podgroupstatus, "PAUSE_SECONDS", 0.05),
     (profilekeeper, "_BEAT_SECONDS", 0.05),
     (profilestatus, "WRITE_SECONDS", 0.05),
-    (reconciling, "_QUIET_SECONDS", 0.2),
     (takeover, "QUIET_SECONDS", 0.03),
     (unclaimedpods, "BEAT_SECONDS", 0.05),
     (unclaimedpods, "PATIENCE_SECONDS", 0.3),

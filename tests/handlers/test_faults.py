@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from placewright.handlers import reconciling
 from placewright.sandbox.faults import Rule
 
 from .stage import Stage, operator
@@ -48,6 +49,13 @@ async def test_no_pod_is_lost_or_bound_twice_when(stage: Stage, storm: str) -> N
     assert stage.bound_twice() == []
 
 
+@pytest.fixture
+def soon_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison does not wait for long after a list."""
+    monkeypatch.setattr(reconciling, "_QUIET_SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("soon_quiet")
 async def test_a_pod_that_vanished_unseen_leaves_the_queue(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """Deleted while Kopf's watch was broken and its history forgotten: Kopf says nothing, the reconciler does."""
     stage.pod("big", cpu="8")
@@ -62,6 +70,7 @@ async def test_a_pod_that_vanished_unseen_leaves_the_queue(stage: Stage, caplog:
     assert "reconciler: 0 pods were missed, 1 had vanished" in caplog.text
 
 
+@pytest.mark.usefixtures("soon_quiet")
 async def test_a_profile_that_vanished_unseen_places_no_more_pods(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     async with operator(stage) as running:
         await stage.until(lambda: stage.profile_condition("Ready").get("status") == "True")
