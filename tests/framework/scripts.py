@@ -17,6 +17,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.apart import FilterAsJudge, JudgesApart
 from placewright.framework.interface import (
     BindPlugin,
+    CycleState,
+    Diagnosis,
     FilterPlugin,
     MaxNormalised,
     PermitPlugin,
@@ -44,6 +46,14 @@ Verdicts = Mapping[str, Status] | Callable[[str, Collection[PodInfo]], Status]
 Ratings = Mapping[str, int] | Callable[[str, Collection[PodInfo]], int]
 #: One call: the plugin, the method, and the nodes that it was about.
 Call = tuple[str, str, tuple[str, ...]]
+_ATTEMPT = (CycleState, PodInfo)
+#: What each method is asked with, in this order.
+ASKED: Mapping[str, tuple[type[Any], ...]] = {
+    "pre_enqueue": (PodInfo,), "sign": (PodInfo,), "fingerprint": (CycleState, Cluster),
+    **dict.fromkeys(("pre_filter", "judge"), (*_ATTEMPT, Cluster)), "post_filter": (*_ATTEMPT, Cluster, Diagnosis),
+    **dict.fromkeys(("filter", "explain", "failure", "pre_score", "score"), (*_ATTEMPT, Cluster, np.ndarray)),
+    **dict.fromkeys(("reserve", "unreserve", "permit", "pre_bind", "post_bind"), (*_ATTEMPT, str)), "bind": (*_ATTEMPT, str, dict),
+}  # fmt: skip
 
 
 class Script:
@@ -144,6 +154,8 @@ class Script:
 
     def _answers(self, base: type[Plugin], method: str, answer: Any, *, awaited: bool = False, noted: bool = True) -> Self:
         def said(_plugin: Plugin, *asked: Any) -> Any:
+            assert len(asked) == len(ASKED[method]), method
+            assert all(isinstance(each, kind) for each, kind in zip(asked, ASKED[method], strict=True)), method
             if noted:
                 self.calls.append((self.name, method, _nodes_of(asked)))
             told = self.told[method]

@@ -17,10 +17,11 @@ from placewright.api.objects import NodeName
 from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError, raised
 from placewright.framework.evaluation import Evaluator
+from placewright.framework.events import Action, EventResource, Hint, always, interest
 from placewright.framework.failures import Call, PluginFailures
 from placewright.framework.guard import Guarding, is_ours
 from placewright.framework.handle import ProfileHandle
-from placewright.framework.interface import CycleState, Plugin, PreFilterResult, Reads
+from placewright.framework.interface import CycleState, Plugin, PreFilterResult, Reads, Rejection
 from placewright.framework.registry import Registry
 from placewright.framework.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, error, unschedulable
@@ -243,6 +244,56 @@ def test_an_error_that_names_another_plugin_is_told_as_it_is() -> None:
     assert evaluator.runtime.failures.counts == {("B", "Filter"): 1}
 
 
+def test_a_plugin_that_breaks_while_it_asks_itself_is_counted_once() -> None:
+    def ask(_state: Any, asked: Any, cluster: Any) -> Any:
+        return evaluator.runtime.filter[0].filter(CycleState(), asked, cluster, np.arange(2))
+
+    script = Script("A").pre_filters(ask).filters()
+    script.told["filter"] = ValueError("eh")
+    evaluator = bare(script).evaluator()
+    with pytest.raises(PluginError, match='running Filter plugin "A": ValueError: eh'):
+        evaluator.evaluate(pod("p"))
+    assert evaluator.runtime.failures.counts == {("A", "Filter"): 1}
+
+
+def test_a_plugin_that_asks_itself_by_name_is_nobodys_business() -> None:
+    def explain(self: Any, state: Any, pod: Any, cluster: Any, rows: Any) -> Any:
+        assert not self.summarise(state=state, raw=rows)
+        return [Rejection(unschedulable("no"), rows)]
+
+    script = Script("A").filters({"a": unschedulable("no")}).scores().writing(explain=explain)
+    evaluator = bare(script).evaluator()
+    diagnosis = evaluator.diagnose(evaluator.evaluate(pod("p")))
+    assert [(status, rows.tolist()) for status, rows in diagnosis.rejections] == [(unschedulable("no").by("A"), [0])]
+
+
+# --- being asked about events ---------------------------------------------------------------------------------------------------------
+
+
+def hearing(hint: Any) -> Any:
+    """The hint of a plugin that hears of new nodes, as the queue asks it."""
+    script = Script("A").filters().writing(events=lambda _self: [interest(EventResource.NODE, Action.ADD, hint)])
+    (first, *_) = bare(script).evaluator().runtime.interests["A"] or ()
+    return first.hint
+
+
+def test_a_hint_is_asked_with_the_pod_and_the_object_before_and_after() -> None:
+    asked = pod("p")
+    assert hearing(lambda *about: Hint.SKIP if about == (asked, "old", "new") else None)(asked, "old", "new") is Hint.SKIP
+
+
+def test_the_hint_that_is_always_worth_a_try_is_not_watched() -> None:
+    assert hearing(always) is always
+
+
+def test_what_our_own_say_of_events_passes_as_it_is() -> None:
+    def events(_self: Any) -> Any:
+        raise KeyError("ours")
+
+    with pytest.raises(KeyError, match="ours"):
+        bare(Script("A").filters().writing(events=events, __module__="placewright.plugins.a")).evaluator()
+
+
 # --- being built ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +353,18 @@ def test_writes_into_objects_are_looked_for_where_that_is_wanted(untouched: bool
     with pytest.raises(PluginError, match=r'it wrote into pod default/p: metadata\.labels\.seen was absent and is "yes"'):
         evaluator.evaluate(pod("p", labels={"a": "b"}))
     assert guarding.failures.total == 1
+
+
+async def test_writes_are_looked_for_in_what_is_awaited_as_well() -> None:
+    def scribble(_state: Any, asked: Any, _node: Any) -> Status:
+        asked.pod.metadata.labels["seen"] = "yes"
+        return SUCCESS
+
+    scene = bare(Script("A").pre_binds(scribble))
+    handle: Any = ProfileHandle(scene.cluster, None, NoNominations(), (), None, guarding=Guarding(untouched=True))  # type: ignore[arg-type]
+    runtime = handle.evaluator(scene.evaluator().runtime.profile, scene.registry.extended(scene.extra)).runtime
+    with pytest.raises(PluginError, match='running PreBind plugin "A": it wrote into pod default/p'):
+        await runtime.run_pre_bind(CycleState(), pod("p", labels={"a": "b"}), A)
 
 
 # --- who is to blame ------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from framework.makers import Scene, pod
+from framework.makers import Scene, node, pod
 from framework.scripts import Script, bare
 from placewright.api.objects import NodeName
 from placewright.framework.errors import CycleError, InvalidScoreError
@@ -86,7 +86,11 @@ def test_scaling_by_the_highest_is_kube_schedulers(raw: list[int], reverse: bool
 
 def test_a_summary_of_none_leaves_scores_as_they_are() -> None:
     moody = Script("A").scores({"a": 5, "b": 50}).writing(summarise=lambda *_: None, normalise=lambda *_: np.zeros(2, np.int64))
-    assert totals(bare(moody)) == {"a": 5, "b": 50}
+    scene = bare(moody)
+    assert totals(scene) == {"a": 5, "b": 50}
+    evaluator, evaluation = scored(scene)
+    assert evaluator.breakdown(evaluation, np.array([1])) == {"A": [PluginScore(50, 50, 1)]}
+    assert evaluator.parts(evaluation)["A"].tolist() == [5, 50]
 
 
 @pytest.mark.parametrize("reads", READS)
@@ -267,6 +271,18 @@ def test_each_step_and_each_plugin_in_it_is_timed_once() -> None:
         ("W", "PreScore"), ("L", "PreScore"), ("L", "Score"), ("W", "Score"),
     ]  # fmt: skip
     assert {each.seconds for each in steps.plugins} == {1.0}
+
+
+@pytest.mark.parametrize("reads", [Reads.NODE, Reads.CLUSTER])
+def test_a_row_that_is_asked_about_again_is_timed_from_its_question_on(reads: Reads) -> None:
+    plugin = Script("L", reads=reads).filters().scores({"a": 1}).fingerprints(lambda _state, cluster: cluster.node_journal.position)
+    scene = bare(plugin)
+    evaluator = scene.evaluator()
+    evaluator.score(evaluator.evaluate(pod("p")))
+    scene.with_nodes(node("b"))
+    steps = Steps(ticking(), plugins=True)
+    evaluator.score(evaluator.evaluate(pod("q"), steps))
+    assert [(each.plugin, each.point, each.seconds) for each in steps.plugins or ()] == [("L", "Filter", 1), ("L", "Score", 1)]
 
 
 def test_plugins_whose_answer_still_holds_are_not_timed() -> None:

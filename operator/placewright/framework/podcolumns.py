@@ -61,7 +61,7 @@ class PodColumns:
         self._raw: dict[str, IntColumn] = {}
         self.summaries: Summaries = {}
         self._summaries_hold = False
-        self._fingerprints: dict[tuple[str, str], Hashable] = {}
+        self._fingerprints: dict[tuple[str, str], tuple[Hashable, int]] = {}
         self._fitting_rows: Rows | None = None
         self._cluster_filters: dict[str, BoolColumn] = {}
         self._cluster_scores: dict[str, IntColumn] = {}
@@ -128,12 +128,12 @@ class PodColumns:
             return self._passes[plugin.name]
         state.steps.plugin_begins()
         fingerprint = plugin.fingerprint(state, cluster)
-        key = ("filter", plugin.name)
+        key, promise = ("filter", plugin.name), (fingerprint, cluster.size)
         kept = self._cluster_filters.get(plugin.name)
-        if kept is None or fingerprint is None or self._fingerprints.get(key) != fingerprint or len(kept) != cluster.size:
+        if kept is None or fingerprint is None or self._fingerprints.get(key) != promise:
             kept = self._cluster_filters[plugin.name] = plugin.filter(state, pod, cluster, np.arange(cluster.size))
             state.steps.plugin_ended(plugin.name, FILTER)
-            self._fingerprints[key] = fingerprint
+            self._fingerprints[key] = promise
         return kept
 
     # --- scores ------------------------------------------------------------------------------------------------------------
@@ -232,16 +232,15 @@ class PodColumns:
             scores = plugin.score(state, pod, cluster, feasible)
             state.steps.plugin_ended(plugin.name, SCORE)
             return scores
-        key = ("score", plugin.name)
+        key, promise = ("score", plugin.name), (fingerprint, cluster.size)  # also a column of zeros is of so many rows
         kept = self._cluster_scores.get(plugin.name)
-        stale = kept is None or self._fingerprints.get(key) != fingerprint
-        if kept is None or stale or (kept is not NOTHING_SCORED and len(kept) != cluster.size):
+        if kept is None or self._fingerprints.get(key) != promise:
             kept = plugin.score(state, pod, cluster, np.arange(cluster.size))
             state.steps.plugin_ended(plugin.name, SCORE)
             if not plugin.normalised and not kept.any():
                 kept = NOTHING_SCORED
             self._cluster_scores[plugin.name] = kept
-            self._fingerprints[key] = fingerprint
+            self._fingerprints[key] = promise
         return kept if kept is NOTHING_SCORED else kept[feasible]
 
 
