@@ -26,6 +26,7 @@ from placewright.api.devices import ResourceClaim, ResourceClaimStatus
 from placewright.api.objects import Node, NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.plugins.dynamicresources.devices import Allocated, Devices
+from seeds import seeds
 
 Body = dict[str, Any]
 STEPS = 25
@@ -105,7 +106,7 @@ class History:
             table(self.cluster, "claims").restore(self.dice.random.choice(claims))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(range(40), at_once=5)
 def test_after_any_history_each_row_gets_what_a_fresh_reading_gives_and_a_kept_version_means_the_same_answer(seed: int) -> None:
     dice = Dice(seed)
     made = dice.world()
