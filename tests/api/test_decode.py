@@ -22,6 +22,14 @@ def test_what_is_no_pod_is_a_decode_error(raw: bytes) -> None:
         decode(raw, Pod)
 
 
+def test_an_error_names_the_kind_the_place_what_was_expected_and_what_was_found() -> None:
+    said = "Pod: Expected `str`, got `int` - at `$.metadata.name`"
+    for read in (lambda: decode(b'{"metadata": {"name": 7}}', Pod), lambda: convert({"metadata": {"name": 7}}, Pod)):
+        with pytest.raises(DecodeError) as refused:
+            read()
+        assert str(refused.value) == said
+
+
 def test_a_mapping_of_another_shape_is_a_decode_error() -> None:
     with pytest.raises(DecodeError, match=r"^Pod: Expected `object`, got `int` - at `\$.spec`"):
         convert({"spec": 3}, Pod)

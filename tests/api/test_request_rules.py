@@ -214,6 +214,23 @@ def test_what_is_in_effect_of_a_resized_container_is_the_most_of_each_resource()
     assert second == (resized.spec.containers or ())[1]
 
 
+def test_more_that_is_set_aside_counts_also_where_the_container_runs_with_what_was_wished() -> None:
+    for runs, allocated, cpu in (("1", "3", 3000), ("2", "1", 2000), ("1", "1", 1000), ("1000m", "1", 1000)):
+        found = pod().says(nodeName="n").container("c", cpu="1").status(containerStatuses=[report("c", {"cpu": allocated}, cpu=runs)])
+        assert found.info.requests == {"cpu": cpu}
+
+
+def test_what_is_said_of_the_pod_as_a_whole_stands_while_a_container_is_resized() -> None:
+    found = pod().says(nodeName="n").container("c", cpu="1").as_a_whole(cpu="5")
+    assert found.status(containerStatuses=[report("c", cpu="9")]).info.requests == {"cpu": 5000}
+
+
+def test_limits_stay_on_a_container_that_is_not_resized() -> None:
+    limited = {"name": "c", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}
+    found = pod().says(containers=[limited]).status(containerStatuses=[report("c", {"cpu": "1"}, cpu="1")]).pod
+    assert spec_in_effect(found.spec, found.status) is found.spec
+
+
 def test_the_first_condition_that_speaks_of_a_resize_decides() -> None:
     def asked(*reasons: str, kind: str = "PodResizePending") -> int:
         conditions = [{"type": "Ready", "reason": "Infeasible"}, *({"type": kind, "reason": reason} for reason in reasons)]
