@@ -157,7 +157,8 @@ class Tiers:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Listen to what the test and its fixtures cause. A real API server is other processes, whose tests are asked for one by one."""
         self._caused.clear()
-        self._forbidden = frozenset() if item.config.getoption("--real", default=False) else FORBIDDEN.get(tier_of(item.nodeid), frozenset())
+        if not item.config.getoption("--real", default=False):
+            self._forbidden = FORBIDDEN.get(tier_of(item.nodeid), frozenset())
         try:
             return (yield)
         finally:
