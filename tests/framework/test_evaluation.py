@@ -297,6 +297,16 @@ def test_one_signature_is_kept_even_where_there_are_more_nodes_than_rows_to_keep
     monkeypatch.setattr(evaluation_room, "MAX_KEPT_ROWS", 1)
     place_one(evaluator, "p")
     assert place_one(evaluator, "q") == []
+    place_one(evaluator, "p", sign="1")
+    assert len(evaluator._kept) == 1
+
+
+def test_without_nodes_a_signature_counts_as_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation_room, "MAX_KEPT_ROWS", 2)
+    evaluator = Scene(extra=(CountsPods,), spec={"plugins": {"multiPoint": {"enabled": [{"name": "CountsPods"}]}}}).evaluator()
+    for sign in "123":
+        place_one(evaluator, "p", sign=sign)
+    assert len(evaluator._kept) == 2
 
 
 # --- scores out of range -------------------------------------------------------------------------------------------------------

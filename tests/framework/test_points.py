@@ -43,7 +43,9 @@ class Trio:
         self.noted: list[Call] = []
         a, c = (self._willing(Script(name, self.noted)) for name in "AC")
         self.runtime: ProfileRuntime = bare(a, b(self._willing(Script("B", self.noted))), c).evaluator().runtime
-        self.state = CycleState(steps=Steps(_ticking(), plugins=True))
+        clock = _ticking()
+        self.state = CycleState(steps=Steps(clock, plugins=True))
+        clock()  # what passes before the first plugin is asked is not its time
         self.about = (self.state, pod("p"), N)
 
     @staticmethod
@@ -280,6 +282,7 @@ class Binder:
         self.bound.append(f"ourselves {pod.name} {node}")
 
     async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        assert (pod.name, node) == ("p", N)
         await send()
         if self.problem is not None:
             raise self.problem

@@ -164,6 +164,19 @@ def test_a_node_that_prefilter_left_out_is_not_tried_beside_its_nominees() -> No
     assert evaluator.checker.crowded_out(pod("p"), frozenset()) == {}
 
 
+def test_a_verdict_that_no_plugin_gave_blames_none() -> None:
+    """Beside the nominee other nodes are named than without it; upstream's PreFilter is not asked again then."""
+
+    def name(_state: Any, _pod: Any, cluster: Cluster) -> PreFilterResult:
+        return PreFilterResult(nodes=frozenset({NodeName("b")}) if cluster.pod_count.any() else None)
+
+    scene = nominate(bare(Script("A", reads=Reads.CLUSTER).pre_filters(name).filters()), "a")
+    evaluator = scene.evaluator()
+    evaluation = evaluator.evaluate(pod("p"))
+    assert evaluation.beside_nominated == {0: unresolvable("node(s) didn't satisfy plugin(s) [A]")}
+    assert evaluator.diagnose(evaluation).unschedulable_plugins == set()
+
+
 NAMES = "a b c d e f"
 TRUSTS: list[tuple[str, Any]] = [
     ("reads pods", {}),

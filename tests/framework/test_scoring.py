@@ -273,7 +273,7 @@ def test_each_step_and_each_plugin_in_it_is_timed_once() -> None:
     assert {each.seconds for each in steps.plugins} == {1.0}
 
 
-@pytest.mark.parametrize("reads", [Reads.NODE, Reads.CLUSTER])
+@pytest.mark.parametrize("reads", READS)
 def test_a_row_that_is_asked_about_again_is_timed_from_its_question_on(reads: Reads) -> None:
     plugin = Script("L", reads=reads).filters().scores({"a": 1}).fingerprints(lambda _state, cluster: cluster.node_journal.position)
     scene = bare(plugin)

@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr as insist
 
 from framework.makers import node, pod
 from placewright.api.decode import convert
-from placewright.api.objects import NodeName
+from placewright.api.objects import Node, NodeName
 from placewright.api.storage import PersistentVolumeClaim, StorageClass
 from placewright.api.workloads import Namespace, Service
 from placewright.cluster.cluster import Cluster
@@ -21,13 +21,15 @@ BACKWARDS = pod("backwards", spec={"containers": SPEC["containers"][::-1]}).pod.
 
 
 class Shown:
-    """Two nodes with a pod each, some objects, and a pod that is asked about."""
+    """Two nodes with a pod each, a plain one, some objects, and a pod that is asked about."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
         for name in "ab":
             self.cluster.set_node(node(name, labels={"zone": name}, taints=[{"key": "k", "effect": "NoSchedule"}]))
             self.cluster.assume(pod(f"on-{name}", labels={"app": "x"}), NodeName(name))
+        self.plain = convert({"metadata": {"name": "plain"}, "spec": {"unschedulable": True}}, Node)
+        self.cluster.set_node(self.plain)
         self.service = convert({"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "x"}}}, Service)
         self.namespace = convert({"metadata": {"name": "default", "labels": {"team": "t"}}}, Namespace)
         self.claim = convert({"metadata": {"name": "c", "namespace": "default", "annotations": {}}}, PersistentVolumeClaim)
@@ -65,6 +67,9 @@ def test_who_only_reads_has_written_nothing() -> None:
         (lambda s: insist(s.asked.pod.spec, "containers", ()), "pod default/asked: spec.containers was ["),
         (lambda s: insist(s.asked.pod.spec, "containers", BACKWARDS), 'pod default/asked: spec.containers[0].name was "a" and is "b"'),
         (lambda s: s.node(1).metadata.labels.update(zone="z"), 'node b: metadata.labels.zone was "b" and is "z"'),
+        (lambda s: insist(s.node(0).spec, "taints", None), "node a: spec.taints was [{"),
+        (lambda s: insist(s.plain.spec, "taints", s.node(0).spec.taints), "node plain: spec.taints was absent and is [{"),
+        (lambda s: insist(s.plain.metadata, "annotations", {"n": "1"}), 'node plain: metadata.annotations was absent and is {"n":"1"}'),
         (lambda s: insist(s.node(0).spec, "taints", ()), "node a: spec.taints was [{"),
         (lambda s: s.standing("b").metadata.labels.update(app="y"), 'pod default/on-b: metadata.labels.app was "x" and is "y"'),
         (lambda s: s.service.spec.selector.update(app="y"), 'Service default/s: spec.selector.app was "x" and is "y"'),
