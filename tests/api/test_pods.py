@@ -34,6 +34,7 @@ def test_pods_that_others_cannot_tell_apart_are_in_one_group() -> None:
     assert plain.group != info(labels={"a": "1", "b": "2"}, deletionTimestamp="2026-01-01T00:00:00Z").group
     assert plain.group != info(affinity, labels={"a": "1", "b": "2"}).group
     assert info(affinity).group == info(affinity).group
+    assert [info(**meta).group.terminating for meta in ({}, {"deletionTimestamp": "2026-01-01T00:00:00Z"})] == [False, True]
     assert info({"affinity": {"nodeAffinity": {}}}).group == info().group
 
 

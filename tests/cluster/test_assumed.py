@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from cluster.makers import NODES, cluster, node, placed, plain_node, pod
+from cluster.makers import NODES, PodMaker, cluster, node, placed, plain_node, pod
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import AssumeError, Cluster, Placement
 
@@ -118,6 +118,25 @@ def test_a_priority_that_changes_on_the_node_is_the_one_that_counts() -> None:
     assert found.lowest_priority == 9
     found.remove_pod("p")
     assert found.lowest_priority is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pod().requests(cpu="1"), pod().requests(memory="1Mi"), pod().port(80), pod().claims("c"), pod().labels(a="b"), pod().terminating(),
+        pod().meta(annotations={"scheduling.k8s.io/group-name": "train"}),
+        pod().meta(annotations={"placewright.dev/devices": '{"example.com/gpu": [1]}'}),
+    ],
+)  # fmt: skip
+def test_whatever_a_column_could_show_of_a_pod_that_changes_its_row_is_journalled(changed: PodMaker) -> None:
+    found = cluster()
+    found.set_pod(pod().on("a"))
+    position = found.pod_journal.position
+    found.set_pod(changed.on("a"))
+    assert rows_since(found, position) == [0]
+    found.set_pod(changed.on("a"))
+    found.set_pod(changed.phase("Running").priority(3).on("a"))
+    assert rows_since(found, position) == [0]
 
 
 # --- namesakes -----------------------------------------------------------------------------------------------------------------------

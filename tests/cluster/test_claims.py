@@ -185,6 +185,12 @@ def test_a_claim_that_is_deleted_frees_what_was_on_its_way_into_it() -> None:
     assert len(table.told) == 1
 
 
+def test_the_end_of_a_claim_with_nothing_on_its_way_is_no_news_beside_the_api_servers() -> None:
+    table = Table(claim("1", allocated=ONE))
+    assert table.remove(claim("1")) is not None
+    assert table.told == []
+
+
 def test_what_is_withdrawn_is_as_the_api_server_shows_it_and_twice_is_once() -> None:
     table = allocated()
     for _ in range(2):
