@@ -12,6 +12,7 @@ from controlplane.machines import FakeMachine, script
 from placewright.api.bad_input import InputError
 from placewright.controlplane.assets import Unavailable
 from placewright.controlplane.children import ControlPlaneFailed
+from placewright.controlplane.conformance import program as conformance_program
 from placewright.controlplane.conformance.__main__ import main
 from placewright.controlplane.conformance.program import Cluster, E2eTest
 from placewright.controlplane.conformance.programs import Programs, programs
@@ -158,6 +159,12 @@ def test_a_source_package_without_the_tests_is_no_failure_but_told(tmp_path: Pat
 
 
 # --- how e2e.test is run ---
+
+
+@pytest.fixture(autouse=True)
+def _looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs here are done at once; real ones take minutes."""
+    monkeypatch.setattr(conformance_program, "_LOOK_SECONDS", 0.01)
 
 
 def e2e_test(folder: Path, lines: str) -> E2eTest:
