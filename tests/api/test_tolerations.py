@@ -35,6 +35,7 @@ TAINT = Taint(key="k", value="v", effect="NoSchedule")
         (Toleration(value="v"), True),
         (Toleration(key="k", operator="Gt", value="v"), False),
         (Toleration(key="k", operator="exists"), False),
+        (Toleration(key="k", operator="In", value="v"), False),
     ],
 )
 def test_key_value_and_effect_must_fit_where_they_are_given(toleration: Toleration, covers: bool) -> None:
