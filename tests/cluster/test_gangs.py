@@ -237,6 +237,7 @@ def test_a_group_without_members_on_nodes_keeps_no_memory() -> None:
     cluster.set_pod(member("c", group="other", node="n1"))
     cluster.set_pod(member("d", group="", node="n1", phase="Running"))
     assert cluster.gangs.placed_groups == 2
+    assert cluster.gangs.take_stirred() == {TRAIN}, "a pod without a group stirs none"
     cluster.remove_pod("a")
     assert (cluster.gangs.placed_groups, cluster.gangs.placed(TRAIN), cluster.gangs.running(TRAIN)) == (2, {"b"}, 1)
     cluster.remove_pod("b")
