@@ -54,7 +54,10 @@ REFUSED = {
     "no mapping": ("- !!map 3", "expected a mapping node, but found scalar", 1, 3),
     "a set": ("- !!set {a}", "could not determine a constructor for the tag 'tag:yaml.org,2002:set'", 1, 3),
     "bytes": ("- !!binary aGE=", "could not determine a constructor for the tag 'tag:yaml.org,2002:binary'", 1, 3),
-    "a Python object": ("!!python/object/apply:os.system [ls]", "could not determine a constructor", 1, 1),
+    "a Python object": (
+        "!!python/object/apply:os.system [ls]",
+        "could not determine a constructor for the tag 'tag:yaml.org,2002:python/object/apply:os.system'", 1, 1,
+    ),
 }
 
 
@@ -63,7 +66,7 @@ def test_what_is_not_plain_is_refused_with_its_place(case: str) -> None:
     text, said, line, column = REFUSED[case]
     with pytest.raises(yaml.MarkedYAMLError) as refusal:
         load(text)
-    assert str(refusal.value.problem).startswith(said)
+    assert refusal.value.problem == said
     mark = refusal.value.problem_mark
     assert mark is not None
     assert (mark.line + 1, mark.column + 1) == (line, column)
