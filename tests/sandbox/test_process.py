@@ -147,7 +147,7 @@ async def test_definitions_that_make_no_sense_are_refused_at_the_start(text: str
             pass
 
 
-@pytest.mark.parametrize("arguments", [("--crds", "/nonexistent"), ("--port", "many"), ("--nodes", "-3"), ("--port", "70000")])
+@pytest.mark.parametrize("arguments", [("--crds", "/nowhere/to/be/found"), ("--port", "many"), ("--nodes", "-3"), ("--port", "70000")])
 def test_arguments_that_make_no_sense_are_refused(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended_with:
         main(arguments)
