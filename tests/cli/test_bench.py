@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -29,10 +30,23 @@ WARM_UP = 3
 @pytest.fixture(scope="module", autouse=True)
 def own_heap_frozen() -> Iterator[None]:
     """Each run collects garbage first: what thousands of tests have loaded would cost far more than what is measured."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
+    with benchmark.nothing_old_collected:
+        yield
+
+
+NESTED = """
+import gc
+from placewright.simulate.benchmark import nothing_old_collected as nothing_old
+with nothing_old:
+    with nothing_old: pass
+    inside = gc.get_freeze_count()
+print(inside > 0, gc.get_freeze_count())
+"""
+
+
+def test_what_is_old_is_collected_again_when_the_outermost_measurement_is_over() -> None:
+    done = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True, check=True)
+    assert done.stdout == "True 0\n"
 
 
 @pytest.fixture

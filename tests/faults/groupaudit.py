@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from .audit import GRACE, OURS, SLACK, not_accounted_for
@@ -28,6 +29,13 @@ from .proxy import BindingRequest
 _EARLIER: Final = 10.0
 _NEEDS: Final = re.compile(r'pod group "(?P<group>[^"]+)" is unschedulable: needs (?P<more>\d+) more members? placed')
 _TOO_FEW: Final = re.compile(r"spec\.minMember is (?P<needed>\d+), but there (?:is|are) (?P<found>\d+) pods? of it")
+
+
+def lapses(renewals: Sequence[float], within: float) -> Iterator[float]:
+    """When a leader stopped to act because its last granted renewal was `within` seconds old, though the next one was granted."""
+    for last, following in pairwise(renewals):
+        if following - last > within - SLACK:
+            yield last + within
 
 
 class GroupAudit:

@@ -16,10 +16,10 @@ from typing import Any, Final
 from placewright.sandbox.credentials import make_credentials, write_private
 
 from .api import Api, Refused
-from .audit import OURS, SLACK, Findings, audit, node_counts
+from .audit import OURS, Findings, audit, node_counts
 from .deviceaudit import ClaimReplay, leaks, unaccounted
 from .devicehistory import DeviceHistory
-from .groupaudit import GroupAudit
+from .groupaudit import GroupAudit, lapses
 from .history import GROUP_LABEL, History, PodView
 from .proxy import BindingRequest, Proxy
 from .replica import Replica, operator
@@ -378,11 +378,8 @@ class Stage:
     def _stopped(self) -> list[tuple[str, float]]:
         """Which replica could not go on, from when: it was killed, stood still, lost the lead, or only the renewals of it."""
         terms = [(identity.partition("/")[0], at) for (_, identity), (at, _) in pairwise(self.history.holders)]
-        lapses = [
-            (each.replica, last + RENEWED_WITHIN)
-            for each in self.proxies for last, following in pairwise(each.renewals) if following - last > RENEWED_WITHIN - SLACK
-        ]  # fmt: skip
-        return [*terms, *lapses, *((each.name, at) for each in self.replicas for at in each.stopped)]
+        lapsed = [(each.replica, at) for each in self.proxies for at in lapses(each.renewals, RENEWED_WITHIN)]
+        return [*terms, *lapsed, *((each.name, at) for each in self.replicas for at in each.stopped)]
 
     def words(self) -> str:
         """The end of each replica's log."""

@@ -8,7 +8,7 @@ import pytest
 
 from .deviceaudit import ClaimReplay, leaks, unaccounted
 from .devicehistory import DeviceHistory
-from .groupaudit import GroupAudit
+from .groupaudit import GroupAudit, lapses
 from .history import GROUP_LABEL, History
 from .proxy import BindingRequest
 
@@ -137,6 +137,15 @@ def test_one_member_bound_alone_is_not() -> None:
     assert "sent a Binding of default/a" in apart[0]
     assert split == ["1 of 2 members of g have a node, and it needs 2"]
     assert halfway == []
+
+
+def test_a_sender_whose_renewals_lapsed_meanwhile_is_excused_and_one_that_renewed_in_time_is_not() -> None:
+    told = Told().members("a", "b").sent("a")
+    at = told.requests[0].at
+    for renewals, excused in (((at - 2.0, at - 1.5, at + 4.0), True), ((at - 2.0, at, at + 1.0, at + 2.0), False), ((at - 1.0,), False)):
+        stopped = tuple(("replica-0", lapse) for lapse in lapses(renewals, within=2.5))
+        apart, _, _, _ = told.groups(stopped=stopped)
+        assert (apart == []) is excused
 
 
 def test_a_sender_that_was_killed_meanwhile_is_excused_and_the_rest_has_to_say_why_it_waits() -> None:

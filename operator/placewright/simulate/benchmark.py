@@ -9,8 +9,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -107,7 +106,7 @@ def timed(scheduler: Scheduler, count: int, warm_up: int) -> tuple[float, int]:
     Raises `RuntimeError` when the queue runs empty before, or a decision breaks.
     """
     _decide(scheduler, warm_up)
-    with nothing_old_collected():
+    with nothing_old_collected:
         start = time.process_time()
         placed = _decide(scheduler, count)
         seconds = time.process_time() - start
@@ -116,20 +115,26 @@ def timed(scheduler: Scheduler, count: int, warm_up: int) -> tuple[float, int]:
     return seconds, placed
 
 
-@contextmanager
-def nothing_old_collected() -> Iterator[None]:
-    """Collect garbage, and then keep the collector from all that is left, so that the cluster's size costs no time while this is open.
+class _Frozen:
+    """Keeps the garbage collector from what is old; the outermost `with` lets it go again. Reentrant."""
 
-    What was frozen before stays so afterwards: a program with a large heap of its own may freeze that once, and pay for it once.
-    """
-    frozen_before = gc.get_freeze_count()
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if not frozen_before:
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        gc.collect()
+        gc.freeze()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
             gc.unfreeze()
+
+
+#: Collects garbage, and then nothing that is left, so that a cluster's size costs no time while this is open. A program with a large heap
+#: of its own opens it once around all that it measures, and pays for its heap once.
+nothing_old_collected: Final = _Frozen()
 
 
 def _decide(scheduler: Scheduler, count: int) -> int:

@@ -96,7 +96,7 @@ def measure_attempts(name: str, nodes: int) -> Attempts:
     first, measured = list(world.pending.values())[:_WARM_UP], list(world.pending.values())[_WARM_UP:]
     for pod in first:
         _attempt(cycle, evaluator, pod)
-    with nothing_old_collected():
+    with nothing_old_collected:
         outcomes = [_timed_attempt(cycle, evaluator, pod) for pod in measured]
     return Attempts(name, nodes, PER_NODE * nodes, sum(found for _, found in outcomes), tuple(took for took, _ in outcomes))
 

@@ -92,7 +92,7 @@ async def in_turns(sides: Sequence[Side], slices: int) -> list[list[float]]:
     for side in sides:
         await side.decide(WARM_UP)
     seconds: list[list[float]] = [[] for _ in sides]
-    with nothing_old_collected():
+    with nothing_old_collected:
         for number in range(slices):
             for place in (0, 1) if number % 2 else (1, 0):
                 start = time.process_time()
