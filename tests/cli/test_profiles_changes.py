@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.stage import new_stage, operator
@@ -294,7 +294,6 @@ def patched(value: Any, patch: Any) -> Any:
     return result
 
 
-@settings(deadline=None)
 @given(OBJECTS, OBJECTS)
 def test_a_merge_patch_leads_from_one_value_to_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
     patch = merge_patch(before, after)

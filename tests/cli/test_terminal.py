@@ -14,7 +14,7 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -58,7 +58,6 @@ def test_plain_text_is_one_line_without_markup() -> None:
     assert lines([HOSTILE, "b"]).plain == f"{SHOWN}\nb"
 
 
-@settings(deadline=None)
 @given(PLAIN_VALUES)
 def test_json_on_a_terminal_is_the_same_json(value: Any) -> None:
     text = printable_json(json.dumps(value, ensure_ascii=False, indent=1))
@@ -66,7 +65,6 @@ def test_json_on_a_terminal_is_the_same_json(value: Any) -> None:
     assert obeyed(text) == set()
 
 
-@settings(deadline=None)
 @given(PLAIN_VALUES)
 def test_yaml_on_a_terminal_is_the_same_yaml(value: Any) -> None:
     text = yaml_text(value)

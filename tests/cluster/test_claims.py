@@ -405,7 +405,7 @@ class Story:
         assert self.shown is None or self.table.shown("c", "ns") == self.shown
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(HISTORY)
 def test_through_any_history_devices_are_held_while_pending_and_nobody_misses_that_they_are_free(history: list[Any]) -> None:
     """A table for which nobody listens would keep pods waiting for devices that are free."""

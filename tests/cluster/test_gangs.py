@@ -159,7 +159,7 @@ def by_hand(cluster: Cluster) -> tuple[Mapping[str, set[str]], Mapping[str, int]
     return placed, running
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(acts=ACTS)
 def test_whatever_happens_the_members_on_nodes_are_those_that_the_placements_show(acts: list[Any]) -> None:
     cluster = Cluster()

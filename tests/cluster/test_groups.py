@@ -44,7 +44,7 @@ def any_selection(dice: random.Random) -> PodSelection:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32))
 def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
     dice, counts, placed = random.Random(seed), GroupCounts(), []

@@ -214,7 +214,7 @@ def test_a_disk_is_taken_where_somebody_uses_it_in_a_way_that_excludes_another_u
     assert use.taken(disks) == ({1} if conflict(there, wanted) else frozenset())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(sorted(SOURCES)), ROW, st.booleans()), max_size=10))
 def test_volumes_in_use_are_those_of_the_pods_that_are_there(steps: list[tuple[str, int, bool]]) -> None:
     use, there = VolumeUse(), Counter[tuple[str, int]]()

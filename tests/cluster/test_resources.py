@@ -93,7 +93,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(STEPS)
 def test_through_any_history_columns_say_what_was_offered_and_requested_and_nothing_else_is_kept(steps: list[Any]) -> None:
     found, capacity = Resources(4), 4

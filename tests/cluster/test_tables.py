@@ -157,7 +157,7 @@ ITEMS = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.sampled_from(["put", "remove", "assume", "restore"]), ITEMS), max_size=10))
 def test_through_any_history_a_table_says_what_is_shown_and_what_is_assumed(history: list[tuple[str, StorageClass]]) -> None:
     table, model = Table[StorageClass](lambda item: item.provisioner), Model()

@@ -91,7 +91,7 @@ def test_a_selection_picks_pods_by_namespace_life_stage_affinity_and_labels(said
 MOVES = st.lists(st.tuples(st.integers(0, len(PODS) - 1), st.integers(0, ROWS - 1), st.booleans()), max_size=12)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(MOVES, st.lists(SAID, min_size=1, max_size=3), st.booleans())
 def test_a_tally_counts_what_was_there_before_it_and_what_comes_after(moves: list[Any], asked: list[dict[str, Any]], early: bool) -> None:
     counts, standing = GroupCounts(), dict[tuple[int, int], int]()

@@ -26,7 +26,7 @@ from placewright.profiles.resolve import resolve
 REGISTRY = in_tree()
 #: More than enough events for kept columns to go wrong in; a failing history is cut short by shrinking `LENGTHS`.
 SEEDS, LENGTHS = st.integers(0, 2**32), st.integers(10, 80)
-RANDOM_HISTORY = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+RANDOM_HISTORY = settings(max_examples=120, suppress_health_check=list(HealthCheck))
 
 
 def resolved(spec: dict[str, Any]) -> ResolvedProfile:

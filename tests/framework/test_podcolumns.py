@@ -408,7 +408,7 @@ def agree(world: Plain, evaluator: Evaluator) -> None:
     assert (totals == NOT_FEASIBLE).sum() == cluster.size - len(left)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_columns_kept_through_any_history_are_the_sums_over_nodes(seed: int) -> None:
     world = Plain(random.Random(seed))

@@ -35,7 +35,6 @@ def fuzz(examples: int, **inputs: SearchStrategy[Any]) -> Callable[[Callable[...
     chosen = settings(
         max_examples=examples * max(_TIMES, 1),
         derandomize=not _TIMES,
-        deadline=None,
         database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
     )

@@ -96,7 +96,7 @@ async def test_a_flood_of_bindings_leaves_a_share_to_everybody() -> None:
 
 
 @given(st.lists(st.sampled_from(list(Traffic)), min_size=1, max_size=120))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_everybody_gets_one_token_and_equals_go_as_they_came(asking: list[Traffic]) -> None:
     async def numbers() -> list[tuple[Traffic, int]]:
         limit, went = Clock().bucket(5, 2), []

@@ -38,19 +38,19 @@ def who_stumbles(body: bytes) -> list[str]:
     return [verb for verb, read in READERS.items() if not is_understood_or_refused(read, body)]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(said=ANYTHING)
 def test_any_json_is_understood_or_refused(said: Any) -> None:
     assert who_stumbles(json.dumps(said).encode()) == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(said=ANYTHING, cut=st.integers(0, 200), tail=st.binary(max_size=8))
 def test_an_answer_that_breaks_off_or_goes_on_is_understood_or_refused(said: Any, cut: int, tail: bytes) -> None:
     assert who_stumbles(json.dumps(said).encode()[:cut] + tail) == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(body=st.binary(max_size=50))
 def test_any_bytes_are_understood_or_refused(body: bytes) -> None:
     assert who_stumbles(body) == []
@@ -68,7 +68,7 @@ def test_text_that_is_half_a_character_is_no_crash(text: str) -> None:
     assert is_understood_or_refused(read_error, b'{"Error": ' + text.encode() + b"}")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     names=st.lists(st.text("abc", min_size=1, max_size=3), max_size=6),
     failed=st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=3),

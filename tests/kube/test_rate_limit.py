@@ -99,7 +99,7 @@ async def test_no_token_is_lost_whenever_somebody_gives_up(turns: int) -> None:
 
 
 @given(st.floats(0.5, 200), st.integers(1, 50), st.lists(st.floats(0, 2), max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_never_more_than_the_burst_and_the_rate_allow(qps: float, burst: int, pauses: list[float]) -> None:
     clock = Clock()
     sent: list[float] = []

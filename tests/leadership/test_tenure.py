@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -397,7 +397,5 @@ class Replicas(RuleBasedStateMachine):
         assert len(saying) <= 1, saying
 
 
-Replicas.TestCase.settings = settings(
-    max_examples=80, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+Replicas.TestCase.settings = settings(max_examples=80, stateful_step_count=30)
 test_whatever_happens_two_replicas_never_both_say_that_they_may = Replicas.TestCase

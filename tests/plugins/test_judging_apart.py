@@ -77,7 +77,7 @@ def judged(plugin: Any, cluster: Cluster, pod: PodInfo, dice: Dice) -> tuple[lis
     return found, expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SEEDS)
 def test_affinity_judges_a_row_as_if_it_alone_had_changed(seed: int) -> None:
     dice, world = Dice(seed), World()
@@ -89,7 +89,7 @@ def test_affinity_judges_a_row_as_if_it_alone_had_changed(seed: int) -> None:
         happen(world, dice, affinity.any_spec)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(SEEDS)
 def test_spread_judges_a_row_as_if_it_alone_had_changed(seed: int) -> None:
     dice, world = Dice(seed), World()
@@ -113,7 +113,7 @@ def picky(dice: Dice) -> Body:
 
 
 @pytest.mark.parametrize("kind", [NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(seed=SEEDS)
 def test_volume_plugins_judge_a_row_as_if_it_alone_had_changed(kind: type[Any], seed: int) -> None:
     dice, world = StorageDice(seed), StorageWorld()

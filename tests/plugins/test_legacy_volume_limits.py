@@ -125,13 +125,13 @@ def reading(plugin: type[Any], most: int) -> Callable[[StorageWorld, Body], tupl
 
 
 @pytest.mark.parametrize("plugin", [EBSLimits, GCEPDLimits])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(plugin: type[Any], seed: int) -> None:
     assert differences(plugin, reading(plugin, 2), seed, chance=CloudDice, args={"maxVolumes": 2}) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32))
 def test_in_preemptions_trials_a_row_is_judged_as_if_it_alone_had_changed(seed: int) -> None:
     dice, world = CloudDice(seed), StorageWorld()

@@ -121,7 +121,7 @@ def reading(world: StorageWorld, mine: Body) -> tuple[str, dict[str, str]] | Non
     return scalar(world, mine) if any(kind in v for v in mine["spec"]["volumes"] for kind in kinds) else None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
     assert differences(NodeVolumeLimits, reading, seed) == []

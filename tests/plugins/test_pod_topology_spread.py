@@ -195,7 +195,7 @@ def arguments(dice: Dice) -> Body:
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     dice, world = Dice(seed), World()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placewright.api.decode import convert
@@ -39,7 +39,7 @@ running_pods = st.lists(
 )
 clusters = st.lists(running_pods, min_size=1, max_size=5)
 budgets = st.lists(st.tuples(st.sampled_from(APPS), st.integers(0, 2)), max_size=2)
-SETTINGS: Final = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS: Final = settings(max_examples=150)
 
 
 class OneByOne:

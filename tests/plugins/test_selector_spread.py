@@ -63,7 +63,7 @@ def newcomer(dice: Dice) -> Body:
     return pod
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_it_agrees_with_a_scalar_reading_whatever_happens(seed: int) -> None:
     dice, world = OldDice(seed), World()

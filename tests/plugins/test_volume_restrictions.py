@@ -60,7 +60,7 @@ def scalar(world: StorageWorld, pod: Body) -> tuple[str, dict[str, str]] | None:
     return ("", verdicts) if verdicts else None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
     assert differences(VolumeRestrictions, scalar, seed) == []

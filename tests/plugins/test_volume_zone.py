@@ -54,7 +54,7 @@ def outside(wanted: list[tuple[str, list[str]]], labels: Body) -> bool:
     return any(labels.get(key, labels.get(STABLE[key])) not in values for key, values in wanted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_whatever_happens_it_says_what_the_rules_say(seed: int) -> None:
     assert differences(VolumeZone, scalar, seed) == []

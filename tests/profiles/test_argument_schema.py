@@ -207,7 +207,7 @@ def arguments_near(name: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", WITH_ARGUMENTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_the_schema_accepts_what_the_reader_accepts_but_for_rules_across_fields(name: str, data: st.DataObject) -> None:
     args = data.draw(arguments_near(name))

@@ -82,7 +82,7 @@ def document(version: str, choice: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("version", SCORE)
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_choice_of_plugins_filters_and_scores_as_it_did(version: str, data: st.DataObject) -> None:
     choice = data.draw(chosen(version))
     result = resolve(convert(document(version, choice), "a.yaml", PLUGINS).profiles[0], PLUGINS)
@@ -118,7 +118,7 @@ KINDS = st.sampled_from(
 
 
 @given(KINDS, st.dictionaries(WORDS, VALUES, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whatever_is_read_is_converted_or_refused_in_words(kind: dict[str, Any], fields: dict[str, Any]) -> None:
     said = ""
     try:

@@ -88,7 +88,7 @@ def test_what_came_after_the_policy_stays_on() -> None:
 
 
 @given(st.sets(st.sampled_from(sorted(FILTERS))), st.dictionaries(st.sampled_from(sorted(SCORES)), st.integers(1, 1000)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_choice_filters_and_scores_as_the_tables_say(predicates: set[str], priorities: dict[str, int]) -> None:
     result = effect(predicates=named(*sorted(predicates)), priorities=weighed(**priorities))
     assert filters(result) == MANDATORY.union(*(FILTERS[name] for name in predicates))

@@ -97,7 +97,7 @@ def resolvable(spec: Mapping[str, Any]) -> tuple[SchedulingProfile, ResolvedProf
 
 
 @given(SPECS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_there_and_back_keeps_the_resolved_profile_and_a_configuration_written_twice_is_the_same(spec: dict[str, Any]) -> None:
     made, before = resolvable(spec)
     document, lost = there(made)
@@ -108,7 +108,7 @@ def test_there_and_back_keeps_the_resolved_profile_and_a_configuration_written_t
 
 
 @given(SPECS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_profile_written_as_a_manifest_is_read_as_it_was(spec: dict[str, Any]) -> None:
     made, before = resolvable(spec)
     (read,) = convert(to_yaml([manifest(made)]), "back.yaml", PLUGINS).profiles

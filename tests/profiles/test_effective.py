@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
@@ -168,7 +168,6 @@ SPECS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(SPECS, SPECS)
 def test_there_are_differences_exactly_where_two_profiles_decide_differently(one: dict[str, Any], other: dict[str, Any]) -> None:
     before, after = resolved(**one), resolved(**other)

@@ -259,7 +259,7 @@ _EXTENDER = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(extenders=st.lists(_EXTENDER, max_size=3) | _JUNK)
 def test_whatever_is_written_is_resolved_or_refused(extenders: Any) -> None:
     with contextlib.suppress(ProfileError):

@@ -228,4 +228,4 @@ class GangMachine(RuleBasedStateMachine):
 
 
 TestMembersAreNeitherLostNorDoubled = GangMachine.TestCase
-TestMembersAreNeitherLostNorDoubled.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestMembersAreNeitherLostNorDoubled.settings = settings(max_examples=100, stateful_step_count=40)

@@ -168,7 +168,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestNoPodIsLostOrDoubled = QueueMachine.TestCase
-TestNoPodIsLostOrDoubled.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestNoPodIsLostOrDoubled.settings = settings(max_examples=150, stateful_step_count=40)
 
 
 def sabotaged(spoil: Callable[[SchedulingQueue, QueuedPod], None]) -> World:

@@ -56,14 +56,14 @@ def bare(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": metadata}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods)
 def test_a_set_of_fields_survives_its_encoding(pod: dict[str, Any]) -> None:
     fields = fields_of(pod, POD)
     assert decode(encode(fields)) == fields
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods)
 def test_an_object_does_not_differ_from_itself(pod: dict[str, Any]) -> None:
     change = compare(pod, pod, POD)
@@ -71,7 +71,7 @@ def test_an_object_does_not_differ_from_itself(pod: dict[str, Any]) -> None:
     assert not change.removed
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods, pods)
 def test_what_one_manager_applies_last_is_what_there_is_of_its_lists_and_maps(first: Any, second: Any) -> None:
     live = apply(apply(None, first, "one"), second, "one")
@@ -85,7 +85,7 @@ def test_what_one_manager_applies_last_is_what_there_is_of_its_lists_and_maps(fi
         assert environment == {entry["name"]: entry["value"] for entry in each["env"]}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods, pods)
 def test_forcing_gives_everything_that_was_sent_and_takes_nothing_that_others_alone_hold(first: Any, second: Any) -> None:
     live = apply(apply(None, first, "one"), second, "two", force=True)
@@ -96,14 +96,14 @@ def test_forcing_gives_everything_that_was_sent_and_takes_nothing_that_others_al
     }
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods)
 def test_applying_twice_is_applying_once(pod: dict[str, Any]) -> None:
     once = apply(None, pod, "one", now="t1")
     assert apply(once, pod, "one", now="t2") == once
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(pods, pods)
 def test_every_change_is_owned_by_whoever_made_it(first: Any, second: Any) -> None:
     live = apply(None, first, "one")

@@ -35,7 +35,7 @@ def with_kind(content: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", **content}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(current=objects, patch=values, format_=st.sampled_from([JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]))
 def test_any_content_is_applied_or_refused_and_the_original_stays(current: Any, patch: Any, format_: str) -> None:
     current = with_kind(current)

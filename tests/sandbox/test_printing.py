@@ -213,7 +213,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(metadata=anything, spec=anything, status=anything)
 def test_an_object_of_any_shape_makes_a_row_of_every_kind(metadata: Any, spec: Any, status: Any) -> None:
     for kind in KINDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placewright.api.objects import NodeName
@@ -141,7 +141,7 @@ def test_a_pod_without_claims_is_told_nothing_of_devices() -> None:
     assert of_devices(found) == []
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(st.data())
 def test_with_the_devices_that_are_told_the_pod_fits_and_with_one_less_it_does_not(data: st.DataObject) -> None:
     kinds, taints = st.lists(st.sampled_from("ab"), max_size=4), st.sampled_from(["", "", "x"])

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placewright.api.profile import default_profile
@@ -319,7 +319,7 @@ PLACED = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(NODES, PLACED, PENDING)
 def test_what_is_told_is_true_of_any_cluster(nodes: list[Object], placed: list[tuple[int, Object]], pending: Object) -> None:
     objects = [node(f"n-{i}", **each) for i, each in enumerate(nodes)]

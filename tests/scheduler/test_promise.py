@@ -372,8 +372,8 @@ class OldApiServer(SchedulerMachine):
 
 TestNoPodIsLostOrDoubled = SchedulerMachine.TestCase
 # The two machines below do and check all that this one does, too.
-TestNoPodIsLostOrDoubled.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
+TestNoPodIsLostOrDoubled.settings = settings(max_examples=120, stateful_step_count=50)
 TestNoNodeIsOverfilled = NoOverfilling.TestCase
-TestNoNodeIsOverfilled.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
+TestNoNodeIsOverfilled.settings = settings(max_examples=80, stateful_step_count=50)
 TestNamesakesAreSortedOut = OldApiServer.TestCase
-TestNamesakesAreSortedOut.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
+TestNamesakesAreSortedOut.settings = settings(max_examples=80, stateful_step_count=50)

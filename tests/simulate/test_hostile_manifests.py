@@ -73,7 +73,7 @@ def _spoiled(draw: st.DrawFn) -> str:
     return yaml.safe_dump(document)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(_spoiled())
 def test_spoiled_manifests_become_objects_or_one_printable_line(text: str) -> None:
     reading = read_manifests([SourceText("f.yaml", text)], mixed_nodes(2))

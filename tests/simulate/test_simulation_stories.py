@@ -49,7 +49,7 @@ def ends(outcome: Outcome) -> dict[str, str]:
 NOT_SMALLER = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller seed makes no simpler story
 
 
-@settings(max_examples=10, deadline=None, phases=NOT_SMALLER)
+@settings(max_examples=10, phases=NOT_SMALLER)
 @given(seed=st.integers(0, 2**32))
 @example(seed=4122)  # the first of two victims is gone while the last one stands: another node is free for the pod then
 def test_a_story_ends_in_the_simulation_as_before_the_operator(seed: int) -> None:

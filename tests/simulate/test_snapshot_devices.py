@@ -38,7 +38,7 @@ def devices_in(objects: list[Body]) -> set[tuple[str, str, str]]:
     return {(each["driver"], each["pool"]["name"], device["name"]) for each in slices for device in each.get("devices", ())}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_every_object_about_devices_is_saved_without_what_drivers_are_told(seed: int) -> None:
     objects = DeviceWorld(seed).objects()
@@ -49,7 +49,7 @@ def test_every_object_about_devices_is_saved_without_what_drivers_are_told(seed:
     assert "opaque" not in str(kept)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_pruning_twice_is_pruning_once_and_a_line_holds_all_of_it(seed: int) -> None:
     for body in DeviceWorld(seed).objects():
@@ -59,7 +59,7 @@ def test_pruning_twice_is_pruning_once_and_a_line_holds_all_of_it(seed: int) -> 
         assert msgspec.json.decode(manifest_line(once), type=kind) == once
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_verdicts_are_the_same_on_a_snapshot_and_under_made_up_names(seed: int) -> None:
     objects = DeviceWorld(seed).objects()
@@ -70,7 +70,7 @@ def test_verdicts_are_the_same_on_a_snapshot_and_under_made_up_names(seed: int) 
     assert mask.put_back(verdicts([mask.manifest(each) for each in kept], REGISTRY)) == in_no_order(real)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_under_made_up_names_everything_is_still_found(seed: int) -> None:
     real = saved(DeviceWorld(seed).objects())
@@ -96,7 +96,7 @@ def test_under_made_up_names_everything_is_still_found(seed: int) -> None:
     assert (selector["driver"], selector["pool"], selector["device"]) in devices_in(made)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_no_name_is_in_an_anonymised_snapshot_but_those_of_products(seed: int) -> None:
     objects = DeviceWorld(seed).objects()

@@ -34,7 +34,7 @@ def masked(objects: list[Body]) -> tuple[list[Body], RememberingMask]:
     return [mask.manifest(each) for each in objects], mask
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=SEEDS)
 def test_every_verdict_on_a_cluster_is_the_same_on_its_snapshot_and_but_for_names_on_an_anonymised_one(seed: int) -> None:
     before = World(seed).objects()
@@ -45,7 +45,7 @@ def test_every_verdict_on_a_cluster_is_the_same_on_its_snapshot_and_but_for_name
     assert mask.put_back(verdicts(made, REGISTRY)) == in_no_order(found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=SEEDS)
 def test_volumes_are_found_chosen_and_refused_under_made_up_names_as_under_real_ones(seed: int) -> None:
     objects = saved(volume_world(random.Random(seed)))
@@ -112,7 +112,7 @@ def test_a_golden_case_is_answered_the_same_from_a_snapshot_of_it_and_but_for_na
     assert mask.put_back(there) == in_no_order(found)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_no_secret_of_a_cluster_is_in_its_snapshot(seed: int) -> None:
     objects = World(seed).objects()
@@ -121,7 +121,7 @@ def test_no_secret_of_a_cluster_is_in_its_snapshot(seed: int) -> None:
     assert SECRET not in text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_no_name_of_a_cluster_is_in_its_anonymised_snapshot(seed: int) -> None:
     objects = World(seed).objects()
@@ -138,7 +138,7 @@ def test_made_up_names_differ_from_snapshot_to_snapshot_and_not_within_one() -> 
     assert anonymised(lines) != anonymised(lines)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_pruning_twice_is_pruning_once_and_a_line_holds_all_of_it(seed: int) -> None:
     for body in World(seed).objects():
