@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/installed
 ARGS :=
 
+# Half of a test run's start is compiling, and each child process of a test would compile again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test unit test-all faults soak e2e conformance lint types imports generate generated check clean
 
@@ -15,7 +18,7 @@ help: ## What there is
 demo: $(READY) ## An embedded cluster, the scheduler at work on it, a profile changed live
 	@$(BIN)/placewright demo $(ARGS)
 
-# A worker a core. Workers take over from each other what is left, so that none waits for a long file at the end.
+# A worker a core, and more where tests wait (tests/conftest.py). Workers take over from each other what is left, so that none waits for a long file at the end.
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
 test: $(READY) ## The tests, but for those that take long and show no more of a feature (docs/tests.md)

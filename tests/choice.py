@@ -77,7 +77,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/sandbox.md": ("sandbox/test_server.py",),
     "docs/architecture.md": ("handlers/test_placing.py",),
     "docs/decisions": ("packaging/test_documents.py",),
-    "docs/e2e.md": ("contract", "controlplane/test_provide.py"),
+    "docs/e2e.md": ("contract", "controlplane/test_assets.py", "controlplane/test_provide.py"),
     "docs/conformance.md": ("controlplane/test_conformance_programs.py",),
     "docs/faults.md": ("faults/test_audit.py",),
     "docs/tests.md": ("packaging/test_tiers.py",),

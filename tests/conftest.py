@@ -19,6 +19,8 @@ hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("untimed")
 
 E2E = Path(__file__).parent / "e2e"
+TERMINAL = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+"""What tells programs about the terminal. Whoever imports readline, as workers do, gets the first two."""
 FOREIGN = "KUBECONFIG_E2E"
 """Names the kubeconfig of a cluster that is not ours; with it alone `control_plane` is None."""
 
@@ -30,9 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Asked for a real server and given none, tests must not quietly run on the sandbox. No test depends on the terminal's width."""
-    for size in ("COLUMNS", "LINES"):  # whoever imports readline, as workers do, gets both
-        os.environ.pop(size, None)
+    """Asked for a real server and given none, tests must not quietly run on the sandbox. No test depends on the terminal."""
+    for variable in TERMINAL:
+        os.environ.pop(variable, None)
     for tier in TIERS:
         config.addinivalue_line("markers", f"{tier}: set by tests/tiers.py, which says what it means")
     config.pluginmanager.register(Tiers(only_chosen=config.getoption("--chosen")), "tiers")
@@ -65,6 +67,7 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane | Non
         yield running
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """A worker for each core that we may use; xdist itself would count physical ones where psutil is installed."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A worker for each core that we may use, xdist itself would count others, and half as many again where tests wait for processes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if config.option.markexpr == "unit" else cores + cores // 2

@@ -35,6 +35,7 @@ PROCESS: Final = frozenset({
     "cli/test_demo.py",
     "cli/test_record_command.py",
     "cli/test_sandbox_command.py",
+    "controlplane/test_assets.py",
     "controlplane/test_conformance_programs.py",
     "controlplane/test_provide.py",
     "handlers/test_admission.py::test_kubectl_shows_what_the_webhook_says",

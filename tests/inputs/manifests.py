@@ -150,7 +150,7 @@ def made_up() -> Manifests:
 
 
 def real() -> Manifests:
-    """The published ones, and what was counted in them by hand: 12 services of a shop, 6 of monitoring, 4 replicas of an example, ..."""
+    """The published ones, and what other readers counted in them: 12 services of a shop, 6 of monitoring, 4 replicas of an example, ..."""
     folder = DATA / "manifests"
     alone = {"cockroachdb": "cockroachdb-statefulset.yaml"}
     alone |= {name: f"{name}.yaml" for name in ("coredns", "online-boutique", "zookeeper")}

@@ -138,7 +138,7 @@ def made_up() -> Trace:
 
 
 def real() -> Trace:
-    """The published one; its figures are those that its description states, and its columns by eye."""
+    """The published one; its figures are those that its description states, or were counted by another reader of its columns."""
     folder = DATA / "openb"
     lists = ("openb_node_list_all_node", "openb_pod_list_default", "openb_pod_list_gpuspec33")
     nodes, pods, pinned = ((folder / f"{name}.csv").read_text() for name in lists)

@@ -18,6 +18,8 @@ from kubectl.page import Block, same, shows
 DEADLINE: Final = 40.0
 END_SECONDS: Final = 15.0
 _DONE: Final = "--done--"
+#: What a page starts listens where everybody's does, unless it is told: two pages at once would be in each other's way.
+_RUN: Final = "placewright run "
 #: Between two looks at what has not come yet. Each is a process or several, which take the time that it needs to come.
 _PAUSE: Final = 0.1
 
@@ -100,7 +102,8 @@ async def shell(desk: Desk) -> AsyncIterator[Shell]:
 async def terminal(desk: Desk, commands: str) -> AsyncIterator[Process]:
     """Another terminal, in which the last command stays. It gets a Ctrl-C on leaving, and must end by it."""
     with (desk.home / "terminals").open("ab") as output:
-        async with _bash(desk, "-ec", commands, stdin=DEVNULL, stdout=output.fileno()) as process:
+        anywhere = commands.replace(_RUN, f"{_RUN}--secure-port 0 --bind-address 127.0.0.1 ")
+        async with _bash(desk, "-ec", anywhere, stdin=DEVNULL, stdout=output.fileno()) as process:
             yield process
             os.killpg(process.pid, signal.SIGINT)
             async with asyncio.timeout(END_SECONDS):

@@ -43,7 +43,7 @@ async def test_the_commands_of_an_upgrade_do_what_the_page_shows(desk: Desk) -> 
     async with SandboxProcess(crds=[ROOT / "crds"]) as sandbox, shell(desk) as typed:
         kubectl = Kubectl(desk.binary, sandbox.kubeconfig, desk.home)
         await kubectl("apply", "-f", str(PROFILE))
-        async with terminal(desk, f"exec placewright run --secure-port 0 --kubeconfig {sandbox.kubeconfig}"):
+        async with terminal(desk, f"exec placewright run --kubeconfig {sandbox.kubeconfig}"):
             await kubectl("wait", "--for=condition=Ready", "schedprof/default", "--timeout=20s")
             await follow("upgrade.md", typed, sandbox.kubeconfig)
             await kubectl("delete", "schedprof", "default")

@@ -55,7 +55,7 @@ async def install(kubectl: Kubectl, folder: Path = BASE) -> None:
 
 def running(desk: Desk, kubeconfig: Path, *options: str) -> Any:
     """The operator, in a terminal of its own: nothing here runs a Deployment's pods."""
-    return terminal(desk, f"exec placewright run --secure-port 0 --kubeconfig {kubeconfig} {' '.join(options)}")
+    return terminal(desk, f"exec placewright run --kubeconfig {kubeconfig} {' '.join(options)}")
 
 
 async def everything(kubectl: Kubectl) -> dict[str, dict[str, Any]]:
