@@ -164,7 +164,7 @@ def test_a_workload_is_the_same_every_time_and_varied() -> None:
 def test_pods_are_bound_through_a_sandbox_and_an_operator_in_other_processes(capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(output(capsys, "end-to-end", "--nodes", "2", "--pods", "3", "--assigned", "1", "-o", "json"))
     assert (data["nodes"], data["assigned"], data["pods"], data["bound"]) == (2, 1, 3, 3)
-    assert 0 < data["p50"] <= data["p99"]
+    assert 0 <= data["p50"] <= data["p99"]
 
 
 @pytest.mark.parametrize("output_format", ["json", "table"])

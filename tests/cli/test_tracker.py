@@ -107,6 +107,15 @@ def test_a_watch_that_is_faster_than_the_answer_to_the_creation_is_no_trouble() 
     assert run.finished(1.1)
 
 
+def test_a_pod_that_is_seen_bound_before_the_answer_to_its_creation_was_not_bound_before_it_was_created() -> None:
+    run = Tracker([key("a"), key("b")])
+    run.seen(pod("a", "n1"), 1.0)
+    run.created(key("a"), 1.5)
+    run.created(key("b"), 2.0)
+    run.seen(pod("b", "n1"), 4.0)
+    assert run.times() == [(1.0, 1.0), (2.0, 4.0)]
+
+
 def test_placements_without_a_readable_decision_count_for_generation_zero() -> None:
     run = tracker("a", "b")
     run.seen(pod("a", "n1"), 1.0)

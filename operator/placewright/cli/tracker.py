@@ -139,8 +139,12 @@ class Tracker:
         return Snapshot(elapsed, len(self.fates), self._created, states, dict(self._generations), rate)
 
     def times(self) -> list[tuple[float, float]]:
-        """(created, bound) in seconds, of every pod of which both are known."""
-        return [(fate.created, fate.bound) for fate in self.fates.values() if fate.created is not None and fate.bound is not None]
+        """(created, bound) in seconds, of every pod of which both are known.
+
+        Where the binding was seen before the creation's answer came, the pod was created no later than that.
+        """
+        known = ((fate.created, fate.bound) for fate in self.fates.values())
+        return [(min(created, bound), bound) for created, bound in known if created is not None and bound is not None]
 
     def _placed(self, fate: Fate, pod: Pod, now: float) -> None:
         if fate.state is State.PLACED:
