@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.stage import new_stage, operator
+from placewright.cli.profiles import changing
 from placewright.cli.profiles.changing import merge_patch
 from placewright.kube.client import ApiClient
 from placewright.kube.login import load_config
@@ -184,6 +185,33 @@ async def test_rollback_writes_and_owns_only_what_differs(desk: Desk) -> None:
     (line,) = [line for line in ran.out.splitlines() if "kubectl" in line and "{" in line]
     assert not any(name in line for name in ("backoff", "paused", '"mode"', "schedulerName"))
     assert owned_by_us(desk) == {"f:preset": {}}
+
+
+@pytest.mark.parametrize("meanwhile", ["status", "spec"])
+async def test_a_status_written_meanwhile_is_no_conflict_and_another_generation_is(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    desk.record("default", 1, desk.stage.show_profile()["spec"])
+    await written_by(desk, "kubectl", preset="spread")
+    send, sent = changing.merge_profile, 0
+
+    async def late(*asked: Any, **named: Any) -> Any:
+        nonlocal sent
+        sent += 1
+        if sent <= 2 and meanwhile == "status":
+            desk.stage.edit_status(lambda status: status.update(observedGeneration=sent))
+        if sent == 2 and meanwhile == "spec":
+            await written_by(desk, "kubectl", preset="bin-packing")
+        return await send(*asked, **named)
+
+    monkeypatch.setattr(changing, "merge_profile", late)
+    ran = await desk("rollback", "default", "--to-revision", "1", "--wait", "0", "--force-conflicts")
+    if meanwhile == "status":
+        assert (ran.code, ran.err) == (0, "")
+        assert "preset" not in desk.stage.show_profile()["spec"]
+    else:
+        assert (ran.code, desk.stage.show_profile()["spec"]["preset"]) == (2, "bin-packing")
+        assert "the object has been modified" in ran.err
 
 
 async def test_rollback_to_other_items_of_a_list_owns_these_items_alone(desk: Desk) -> None:

@@ -44,6 +44,9 @@ from placewright.profiles.validation import check_object
 _LOOK_SECONDS: Final = 0.2
 _PATIENCE: Final = 5
 _MOST_PATIENCE: Final = 3600
+#: How often a change is sent while nothing but the profile's status changes.
+_TRIES: Final = 10
+_SAME: Final = ("uid", "generation")
 #: Managers that put back what they have in Git.
 _GIT: Final = ("argocd", "argo-cd", "flux", "kustomize-controller", "helm-controller")
 
@@ -84,8 +87,17 @@ class Write:
         if not self.merge:
             body = manifest_of(change.name, self.body["spec"], metadata["uid"])
             return await apply_profile(client, body, force=self.force, dry_run=dry_run)
-        same = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-        return await merge_profile(client, change.name, {**self.body, "metadata": same}, dry_run=dry_run)
+        for _ in range(_TRIES):
+            same = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+            try:
+                return await merge_profile(client, change.name, {**self.body, "metadata": same}, dry_run=dry_run)
+            except ApiError as error:
+                # The operator writes the status whenever it has something to say. Only another generation is another profile.
+                metadata = (await read_profile(client, change.name))["metadata"] if error.status == CONFLICT else {}
+                if [metadata.get(key) for key in _SAME] != [change.current["metadata"].get(key) for key in _SAME]:
+                    raise
+                refused = error
+        raise refused
 
     def command(self, change: Change, args: argparse.Namespace) -> str:
         """For a shell; whoever runs it puts in the private keys, which no terminal gets to see."""
