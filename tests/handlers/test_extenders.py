@@ -17,6 +17,7 @@ from placewright.kube.login import ClusterAccess
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, Swap
 from placewright.profiles.resolve import resolve
+from placewright.sandbox.faults import Rule
 from scheduler.extenders import ScriptedExtender, extender
 
 from .stage import Stage, new_stage, operator
@@ -73,6 +74,22 @@ async def test_it_sees_pods_and_nodes_whole_as_the_api_server_has_them() -> None
         assert question["Pod"]["spec"] == stored["spec"]
         assert [node["metadata"]["name"] for node in question["Nodes"]["items"]] == ["node-0"]
         assert question["Nodes"]["items"][0]["status"]["allocatable"]["cpu"] == "4"
+
+
+async def test_a_silent_extender_does_not_hold_up_the_next_term() -> None:
+    async with ExtenderServer() as server, new_stage() as stage:
+        server.on("filter", silent(server))
+        profile_with(stage.nodes(2), server, filterVerb="filter", nodeCacheCapable=True, httpTimeout="600s")
+        stage.profile("other", schedulerName="other")
+        async with operator(stage) as running:
+            stage.pod("waits")
+            await server.until_asked("filter")
+            stage.sandbox.faults.add(Rule(method="PUT", path="/leases/", code=500))
+            await stage.until(lambda: not running.engine.leadership.active)
+            stage.sandbox.faults.clear()
+            names = stage.pods(3, scheduler="other")
+            await stage.until(lambda: stage.placed(*names))
+            await server.until_asked("filter", times=2)  # the pod that waits is tried again, too
 
 
 async def test_while_one_profiles_extender_is_silent_pods_of_others_are_placed() -> None:

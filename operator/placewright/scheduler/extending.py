@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -38,6 +38,7 @@ _logger = logging.getLogger(__name__)
 
 #: How often extenders are asked for one attempt, when nodes come up faster than they answer.
 ROUNDS: Final = 3
+LEAD_LOST: Final = "this replica is not the active one any more"
 #: An extender's scores are a tenth of a plugin's.
 _SCALE: Final = MAX_NODE_SCORE // MAX_EXTENDER_SCORE
 
@@ -54,9 +55,12 @@ class _Verdict:
 class ExtendedCycle:
     """Decides pods with the help of extenders."""
 
-    def __init__(self, cluster: Cluster, cycle: SchedulingCycle) -> None:
+    def __init__(self, cluster: Cluster, cycle: SchedulingCycle, active: Callable[[], bool] = lambda: True) -> None:
+        """`active`: whether this replica may decide."""
         self._cluster = cluster
         self._cycle = cycle
+        self._active = active
+        self._asking: set[asyncio.Timeout] = set()
 
     async def place(
         self, evaluator: Evaluator, pod: PodInfo, steps: Steps, within: frozenset[NodeName] | None = None, *, alone: bool = True
@@ -65,7 +69,24 @@ class ExtendedCycle:
 
         `within`: only these nodes are candidates. Where it is not for this pod `alone`, nobody is asked to make room.
         """
-        return await _Asking(self._cluster, self._cycle, evaluator, pod, steps, within, alone=alone).place()
+        if not self._active():
+            raise broken(LEAD_LOST)
+        asking = asyncio.timeout(None)  # unlike a task of its own, it gives back the answer at once
+        self._asking.add(asking)
+        try:
+            async with asking:
+                return await _Asking(self._cluster, self._cycle, evaluator, pod, steps, within, alone=alone).place()
+        except TimeoutError:
+            if asking.expired():
+                raise broken(LEAD_LOST) from None
+            raise
+        finally:
+            self._asking.discard(asking)
+
+    def give_up(self) -> None:
+        """Ask nobody any more: what is being asked now fails, so that a silent extender does not hold up this replica's next term."""
+        for asking in self._asking:
+            asking.reschedule(asyncio.get_running_loop().time())
 
 
 class _Asking:

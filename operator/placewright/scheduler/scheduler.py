@@ -22,7 +22,7 @@ from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle, broken
-from placewright.scheduler.extending import ExtendedCycle
+from placewright.scheduler.extending import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.gangs.barrier import Barrier
 from placewright.scheduler.gangs.deciding import GangScheduler
@@ -49,7 +49,6 @@ SLICE_SECONDS: Final = 0.005
 #: Binding cycles under way at once, without those that wait for permission; more would only queue up in front of the API server.
 MAX_BINDING: Final = 512
 #: How long bindings under way get to end when the scheduler stops, in seconds.
-LEAD_LOST: Final = "this replica is not the active one any more"
 DRAIN_SECONDS: Final = 10.0
 
 
@@ -101,7 +100,7 @@ class Scheduler:
         self.waiting = WaitingPods(clock)
         self._profiles = profiles
         self._cycle = cycle
-        self._extended = ExtendedCycle(cluster, cycle)
+        self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
         self._clock = clock
         self._lead = lead
         self._failures = FailureHandler(queue, ports.events, ports.status, lead)
@@ -263,12 +262,13 @@ class Scheduler:
             await self.binding.room.wait()
 
     def end_term(self) -> None:
-        """We are not the active replica any more: what waits for permission, or is being prepared, is rolled back now.
+        """We are not the active replica any more: what waits for permission or an extender, or is being prepared, is rolled back now.
 
         What is on its way to the API server ends by itself, because the binder asks before each request.
         """
         for pod in self.waiting:
             pod.give_up(LEAD_LOST)
+        self._extended.give_up()
         for uid in tuple(self.binding.preparing):
             self.binding.preempt(uid)
 
