@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -136,7 +137,8 @@ def test_a_file_that_is_not_there_or_no_file_is_named(here: Path, pair: Certific
     assert complaint(ca_file=missing) == f"{FIELD}.caFile: found '{missing}', {problem}"
     assert complaint(ca_file=str(folder)).startswith(f"{FIELD}.caFile: found '{folder}', which is no ordinary file; allowed a PEM file")
     assert complaint(ca_file="/dev/zero").startswith(f"{FIELD}.caFile: found '/dev/zero', which is no ordinary file")
-    assert complaint(ca_file="a\0b").startswith(f"{FIELD}.caFile: found 'a\\x00b', which cannot be read (embedded null byte)")
+    null = rf"{re.escape(FIELD)}\.caFile: found 'a\\x00b', which cannot be read \((stat: )?embedded null .+\); allowed a PEM file"
+    assert re.fullmatch(null, complaint(ca_file="a\0b")), "the words in between are Python's, by version"
     assert complaint(cert_file=missing, key_file=str(pair.key)).startswith(f"{FIELD}.certFile: found '{missing}', which cannot be read")
     assert complaint(cert_file=str(pair.certificate), key_file=missing).startswith(f"{FIELD}.keyFile: found '{missing}', which cannot be")
 
