@@ -139,7 +139,7 @@ class Tracker:
         return Snapshot(elapsed, len(self.fates), self._created, states, dict(self._generations), rate)
 
     def times(self) -> list[tuple[float, float]]:
-        """(created, bound) in seconds, of every pod of which both are known.
+        """Each bound pod's (created, bound), in seconds.
 
         Where the binding was seen before the creation's answer came, the pod was created no later than that.
         """
