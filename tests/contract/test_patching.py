@@ -79,7 +79,8 @@ async def test_a_patch_of_another_kind_is_an_unsupported_media_type(cluster: Clu
 async def test_a_body_that_is_no_patch_is_refused(cluster: Cluster, kind: str, body: str) -> None:
     await cluster.create("configmaps", config_map("it"))
     answer = await cluster.client.patch(cluster.path("configmaps", "it"), body, kind, fieldManager="tester")
-    assert answer.refused(500 if cluster.minor == 20 and kind == MERGE else 400)
+    old = {"{half": 500, "[]": 422}[body] if cluster.minor == 20 and kind == MERGE else None
+    assert answer.refused(old or 400)
 
 
 async def test_an_apply_patch_with_metadata_of_no_shape_is_refused_without_a_reason(cluster: Cluster) -> None:

@@ -117,7 +117,8 @@ async def test_values_join_and_leave_a_list_of_strings_and_new_ones_come_first(c
     assert await finalizers_after({"finalizers": ["example.com/c", "example.com/b"]}) == ["c", "a", "b"]
     less = {"$deleteFromPrimitiveList/finalizers": ["example.com/a", "example.com/c", "example.com/z"]}
     assert await finalizers_after(less) == ["b"]
-    assert await finalizers_after({"$deleteFromPrimitiveList/finalizers": "example.com/b"}) == ["b"], "what is no list is passed over"
+    if cluster.minor > 20:  # which refuses it
+        assert await finalizers_after({"$deleteFromPrimitiveList/finalizers": "example.com/b"}) == ["b"], "what is no list is passed over"
     assert await finalizers_after({"finalizers": None}, MERGE) == []
 
 
