@@ -97,7 +97,7 @@ def fullest(model: str) -> Any:
 
 
 def left_at_default(value: Any, path: str = "") -> Iterator[str]:
-    """The declared fields, in all that a struct holds, that are as if nobody had said anything."""
+    """Paths of the declared fields that have their default value, in a struct and in all structs that it contains."""
     if isinstance(value, KubeObject):
         for field in msgspec.structs.fields(value):
             found, where = getattr(value, field.name), f"{path}.{field.encode_name}"

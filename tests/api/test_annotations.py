@@ -1,4 +1,4 @@
-"""What Placewright writes on pods: read back as it was written, and nothing at all where somebody else wrote something else."""
+"""Annotations that Placewright writes on pods are read back unchanged; a value that it did not write is read as None."""
 
 from __future__ import annotations
 

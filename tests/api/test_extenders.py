@@ -77,7 +77,7 @@ def limits(name: str, field: str = "containers") -> PodMaker:
         (pod(), False),
         (pod().container(cpu="1"), False),
         (pod().container().container(**{GPU.name: "1"}), True),
-        (pod().container(**{GPU.name: "0"}), True),  # the name decides, whatever the amount
+        (pod().container(**{GPU.name: "0"}), True),  # an extender manages a resource by its name; the amount does not matter
         (pod().container().init(**{GPU.name: "1"}), True),
         (pod().container().sidecar(**{GPU.name: "1"}), True),
         (limits(GPU.name), True),

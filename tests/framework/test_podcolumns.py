@@ -393,7 +393,7 @@ class Plain:
         return found
 
 
-def agree(world: Plain, evaluator: Evaluator) -> None:
+def assert_evaluated_as_summed(world: Plain, evaluator: Evaluator) -> None:
     asked, cluster = world.pending(), world.scene.cluster
     evaluation = evaluator.evaluate(asked)
     left = world.fits(asked)
@@ -416,5 +416,5 @@ def test_columns_kept_through_any_history_are_the_sums_over_nodes(seed: int) -> 
     for _ in range(30):
         for _ in range(world.dice.choice((0, 1, 1, 1, 2, 7))):
             world.happen()
-        agree(world, evaluator)
+        assert_evaluated_as_summed(world, evaluator)
 

@@ -61,7 +61,7 @@ class ProfileRuntime:
         extenders: all of the profile's, in the order in which they are asked.
         failures: what plugins did wrong.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
-        told_once: names of plugins that say in PreFilter and PreScore the same of all pods that look alike, whatever the cluster is.
+        told_once: names of plugins whose PreFilter and PreScore depend on the pod alone, so that pods that look alike share one answer.
     """
 
     def __init__(

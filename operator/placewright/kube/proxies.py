@@ -11,7 +11,7 @@ from yarl import URL
 def proxy_for(url: URL, environ: Mapping[str, str]) -> str | None:
     """The proxy that the environment names for this URL, or None. `NO_PROXY` may name hosts, domains and networks.
 
-    No proxy stands before addresses of this machine, whatever the environment says: another machine's proxy cannot reach them.
+    Requests to this machine's own addresses never use a proxy, because a proxy on another machine cannot reach them.
     """
     proxy = _named(environ, f"{url.scheme}_proxy")
     exceptions = [text.strip().lower() for text in (_named(environ, "no_proxy") or "").split(",")]

@@ -36,5 +36,5 @@ def read_definitions(folder: Path) -> Iterator[Object]:
 
 @lru_cache(maxsize=32)
 def _documents(text: str) -> tuple[Any, ...]:
-    """Read once for all servers of a process that are given the same text; a document belongs to nobody, so whoever wants one copies it."""
+    """Parse a text once a process: all sandboxes share the documents. Callers copy a document before they change it."""
     return tuple(yaml.load_all(text, Loader=_LOADER))

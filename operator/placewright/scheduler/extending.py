@@ -84,7 +84,7 @@ class ExtendedCycle:
             self._asking.discard(asking)
 
     def give_up(self) -> None:
-        """Ask nobody any more: what is being asked now fails, so that a silent extender does not hold up this replica's next term."""
+        """Fail every attempt that waits for an extender, so that a silent extender cannot delay this replica's next term."""
         for asking in self._asking:
             asking.reschedule(asyncio.get_running_loop().time())
 
