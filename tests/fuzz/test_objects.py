@@ -18,7 +18,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
 from placewright.cluster.cluster import Cluster
-from placewright.plugins.gangrules import declaration_complaint
+from placewright.cluster.gangrules import declaration_complaint
 from placewright.plugins.nodepreferavoidpods import ANNOTATION, avoided_by
 
 _INT64 = range(-(2**63), 2**63)

@@ -7,7 +7,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import Diagnosis
-from placewright.plugins.defaultpreemption.budgets import Budgets
+from placewright.framework.preemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.eligibility import rows_where_it_may_help
 from placewright.plugins.defaultpreemption.pick import Candidate

@@ -18,7 +18,7 @@ from placewright.api.podgroups import (
     Workload,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.plugins.gangrules import declaration_complaint, members_complaint
+from placewright.cluster.gangrules import declaration_complaint, members_complaint
 
 CRD = GroupRef(Form.COSCHEDULING, "shop", "train")
 NATIVE = CRD._replace(form=Form.NATIVE)

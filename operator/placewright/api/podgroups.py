@@ -78,7 +78,7 @@ class Gang:
     Attributes:
         ref: what members call it.
         uid, resource_version: of the object that declares it.
-        min_member: as many members are placed together or none is; below 1 the object is wrong (`plugins.gangrules` says so).
+        min_member: as many members are placed together or none is; below 1 the object is wrong (`cluster.gangrules` says so).
         timeout_seconds: how long its members may wait for each other; None where nobody said.
         topology_key: the node label whose one domain takes all members; empty for none.
         topology_required: whether they wait for such a domain, or only prefer it.

@@ -19,7 +19,7 @@ from placewright.framework.constraints import within
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
 from placewright.framework.interface import Handle, PreEnqueuePlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
-from placewright.plugins.gangrules import declaration_complaint, members_complaint
+from placewright.cluster.gangrules import declaration_complaint, members_complaint
 
 NAME: Final = "GangScheduling"
 

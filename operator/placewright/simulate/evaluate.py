@@ -12,7 +12,7 @@ from placewright.framework.errors import CycleError, InvalidScoreError, PluginEr
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Diagnosis
 from placewright.framework.status import Code
-from placewright.plugins.defaultpreemption.together import Unit, units_of
+from placewright.framework.preemption.together import Unit, units_of
 from placewright.scheduler.messages import NO_NODES, fit_error
 
 

@@ -16,9 +16,9 @@ from placewright.cluster.supposition import Supposition
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle
 from placewright.framework.status import error
-from placewright.plugins.defaultpreemption.budgets import Budgets
+from placewright.framework.preemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.pick import Candidate
-from placewright.plugins.defaultpreemption.together import Move, OnNode, Unit, alone
+from placewright.framework.preemption.together import Move, OnNode, Unit, alone
 from placewright.plugins.defaultpreemption.trial import Outcome
 
 

@@ -10,7 +10,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.status import Code
-from placewright.plugins.defaultpreemption.together import priority_of
+from placewright.framework.preemption.together import priority_of
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 WAITING_FOR_VICTIM: Final = "not eligible due to a terminating pod on the nominated node."

@@ -12,7 +12,7 @@ from typing import Final
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import Seconds
-from placewright.plugins.defaultpreemption.importance import start_time
+from placewright.framework.preemption.importance import start_time
 
 #: Makes every priority positive, so that of two sums the one with more pods is never smaller for a negative priority.
 _PRIORITY_OFFSET: Final = 2**31

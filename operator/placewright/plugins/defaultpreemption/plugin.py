@@ -24,13 +24,13 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
-from placewright.plugins.defaultpreemption.budgets import Budgets
+from placewright.framework.preemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.eligibility import rows_where_it_may_help, why_not_eligible
-from placewright.plugins.defaultpreemption.importance import importance
+from placewright.framework.preemption.importance import importance
 from placewright.plugins.defaultpreemption.pick import Candidate, pick
 from placewright.plugins.defaultpreemption.search import Search
-from placewright.plugins.defaultpreemption.together import Together
+from placewright.framework.preemption.together import Together
 
 NAME: Final = "DefaultPreemption"
 #: Clears an earlier nomination.

@@ -23,7 +23,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.blame import why
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import Seconds
-from placewright.plugins.gangrules import declaration_complaint, members_complaint
+from placewright.cluster.gangrules import declaration_complaint, members_complaint
 from placewright.plugins.gangscheduling import NAME, standing
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, GroupAttempt, GroupResult

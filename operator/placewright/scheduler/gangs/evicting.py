@@ -14,9 +14,9 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.supposition import Supposition
 from placewright.framework.evaluation import Evaluation
-from placewright.plugins.defaultpreemption.budgets import Budgets
+from placewright.framework.preemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.eligibility import NEVER
-from placewright.plugins.defaultpreemption.together import Unit, units_of
+from placewright.framework.preemption.together import Unit, units_of
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, make_room
 from placewright.scheduler.gangs.choosing import Choosing

@@ -15,7 +15,7 @@ from placewright.api.podgroups import Disruption, Gang, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.gangs import Gangs
-from placewright.plugins.defaultpreemption.importance import importance, start_time
+from placewright.framework.preemption.importance import importance, start_time
 
 #: A pod with the row that it stands on.
 Move = tuple[int, PodInfo]
