@@ -14,8 +14,8 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, RowChecks, Rows, RowTrials
-from placewright.framework.status import Code, Status
 from placewright.framework.preemption.budgets import Budgets
+from placewright.framework.status import Code, Status
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.pick import Candidate
 from placewright.plugins.defaultpreemption.trial import NO_VICTIMS

@@ -20,6 +20,7 @@ from placewright.api.podgroups import (
     Gang,
     GroupRef,
 )
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.gangs import Gangs
 
 _LABEL_KEY: Final = re.compile(r"(?:[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -61,6 +62,12 @@ def count_field(ref: GroupRef) -> str:
     if ref.form is Form.WORKLOAD:
         return f"spec.podGroups[{_group_in_workload(ref)}].policy.gang.minCount"
     return "spec.minMember"
+
+
+def standing(cluster: Cluster, ref: GroupRef) -> bool:
+    """Whether a member stands on a node, or is assumed there; those that are being deleted do not count."""
+    placements = (cluster.placement(uid) for uid in cluster.gangs.placed(ref))
+    return any(placement is not None and not placement.pod.terminating for placement in placements)
 
 
 def _missing(gangs: Gangs, ref: GroupRef) -> str:

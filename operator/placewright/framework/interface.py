@@ -260,6 +260,39 @@ class PreEnqueuePlugin(Plugin, ABC):
         """SUCCESS, or a rejection that gates the pod."""
 
 
+class PodGroupSettings(Protocol):
+    """How PodGroups are decided, and what they may keep others from."""
+
+    @property
+    def reservation_after_seconds(self) -> int:
+        """A group that has been tried in vain for so long may have nodes kept for it; 0: at once."""
+
+    @property
+    def reservations(self) -> int:
+        """So many groups may have nodes kept for them at a time; 0: none ever."""
+
+    @property
+    def schedule_timeout_seconds(self) -> int:
+        """How long members wait for each other between decision and first Binding, where the group does not say; 0: without end."""
+
+    @property
+    def domains_to_compare(self) -> int:
+        """Of the topology domains that hold the whole group, so many are compared."""
+
+
+class PodGroupPlugin(PreEnqueuePlugin, ABC):
+    """Has the scheduler decide PodGroups as a whole: the members that a group needs get nodes together, or none does.
+
+    A profile without such a plugin schedules each member by itself. A profile with one gates members with it (PreEnqueue) until their
+    group can be decided, and members whose group did not fit wait for its events. Of several in one profile the first one counts.
+    """
+
+    @property
+    @abstractmethod
+    def settings(self) -> PodGroupSettings:
+        """How groups of this profile are decided; read whenever one is."""
+
+
 class QueueSortPlugin(Plugin, ABC):
     """Orders the active queue. All profiles must agree on one."""
 
@@ -444,6 +477,8 @@ __all__ = [
     "PermitPlugin",
     "PermitResult",
     "Plugin",
+    "PodGroupPlugin",
+    "PodGroupSettings",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",

@@ -24,6 +24,7 @@ from placewright.framework.interface import (
     PermitPlugin,
     PermitResult,
     Plugin,
+    PodGroupPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -58,6 +59,7 @@ class ProfileRuntime:
     Attributes:
         profile: what this was built from; immutable.
         pre_filter, filter, pre_score, score, ...: the plugins of each extension point, in run order.
+        pod_groups: has the members of a PodGroup decided together; None where the profile schedules each by itself.
         extenders: all of the profile's, in the order in which they are asked.
         failures: what plugins did wrong.
         interests: by plugin name, and for extenders, the events that could turn a rejection around (None: any event).
@@ -83,6 +85,7 @@ class ProfileRuntime:
             guard(plugin, profile, guarding, handle.cluster)
         self.pre_enqueue_plugins = self._at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
         self.queue_sort = self._at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
+        self.pod_groups = next((plugin for plugin in self._plugins.values() if isinstance(plugin, PodGroupPlugin)), None)
         self.pre_filter = self._at(ExtensionPoint.PRE_FILTER, PreFilterPlugin)
         self.filter = self._at(ExtensionPoint.FILTER, FilterPlugin)
         self.post_filter = self._at(ExtensionPoint.POST_FILTER, PostFilterPlugin)

@@ -1,4 +1,4 @@
-"""GangScheduling: pods that name a group are placed all or none. Implements PreEnqueue; the rest is the scheduler's (`scheduler.gangs`).
+"""GangScheduling: pods that name a group are placed all or none. Implements `PodGroupPlugin`; the scheduler decides (`scheduler.gangs`).
 
 A pod that names a group is not tried before somebody declares the group and enough of its members are there. Once a member of a group
 stands on a node, the others are pods like any other: they join.
@@ -12,14 +12,13 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from placewright.api.podgroups import FORM_OF, Gang, GroupRef, declares
+from placewright.api.podgroups import FORM_OF, Gang, declares
 from placewright.api.pods import PodInfo
-from placewright.cluster.cluster import Cluster
+from placewright.cluster.gangrules import declaration_complaint, members_complaint, standing
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
-from placewright.framework.interface import Handle, PreEnqueuePlugin
+from placewright.framework.interface import Handle, PodGroupPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
-from placewright.cluster.gangrules import declaration_complaint, members_complaint
 
 NAME: Final = "GangScheduling"
 
@@ -41,7 +40,7 @@ class GangSchedulingArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unk
     domains_to_compare: Annotated[int, within(1)] = 4
 
 
-class GangScheduling(PreEnqueuePlugin):
+class GangScheduling(PodGroupPlugin):
     """Keeps members of a group back until the group can be decided."""
 
     name = NAME
@@ -50,6 +49,12 @@ class GangScheduling(PreEnqueuePlugin):
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self._gangs = handle.cluster.gangs
+
+    @property
+    def settings(self) -> GangSchedulingArgs:
+        """The arguments."""
+        args: GangSchedulingArgs = self.args
+        return args
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Reject while the group is not declared, is declared wrongly, or has too few members."""
@@ -75,12 +80,6 @@ class GangScheduling(PreEnqueuePlugin):
     def events(self) -> Sequence[EventInterest]:
         """The group is declared, or otherwise. The coming of members needs no event: the last one brings all (see `queue.gangs`)."""
         return (interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),)
-
-
-def standing(cluster: Cluster, ref: GroupRef) -> bool:
-    """Whether a member stands on a node, or is assumed there; those that are being deleted do not count."""
-    placements = (cluster.placement(uid) for uid in cluster.gangs.placed(ref))
-    return any(placement is not None and not placement.pod.terminating for placement in placements)
 
 
 def _may_be_tried(pod: PodInfo) -> bool:

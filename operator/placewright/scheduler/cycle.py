@@ -17,12 +17,11 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
-from placewright.framework.interface import CycleState, Diagnosis, IntColumn, PostFilterResult, Rows
+from placewright.framework.interface import CycleState, Diagnosis, IntColumn, PodGroupPlugin, PostFilterResult, Rows
 from placewright.framework.prefiltering import rows_named
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Code, Status
 from placewright.framework.steps import POST_FILTER, Steps
-from placewright.plugins.gangscheduling import NAME as GANG_SCHEDULING
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.insight import NO_NODE_REFUSED, Insight, Refused
 from placewright.scheduler.messages import NO_NODES, fit_error
@@ -149,14 +148,14 @@ class SchedulingCycle:
             evaluation = evaluator.evaluate(pod, steps)
         except CycleError as problem:
             raise broken(str(problem)) from problem
-        return evaluation if within is None else self._narrowed(evaluation, within)
+        return evaluation if within is None else self._narrowed(evaluation, within, evaluator.runtime.pod_groups)
 
-    def _narrowed(self, evaluation: Evaluation, within: frozenset[NodeName]) -> Evaluation:
+    def _narrowed(self, evaluation: Evaluation, within: frozenset[NodeName], by: PodGroupPlugin | None) -> Evaluation:
         evaluation.feasible = evaluation.feasible & rows_named(self._cluster, within)
         evaluation.count = int(np.count_nonzero(evaluation.feasible))
-        if evaluation.refusal is None:
+        if evaluation.refusal is None and by is not None:
             evaluation.candidates = within if evaluation.candidates is None else evaluation.candidates & within
-            evaluation.narrowed_by = (*evaluation.narrowed_by, GANG_SCHEDULING)
+            evaluation.narrowed_by = (*evaluation.narrowed_by, by.name)
         return evaluation
 
     def chosen(self, evaluator: Evaluator, evaluation: Evaluation, *, compared: bool = False) -> Placement:

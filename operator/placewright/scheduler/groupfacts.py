@@ -11,8 +11,8 @@ import msgspec
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.cluster.gangs import Gangs
 from placewright.cluster.gangrules import declaration_complaint, members_complaint
+from placewright.cluster.gangs import Gangs
 from placewright.scheduler.groupshortage import Shortage
 from placewright.scheduler.insight import cut
 

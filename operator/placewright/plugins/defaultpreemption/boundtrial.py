@@ -15,10 +15,10 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.supposition import Supposition
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle
-from placewright.framework.status import error
 from placewright.framework.preemption.budgets import Budgets
-from placewright.plugins.defaultpreemption.pick import Candidate
 from placewright.framework.preemption.together import Move, OnNode, Unit, alone
+from placewright.framework.status import error
+from placewright.plugins.defaultpreemption.pick import Candidate
 from placewright.plugins.defaultpreemption.trial import Outcome
 
 

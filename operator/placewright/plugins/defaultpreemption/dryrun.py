@@ -17,10 +17,10 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.supposition import Supposition
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, RowTrials
-from placewright.framework.status import Status, error
-from placewright.plugins.defaultpreemption.boundtrial import BoundTrial
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.together import Together
+from placewright.framework.status import Status, error
+from placewright.plugins.defaultpreemption.boundtrial import BoundTrial
 from placewright.plugins.defaultpreemption.trial import NO_VICTIMS, Outcome, Trial
 
 AnyTrial = Trial | BoundTrial

@@ -22,15 +22,15 @@ from placewright.framework.interface import (
     PostFilterResult,
     PreEnqueuePlugin,
 )
+from placewright.framework.preemption.budgets import Budgets
+from placewright.framework.preemption.eligibility import rows_where_it_may_help, why_not_eligible
+from placewright.framework.preemption.importance import importance
+from placewright.framework.preemption.together import Together
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
-from placewright.framework.preemption.budgets import Budgets
 from placewright.plugins.defaultpreemption.dryrun import DryRun
-from placewright.plugins.defaultpreemption.eligibility import rows_where_it_may_help, why_not_eligible
-from placewright.framework.preemption.importance import importance
 from placewright.plugins.defaultpreemption.pick import Candidate, pick
 from placewright.plugins.defaultpreemption.search import Search
-from placewright.framework.preemption.together import Together
 
 NAME: Final = "DefaultPreemption"
 #: Clears an earlier nomination.

@@ -7,9 +7,9 @@ from typing import Final
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.status import Status, error, unresolvable
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.importance import importance
+from placewright.framework.status import Status, error, unresolvable
 from placewright.plugins.defaultpreemption.pick import Candidate
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")

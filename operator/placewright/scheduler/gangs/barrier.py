@@ -8,7 +8,6 @@ from typing import Final
 
 from placewright.api.pods import PodInfo
 from placewright.framework.status import SUCCESS, Status, error, unschedulable
-from placewright.plugins.gangscheduling import NAME
 from placewright.scheduler.messages import go_duration
 
 LEFT: Final = "deleted while its group was being prepared"
@@ -24,12 +23,13 @@ class Barrier:
     """
 
     def __init__(
-        self, pods: Mapping[str, PodInfo], needed: int, call_off: Callable[[str], None], opened: Callable[[bool], None]
+        self, plugin: str, pods: Mapping[str, PodInfo], needed: int, call_off: Callable[[str], None], opened: Callable[[bool], None]
     ) -> None:
-        """`pods`: the members, by uid. `needed`: the fewest of them that may go.
+        """`plugin`: who rejects the members when it fails. `pods`: the members, by uid. `needed`: the fewest of them that may go.
 
         `call_off` ends what a member still waits for. `opened` hears once whether it opened or failed, before anybody goes on.
         """
+        self._plugin = plugin
         self._opened = opened
         self._pods = pods
         self._needed = needed
@@ -75,7 +75,7 @@ class Barrier:
         if told is not None and not told.done():
             told.set_result(status)
         if len(self._members) < self._needed:
-            self._fail(_for_the_others(self._pods.get(uid), status))
+            self._fail(self._for_the_others(self._pods.get(uid), status))
         else:
             self._look()
 
@@ -85,7 +85,7 @@ class Barrier:
             late = ", ".join(sorted(self._pods[uid].name for uid in self._expected))
             self.expired = True
             why = f"its group was not ready after {go_duration(seconds)}: {late} could not be prepared for binding"
-            self._fail(unschedulable(why).by(NAME))
+            self._fail(unschedulable(why).by(self._plugin))
 
     def _look(self) -> None:
         if not self._expected:
@@ -104,8 +104,7 @@ class Barrier:
             if not told.done():
                 told.set_result(verdict)
 
-
-def _for_the_others(pod: PodInfo | None, status: Status) -> Status:
-    """What happened to one member, as its group's fate: a rejection is waited out, an error tried again."""
-    why = f"its group is taken back, because {'a member' if pod is None else pod.name} could not be bound: {status.message}"
-    return unschedulable(why).by(NAME) if status.rejected else error(why)
+    def _for_the_others(self, pod: PodInfo | None, status: Status) -> Status:
+        """What happened to one member, as its group's fate: a rejection is waited out, an error tried again."""
+        why = f"its group is taken back, because {'a member' if pod is None else pod.name} could not be bound: {status.message}"
+        return unschedulable(why).by(self._plugin) if status.rejected else error(why)

@@ -5,7 +5,7 @@ before anybody else looks. Then Permit for all, then their bindings, behind one 
 
 Once a Binding may have been sent, nothing is taken back: what is bound stays bound, whatever the API server says to the others, and
 whatever becomes of this replica. As soon as a member stands on a node, the others are pods like any other (see
-`plugins.gangscheduling.standing`), with their group's age as their turn. So a group of which some died is filled up one by one, and one of
+`cluster.gangrules.standing`), with their group's age as their turn. So a group of which some died is filled up one by one, and one of
 which nobody is left is decided anew.
 """
 
@@ -20,11 +20,10 @@ from typing import Any, Final
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
+from placewright.cluster.gangrules import declaration_complaint, members_complaint, standing
 from placewright.framework.blame import why
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.interface import Seconds
-from placewright.cluster.gangrules import declaration_complaint, members_complaint
-from placewright.plugins.gangscheduling import NAME, standing
+from placewright.framework.interface import PodGroupPlugin, Seconds
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, GroupAttempt, GroupResult
 from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
@@ -42,9 +41,6 @@ from placewright.scheduler.insight import NO_NODE_REFUSED
 _logger = logging.getLogger(__name__)
 
 TAKEN_BACK: Final = "its group is taken back"
-
-#: Who keeps a member waiting whose group does not fit; it is brought back with a member that something else keeps waiting.
-BY_ITS_GROUP: Final = frozenset({NAME})
 
 
 class GangScheduler:
@@ -66,7 +62,7 @@ class GangScheduler:
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
         """Whether this pod is to be decided with its group: it names one, its profile cares, and no member stands yet."""
-        if pod.gang is None or NAME not in evaluator.runtime.interests or pod.gang in self.forming:
+        if pod.gang is None or evaluator.runtime.pod_groups is None or pod.gang in self.forming:
             return False
         gang = self._around.cluster.gangs.get(pod.gang)
         return gang is None or not (gang.basic or standing(self._around.cluster, pod.gang))
@@ -77,7 +73,7 @@ class GangScheduler:
 
     def within(self, pod: PodInfo, evaluator: Evaluator) -> frozenset[NodeName] | None:
         """The nodes that a pod which joins its group may stand on: those of the domain where the group stands, if it requires one."""
-        gang = None if pod.gang is None or NAME not in evaluator.runtime.interests else self._around.cluster.gangs.get(pod.gang)
+        gang = None if pod.gang is None or evaluator.runtime.pod_groups is None else self._around.cluster.gangs.get(pod.gang)
         if gang is None or not gang.topology_key or not gang.topology_required:
             return None
         return joined_domain(self._around.cluster, gang)
@@ -123,13 +119,14 @@ class GangScheduler:
     def _gathered(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
         """The group with its members that wait; None when it cannot be decided, and the pod has been told why."""
         around, ref = self._around, popped.pod.gang
-        assert ref is not None  # else nobody asks
+        plugin = evaluator.runtime.pod_groups
+        assert ref is not None and plugin is not None  # else nobody asks
         gang = around.cluster.gangs.get(ref)
         complaint = declaration_complaint(around.cluster.gangs, ref)
         if gang is None or complaint:
-            around.fail(around.begin(popped, evaluator), _waits_for_its_group(complaint))
+            around.fail(around.begin(popped, evaluator), _waits_for_its_group(complaint, plugin))
             return None
-        group = Group(gang, evaluator)
+        group = Group(gang, plugin, evaluator)
         for queued in around.queue.take_gang(popped):
             if queued is not popped and around.skip(queued.pod):
                 around.queue.done(queued.uid)
@@ -205,7 +202,7 @@ class GangScheduler:
         def decided(opened: bool) -> None:
             (around.queue.gang_placed if opened else around.queue.gang_failed)(ref)
 
-        return Barrier(pods, trial.group.needed, lambda uid: around.binding.call_off(uid, TAKEN_BACK), decided)
+        return Barrier(trial.group.plugin.name, pods, trial.group.needed, lambda uid: around.binding.call_off(uid, TAKEN_BACK), decided)
 
     async def _bind(self, group: Group, placed: Sequence[tuple[Attempt, Placement]], barrier: Barrier) -> bool:
         """Bind all members; True when all are bound."""
@@ -263,7 +260,7 @@ class GangScheduler:
         message = f'pod group "{gang.ref.name}" is unschedulable: {why}'
         around.queue.gang_failed(gang.ref, why)
         for attempt in group.attempts:
-            around.fail(attempt, _with_its_group(failures.get(attempt.uid), message, attempt.uid, room))
+            around.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room))
         standing_now = len(around.cluster.gangs.placed(gang.ref))
         around.status.group_waits(gang, standing_now, max(group.needed - standing_now, 0), why)
         self._ended(group, GroupResult.WAITING_ON_PREEMPTION if room.nodes else GroupResult.UNSCHEDULABLE)
@@ -287,20 +284,24 @@ class GangScheduler:
             self._around.ended(GroupAttempt(profile, result, started, group.decided, self._around.clock()))
 
 
-def _waits_for_its_group(complaint: str) -> NoPlacement:
-    return NoPlacement(f"waiting for the pod's group: {complaint}", unschedulable_plugins=BY_ITS_GROUP)
+def _waits_for_its_group(complaint: str, plugin: PodGroupPlugin) -> NoPlacement:
+    return NoPlacement(f"waiting for the pod's group: {complaint}", unschedulable_plugins=frozenset({plugin.name}))
 
 
 def _asks_extenders(group: Group) -> bool:
     return any(group.evaluator.runtime.extenders_for(attempt.pod) for attempt in group.attempts)
 
 
-def _with_its_group(own: NoPlacement | None, message: str, uid: str, room: Room) -> NoPlacement:
-    """What keeps a member: its own failure, if it has one, and its group's; and the node where room is made for it."""
+def _with_its_group(group: Group, own: NoPlacement | None, message: str, uid: str, room: Room) -> NoPlacement:
+    """What keeps a member: its own failure, if it has one, and its group's; and the node where room is made for it.
+
+    A member that only its group keeps waiting is brought back with a member that something else keeps waiting.
+    """
+    by_its_group = frozenset({group.plugin.name})
     nominated, victims = room.nodes.get(uid, (NO_NOMINATION if room.withdraws else None, ()))
     return NoPlacement(
         message if own is None else f"{message}. {own.message}",
-        unschedulable_plugins=BY_ITS_GROUP if own is None else own.unschedulable_plugins | BY_ITS_GROUP,
+        unschedulable_plugins=by_its_group if own is None else own.unschedulable_plugins | by_its_group,
         pending_plugins=frozenset() if own is None else own.pending_plugins,
         nominated_node=nominated,
         victims=victims,

@@ -15,7 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.supposition import Supposition
 from placewright.framework.evaluation import Evaluation
 from placewright.framework.preemption.budgets import Budgets
-from placewright.plugins.defaultpreemption.eligibility import NEVER
+from placewright.framework.preemption.eligibility import NEVER
 from placewright.framework.preemption.together import Unit, units_of
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, make_room

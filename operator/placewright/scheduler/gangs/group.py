@@ -10,7 +10,7 @@ from placewright.api.podgroups import Gang
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
-from placewright.plugins.gangscheduling import NAME, GangSchedulingArgs
+from placewright.framework.interface import PodGroupPlugin, PodGroupSettings
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, GroupAttempt, Observers
@@ -55,12 +55,14 @@ class Group:
     """A group whose members were handed out together.
 
     Attributes:
+        plugin: the profile's, because of which the members are decided together.
         attempts: one a member, highest priority first, then by age.
         needed: so many of them have to be placed, or none is.
         decided: when it was known where they could go, seconds on the scheduler's clock.
     """
 
     gang: Gang
+    plugin: PodGroupPlugin
     evaluator: Evaluator
     attempts: list[Attempt] = field(default_factory=list)
     decided: float | None = None
@@ -77,13 +79,12 @@ class Group:
 
     def largest_first(self) -> Group:
         """The same group, with the members that ask for most first."""
-        return Group(self.gang, self.evaluator, largest_first(self.attempts))
+        return Group(self.gang, self.plugin, self.evaluator, largest_first(self.attempts))
 
     @property
-    def settings(self) -> GangSchedulingArgs:
+    def settings(self) -> PodGroupSettings:
         """What the profile says about groups."""
-        args = self.evaluator.runtime.profile.args[NAME]
-        return args if isinstance(args, GangSchedulingArgs) else GangSchedulingArgs()
+        return self.plugin.settings
 
     @property
     def scheduler_name(self) -> str:

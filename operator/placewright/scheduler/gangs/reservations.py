@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placewright.api.podgroups import GroupRef
+from placewright.cluster.gangrules import standing
 from placewright.framework.events import ASSIGNED_POD_DELETE
-from placewright.plugins.gangscheduling import standing
 from placewright.scheduler.gangs.group import Group, Surroundings
 from placewright.scheduler.gangs.planning import Plan, Planning
 

@@ -10,8 +10,7 @@ import numpy as np
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.evaluation import Evaluation, Evaluator
-from placewright.plugins.gangscheduling import NAME as GANG_SCHEDULING
-from placewright.plugins.gangscheduling import GangSchedulingArgs
+from placewright.framework.interface import PodGroupSettings
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
 from placewright.scheduler.selection import choose
@@ -45,13 +44,10 @@ class Chooser:
         self._cycle = SchedulingCycle(world.cluster, Nominator(), rng)
 
     @property
-    def groups(self) -> GangSchedulingArgs | None:
+    def groups(self) -> PodGroupSettings | None:
         """What the profile says about groups; None where it does not mind them."""
-        runtime = self._evaluator.runtime
-        if GANG_SCHEDULING not in runtime.interests:
-            return None
-        args = runtime.profile.args[GANG_SCHEDULING]
-        return args if isinstance(args, GangSchedulingArgs) else GangSchedulingArgs()
+        plugin = self._evaluator.runtime.pod_groups
+        return None if plugin is None else plugin.settings
 
     def find(
         self, pod: PodInfo, live: LiveChoice | None = None, within: frozenset[NodeName] | None = None, *, compared: bool = False

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import Gang, GroupRef
-from placewright.plugins.gangscheduling import standing
+from placewright.cluster.gangrules import standing
 from placewright.scheduler.gangs.domains import Domain, domains, joined_domain
 from placewright.scheduler.gangs.group import largest_first, mixed
 from placewright.scheduler.shadow.choosing import Chooser, Found

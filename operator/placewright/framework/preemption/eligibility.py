@@ -9,8 +9,8 @@ import numpy as np
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Diagnosis, Rows
-from placewright.framework.status import Code
 from placewright.framework.preemption.together import priority_of
+from placewright.framework.status import Code
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 WAITING_FOR_VICTIM: Final = "not eligible due to a terminating pod on the nominated node."
