@@ -17,9 +17,9 @@ from placewright.api.objects import Node, Pod
 from placewright.api.profile import SchedulingProfile
 from placewright.api.requests import canonical, pod_requests
 from placewright.cli.live import PODS_PATH, PROFILES_PATH
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
-from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Reflectors, Source
 
 

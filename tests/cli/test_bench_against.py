@@ -22,8 +22,8 @@ from placewright.cli.bench.comparison import Comparison, Spent, Wave
 from placewright.cli.bench.contenders import OUR_SCHEDULER_NAME, Contender, Running
 from placewright.cli.main import main
 from placewright.controlplane.assets import VARIABLE, from_folder
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Source
 from placewright.sandbox.server import Sandbox
 from placewright.simulate.workload import mixed_pods

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 from placewright.cli.demo_change import ChangeTimes, busy, took_effect
-from placewright.serving.logformat import TextFormatter
+from placewright.observability.logformat import TextFormatter
 
 
 def logged(*messages: str, at: float) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 from placewright.api.objects import PodKey
 from placewright.cli.feed import Feed, pod_key
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.sandbox.server import Sandbox
 from placewright.simulate.manifests import SourceText, read_manifests
 from placewright.simulate.workload import plain_pods

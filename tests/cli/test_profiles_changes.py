@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from handlers.stage import new_stage, operator
 from placewright.cli.profiles import changing
 from placewright.cli.profiles.changing import merge_patch
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 
 from .profile_desk import Desk
 

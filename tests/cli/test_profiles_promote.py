@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from handlers.stage import new_stage, operator
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.scheduler.shadow import shadow as shadow_module
 

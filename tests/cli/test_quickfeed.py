@@ -10,8 +10,8 @@ import pytest
 
 from placewright.cli.bench.boundwatch import BoundWatch, WatchBroken
 from placewright.cli.bench.quickfeed import FeedBroken, QuickFeed, posts
+from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import ClusterAccess, load_config
 from placewright.sandbox.server import Sandbox, SandboxOptions
 from placewright.simulate.workload import plain_pods
 

@@ -18,8 +18,8 @@ from handlers.stage import DEADLINE, Stage, new_stage
 from placewright.cli.livecluster import readable
 from placewright.cli.main import main
 from placewright.cli.recorder import Recorded, Recorder
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.simulate.linefile import numbered_lines
 from placewright.simulate.newfile import NewFile
 from placewright.simulate.recording import Recording, read_recording

@@ -22,8 +22,8 @@ from placewright.cli.main import main
 from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.cli.real_sandbox import serves_openapi
 from placewright.cli.sandbox import _announce, kubectl_lines
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.process import SandboxProcess
 from placewright.sandbox.server import Sandbox

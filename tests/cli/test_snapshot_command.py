@@ -16,9 +16,9 @@ import yaml
 from handlers.stage import Stage, new_stage
 from placewright.cli.livecluster import UNFINISHED
 from placewright.cli.main import main
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
-from placewright.kube.reflected import REFLECTED
+from placewright.kube.reflectedkinds import REFLECTED
 from placewright.plugins.catalog import in_tree
 from placewright.simulate.snapshot import open_snapshot, profiles_in, read_snapshot
 from simulate.anyworld import SECRET, World, verdicts

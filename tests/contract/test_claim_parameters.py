@@ -11,10 +11,10 @@ from contract.objects import pod
 from placewright.api.devices import Allocation
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
-from placewright.kube.claims import HttpClaimWriter, decode_claim
-from placewright.kube.claimwire import PROTOBUF
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
-from placewright.kube.login import ClusterAccess
+from placewright.kube.writers.claimprotobuf import PROTOBUF
+from placewright.kube.writers.claims import HttpClaimWriter, decode_claim
 
 PARAMETERS = (
     b'{"b":1}', b'{"b": 1}', '{"b":"<&>\u00e9"}'.encode(), rb'{"b":"\u00e9\u003c\/"}', b'{"b":1.0,"c":1e3,"d":-0.0}',

@@ -10,8 +10,8 @@ import pytest
 
 from placewright.cli.feed import background
 from placewright.controlplane.kubelet import AssignedMeta, AssignedPod, Kubelet, Step, step_delay
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.kubelet import RUN_SECONDS, KubeletTimes
 from placewright.sandbox.server import Sandbox, SandboxOptions

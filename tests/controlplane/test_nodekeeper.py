@@ -12,8 +12,8 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.cli.feed import background
 from placewright.controlplane.nodekeeper import NodeKeeper, make_nodes, newly_offered
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.sandbox.server import Sandbox, SandboxOptions
 from placewright.sandbox.store import Change
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from placewright.controlplane.audit import denied, exactly_once
-from placewright.kube.binder import CONCURRENCY
+from placewright.kube.writers.binder import CONCURRENCY
 
 from .installation import USER
 from .room import Room

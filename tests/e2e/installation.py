@@ -21,8 +21,8 @@ from placewright.controlplane.installing import (
     the_shipped,
 )
 from placewright.controlplane.server import ControlPlane
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 
 __all__ = ["BASE", "NAMESPACE", "PEERING", "PROFILES", "USER", "Installation", "apply", "install", "shipped", "the_shipped"]
 

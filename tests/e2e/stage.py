@@ -25,9 +25,9 @@ from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.controlplane.audit import BindingRequest, Record, binding_requests, read_records
 from placewright.controlplane.kubelet import Kubelet
 from placewright.controlplane.server import ControlPlane
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
-from placewright.kube.login import load_config
 from placewright.kube.retry import Backoff, until_answered
 
 from . import makers

@@ -13,9 +13,9 @@ import pytest
 from placewright.handlers.admission import AdmissionOptions
 from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.operator import run_engine
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
-from placewright.kube.login import load_config
 from ports import reserved_port
 from programs import not_on_this_server
 

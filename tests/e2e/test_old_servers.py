@@ -12,9 +12,9 @@ import pytest
 
 from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.operator import run_engine
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH
 from placewright.kube.errors import CONFLICT, ApiError
-from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.serverversion import server_version
 from programs import not_on_this_server

@@ -26,7 +26,7 @@ from typing import IO, Final
 #: What `placewright run` and `python -m placewright.sandbox` import, now or later, but the modules that are run by name.
 _LOADED: Final = (
     "placewright.cli.run", "placewright.handlers.operator", "placewright.sandbox.server", "placewright.serving.beside",
-    "placewright.serving.decisionlog", "placewright.serving.endpoints", "placewright.serving.tracing",
+    "placewright.observability.decisionlog", "placewright.serving.endpoints", "placewright.observability.tracing",
 )  # fmt: skip
 _LONGEST_REQUEST: Final = 2**16
 #: How long an API server may take to be there, and to be gone.

@@ -25,7 +25,7 @@ with atheris.instrument_imports(include=["placewright", "yaml"]):
     from placewright.api.pods import PodInfo
     from placewright.api.quantity import QuantityError, nano
     from placewright.kube.errors import error_from_answer
-    from placewright.kube.extenderwire import BadAnswer, read_error, read_filter, read_scores, read_victims
+    from placewright.kube.extenders.messages import BadAnswer, read_error, read_filter, read_scores, read_victims
     from placewright.kube.wire import Malformed, Wire
     from placewright.plugins.catalog import in_tree
     from placewright.profiles.config import read_profiles

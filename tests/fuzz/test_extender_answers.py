@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from fuzz.effort import bounded, fuzz, outcome
 from fuzz.mutants import ANY_JSON, Document, as_json, mutants, torn
-from placewright.kube.extenderwire import BadAnswer, FilterAnswer, read_error, read_filter, read_scores, read_victims
+from placewright.kube.extenders.messages import (
+    BadAnswer,
+    FilterAnswer,
+    read_error,
+    read_filter,
+    read_scores,
+    read_victims,
+)
 
 ANSWERS: tuple[Document, ...] = (
     {

@@ -10,8 +10,8 @@ from yarl import URL
 
 from fuzz.effort import bounded, fuzz, outcome
 from fuzz.mutants import Document, mutants, torn
+from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.errors import ConfigError
-from placewright.kube.login import ClusterAccess, load_config
 
 SECRET = "c2VjcmV0LXRva2Vu"
 KUBECONFIGS: tuple[Document, ...] = tuple(

@@ -28,8 +28,8 @@ from placewright.handlers import (
 )
 from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.operator import run_engine
-from placewright.kube import podgroupstatus
-from placewright.kube.login import load_config
+from placewright.kube.auth.login import load_config
+from placewright.kube.writers import podgroupstatus
 from placewright.sandbox.resources import ResourceType
 from placewright.sandbox.server import Sandbox, SandboxOptions
 from placewright.sandbox.store import Change

@@ -15,9 +15,9 @@ from cryptography import x509
 from kubectl.tool import Kubectl
 from placewright.handlers.admission import AdmissionOptions, answer_review, registry_with_admission
 from placewright.handlers.certificates import self_signed
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
-from placewright.kube.login import load_config
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.plugins.catalog import in_tree
 from ports import reserved_port

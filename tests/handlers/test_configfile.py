@@ -15,8 +15,8 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import ProfileSpec, SchedulingProfile
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import run_engine
+from placewright.kube.auth.login import load_config
 from placewright.kube.errors import ConfigError
-from placewright.kube.login import load_config
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.server import Sandbox, SandboxOptions
 

@@ -12,8 +12,8 @@ from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.framework.rowchecks import NoNominations
 from placewright.handlers.extenders import Extenders
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
-from placewright.kube.login import ClusterAccess
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, Swap
 from placewright.profiles.resolve import resolve

@@ -9,9 +9,9 @@ import pytest
 
 from placewright.handlers import history
 from placewright.handlers.history import HistoryKeeper
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.history import DEFAULT_NAMESPACE, HistoryStore, Revision
-from placewright.kube.login import load_config
 from placewright.profiles.standing import Reason, Standing
 
 from .stage import Object, Stage, operator

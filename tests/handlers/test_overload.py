@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from placewright.kube.binder import CONCURRENCY
+from placewright.kube.writers.binder import CONCURRENCY
 from placewright.sandbox.faults import Rule
 
 from .stage import FAST, HELD, Object, Stage, new_stage, operator

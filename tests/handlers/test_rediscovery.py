@@ -14,10 +14,10 @@ from placewright.api.workloads import PodDisruptionBudget
 from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sinks import ClusterObjectSink
 from placewright.handlers.sources import Shortfall
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources
-from placewright.kube.login import load_config
-from placewright.kube.reflected import REFLECTED
+from placewright.kube.reflectedkinds import REFLECTED
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.retry import Backoff
 from placewright.kube.serverversion import ServerVersion

@@ -16,7 +16,7 @@ from placewright.handlers import lifecycle
 from placewright.handlers import operator as module
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import EngineBroken, run_engine
-from placewright.kube.login import ClusterAccess, load_config
+from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.leadership.peering import PeeringMissing
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.server import Sandbox, SandboxOptions

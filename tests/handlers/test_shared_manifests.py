@@ -13,8 +13,8 @@ import yaml
 
 from inputs.manifests import APPLICATIONS, MANIFESTS, Manifests
 from placewright.cli.feed import Feed
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.simulate.manifests import SourceText, read_manifests
 
 from .crowd import Crowd, cluster

@@ -10,7 +10,7 @@ from placewright.api.decode import convert
 from placewright.api.workloads import PodDisruptionBudget
 from placewright.handlers.sources import Shortfall, sources_and_sinks
 from placewright.kube.discovery import ServedResources
-from placewright.kube.reflected import REFLECTED, upgraded_budget
+from placewright.kube.reflectedkinds import REFLECTED, upgraded_budget
 from placewright.kube.serverversion import ServerVersion
 
 EVERYTHING = {(row.wanted.group, row.wanted.resource): [row.wanted.versions[0]] for row in REFLECTED}

@@ -18,9 +18,9 @@ from faults.warm import Forked, Warm, warm
 from placewright.api.objects import Pod
 from placewright.cli.operator_process import operator_command
 from placewright.handlers.takeover import QUIET_SECONDS, Takeover, caught_up
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import Unreachable
-from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.peering import Listener
 from placewright.sandbox.faults import Rule

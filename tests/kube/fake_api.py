@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
-from placewright.kube.login import ClusterAccess
 
 Step = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -12,8 +12,8 @@ from pods import pod, pod_json
 from placewright.api.errors import BindError
 from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName
-from placewright.kube.binder import HttpBinder
 from placewright.kube.retry import Backoff
+from placewright.kube.writers.binder import HttpBinder
 
 BINDING = "POST /api/v1/namespaces/shop/pods/web/binding"
 POD = "GET /api/v1/namespaces/shop/pods/web"

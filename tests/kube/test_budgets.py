@@ -19,18 +19,18 @@ from recording import RecordingSink
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
-from placewright.kube.binder import CONCURRENCY, HttpBinder
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.events import EventLimits, HttpEventRecorder
-from placewright.kube.evictor import HttpEvictor
 from placewright.kube.pacing import LONGEST_HOLD, SPREAD, Pacing
 from placewright.kube.ratelimit import PASSED_OVER_AT_MOST, TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Source
 from placewright.kube.retry import Backoff
-from placewright.kube.slots import OUT_OF_ORDER, Slots
-from placewright.kube.status import WORKERS, HttpStatusWriter
-from placewright.kube.volumes import HttpVolumeWriter
+from placewright.kube.writers.binder import CONCURRENCY, HttpBinder
+from placewright.kube.writers.events import EventLimits, HttpEventRecorder
+from placewright.kube.writers.evictor import HttpEvictor
+from placewright.kube.writers.podstatus import WORKERS, HttpStatusWriter
+from placewright.kube.writers.slots import OUT_OF_ORDER, Slots
+from placewright.kube.writers.volumes import HttpVolumeWriter
 
 HERE = NodeName("node-1")
 PODS = "/api/v1/namespaces/shop/pods"

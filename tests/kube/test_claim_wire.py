@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placewright.api.devices import ConsumerReference
-from placewright.kube.claimwire import WireError, identity_of, with_consumers, with_finalizers
+from placewright.kube.writers.claimprotobuf import WireError, identity_of, with_consumers, with_finalizers
 
 #: As kube-apiserver 1.36.2 answered, without managedFields.
 SPEC = b'\x12A\n?\n\x18\n\x01r\x12\x13\n\x03gpu\x1a\nExactCount \x01\x1a#\x12!\n\x1f\n\rd.example.com\x12\x0e\n\x0c{"b": "<1>"}'

@@ -15,8 +15,8 @@ from placewright.api.devices import Allocation, ClaimMeta, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import OwnerReference, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
-from placewright.kube.claims import HttpClaimWriter
 from placewright.kube.retry import Backoff
+from placewright.kube.writers.claims import HttpClaimWriter
 
 Body = dict[str, Any]
 PATH = "/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims/mine"

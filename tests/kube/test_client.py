@@ -7,9 +7,9 @@ import pytest
 from aiohttp import web
 from fake_api import FakeApi, answer, hang_up, refuse, stream
 
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import ApiError, Unreachable
-from placewright.kube.login import ClusterAccess
 
 
 async def test_bodies_are_json_and_patches_say_their_kind() -> None:

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from fake_api import FakeApi, answer, hang_up, refuse
 
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ATTEMPTS, Collection, ServedResources, Wanted, discover, version_rank
 from placewright.kube.errors import ApiError, Unreachable
-from placewright.kube.events import uses_core_events
-from placewright.kube.login import load_config
 from placewright.kube.retry import Backoff
+from placewright.kube.writers.events import uses_core_events
 from placewright.sandbox.server import Sandbox
 
 

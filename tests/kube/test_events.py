@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pods import pod
 
 from placewright.kube.client import ApiClient
-from placewright.kube.events import EventLimits, HttpEventRecorder, cut_note
 from placewright.kube.retry import Backoff
+from placewright.kube.writers.events import EventLimits, HttpEventRecorder, cut_note
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"
 CREATED = answer({}, 201)

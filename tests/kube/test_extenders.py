@@ -19,9 +19,9 @@ from kube.pods import pod, pod_json
 from placewright.api.extenders import ExtenderError, ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.framework.ports import Extender
-from placewright.kube.extenders import HttpExtender
+from placewright.kube.auth.proxies import proxy_for
+from placewright.kube.extenders.httpextender import HttpExtender
 from placewright.kube.fullobjects import FullObjects
-from placewright.kube.proxies import proxy_for
 
 A, B, C = NodeName("a"), NodeName("b"), NodeName("c")
 WEB = pod("web")

@@ -15,7 +15,7 @@ from kube.fake_api import FakeApi, answer, listing, node, stream
 from kube.pods import pod, pod_json
 from placewright.api.extenders import Filtered
 from placewright.api.objects import NodeName
-from placewright.kube.extenders import HttpExtender
+from placewright.kube.extenders.httpextender import HttpExtender
 from placewright.kube.fullobjects import FullObjects
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.kube.extenderwire import BadAnswer, read_error, read_filter, read_scores, read_victims
+from placewright.kube.extenders.messages import BadAnswer, read_error, read_filter, read_scores, read_victims
 
 READERS: dict[str, Callable[[bytes], Any]] = {
     "filter": read_filter, "prioritize": read_scores, "preempt": read_victims, "bind": read_error

@@ -17,11 +17,11 @@ from kube.pods import pod
 from placewright.api.bad_input import InputError
 from placewright.api.extenders import ExtenderError, ExtenderSettings, ExtenderTLS
 from placewright.api.objects import NodeName
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
-from placewright.kube.extenders import HttpExtender
-from placewright.kube.extendertls import tls_context
+from placewright.kube.extenders.httpextender import HttpExtender
+from placewright.kube.extenders.tls import tls_context
 from placewright.kube.fullobjects import FullObjects
-from placewright.kube.login import ClusterAccess
 
 A = NodeName("a")
 FIELD = "spec.extenders[2].tlsConfig"

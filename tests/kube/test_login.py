@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from placewright.api.bad_input import InputError
+from placewright.kube.auth.login import ClusterAccess, _in_cluster, load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ConfigError
-from placewright.kube.login import ClusterAccess, _in_cluster, load_config
 from placewright.sandbox.server import Sandbox
 
 
@@ -155,7 +155,7 @@ def test_an_ordinary_server_is_no_reason_to_warn(tmp_path: Path, caplog: pytest.
 
 
 async def test_a_plugin_that_hangs_does_not_hold_up_requests_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placewright.kube.login._LONGEST_LOOK", 0.05)
+    monkeypatch.setattr("placewright.kube.auth.login._LONGEST_LOOK", 0.05)
     free = threading.Event()
 
     def hang(forced: bool) -> ClusterAccess:

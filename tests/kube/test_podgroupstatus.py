@@ -13,8 +13,14 @@ from fake_api import FakeApi, answer, refuse
 from placewright.api.decode import convert
 from placewright.api.podgroups import CoschedulingPodGroup, Form, Gang, GroupObject, GroupRef, NativePodGroup, gang_of
 from placewright.kube.client import ApiClient
-from placewright.kube.podgroupstatus import MOST_WAITING, PAUSE_SECONDS, GroupNews, GroupView, HttpGroupStatusWriter
 from placewright.kube.retry import Backoff
+from placewright.kube.writers.podgroupstatus import (
+    MOST_WAITING,
+    PAUSE_SECONDS,
+    GroupNews,
+    GroupView,
+    HttpGroupStatusWriter,
+)
 
 NOON = datetime(2030, 1, 2, 12, 0, 0, tzinfo=UTC)
 PATH = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/shop/podgroups/train/status"

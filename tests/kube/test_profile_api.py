@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from handlers.stage import Stage, new_stage
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.history import (
     RecordedGeneration,
@@ -18,7 +19,6 @@ from placewright.kube.history import (
     with_keys_of,
     without_keys,
 )
-from placewright.kube.login import load_config
 from placewright.kube.profileapi import (
     Author,
     Change,

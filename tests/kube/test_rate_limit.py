@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
-from placewright.kube.login import ClusterAccess
 from placewright.kube.ratelimit import TokenBucket, Traffic
 
 

@@ -9,8 +9,8 @@ from fake_api import FakeApi, Step, answer, bookmark, event, hang_up, listing, n
 from recording import RecordingSink
 
 from placewright.api.objects import Node, NodeSpec
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.retry import Backoff
 from placewright.sandbox.faults import Rule

@@ -13,12 +13,12 @@ from placewright.api.decode import convert, decode
 from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.evictor import HttpEvictor
-from placewright.kube.login import load_config
 from placewright.kube.profiles import apply_status
 from placewright.kube.retry import Backoff
-from placewright.kube.status import HttpStatusWriter
+from placewright.kube.writers.evictor import HttpEvictor
+from placewright.kube.writers.podstatus import HttpStatusWriter
 from placewright.sandbox.server import Sandbox
 
 STATUS = "PATCH /api/v1/namespaces/shop/pods/web/status"

@@ -10,7 +10,7 @@ from placewright.api.decode import convert
 from placewright.api.errors import VolumeError
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.retry import Backoff
-from placewright.kube.volumes import HttpVolumeWriter
+from placewright.kube.writers.volumes import HttpVolumeWriter
 
 PV = "PATCH /api/v1/persistentvolumes/disk"
 PVC = "PATCH /api/v1/namespaces/shop/persistentvolumeclaims/data"

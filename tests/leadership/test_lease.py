@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaseobject import CannotElect
 from placewright.leadership.tenure import Timing

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import pytest
 
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.leadership.ownrecord import Pace
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_peering
 from placewright.leadership.replica import Replica, priority_of

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from placewright.api.objects import ObjectMeta
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, Peering, PeeringMissing, Unfenced, ensure_peering
 from placewright.leadership.replica import Replica, priority_of
 from placewright.sandbox.faults import Rule

@@ -13,7 +13,7 @@ from typing import Any, Final
 from handlers.stage import DEADLINE, FAST, Running, Stage, new_stage
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import run_engine
-from placewright.kube.login import load_config
+from placewright.kube.auth.login import load_config
 from placewright.sandbox.devices.layouts import DeviceLayout
 from placewright.sandbox.rbac import Asked, User
 from placewright.sandbox.resources import ResourceType

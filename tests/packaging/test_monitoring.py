@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from placewright.observability.metrics import Kind, families
 from placewright.profiles.standing import Reason
-from placewright.serving.metrics import Kind, families
 from programs import needs
 
 ROOT = Path(__file__).parents[2]

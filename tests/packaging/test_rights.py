@@ -25,11 +25,11 @@ from placewright.api.pods import PodInfo
 from placewright.handlers.history import KEPT
 from placewright.handlers.ownrole import own_role_yaml
 from placewright.handlers.permissions import main, needed_by, needs, role_yaml
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.events import EventLimits, HttpEventRecorder
 from placewright.kube.history import PROFILE_LABEL, RESULT
-from placewright.kube.login import load_config
+from placewright.kube.writers.events import EventLimits, HttpEventRecorder
 from placewright.leadership.leaseobject import CannotElect
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

@@ -13,7 +13,7 @@ import aiohttp
 from handlers.stage import DEADLINE, FAST, Running, Stage
 from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.operator import run_engine
-from placewright.kube.login import load_config
+from placewright.kube.auth.login import load_config
 from placewright.serving.endpoints import Served, ServingOptions, endpoints
 
 LOOPBACK: Final = "127.0.0.1"

@@ -15,9 +15,9 @@ from prometheus_client.registry import Collector
 from handlers.stage import FAST, Running, Stage
 from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.operator import run_engine
-from placewright.kube.login import load_config
-from placewright.serving.metrics import EngineMetrics
-from placewright.serving.metrics.series import Counters, Histograms, Series
+from placewright.kube.auth.login import load_config
+from placewright.observability.metrics import EngineMetrics
+from placewright.observability.metrics.series import Counters, Histograms, Series
 
 OPENMETRICS: Final = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 PLAIN: Final = "text/plain;version=0.0.4"

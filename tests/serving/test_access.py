@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.sandbox.faults import Rule
 from placewright.sandbox.server import Sandbox, SandboxOptions
 from placewright.serving.access import REMEMBERED_SECONDS, AskingTheApiServer, is_loopback

@@ -11,7 +11,7 @@ import pytest
 from handlers.stage import DEADLINE, FAST, Stage
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import run_engine
-from placewright.kube.login import load_config
+from placewright.kube.auth.login import load_config
 from placewright.serving.beside import together
 
 

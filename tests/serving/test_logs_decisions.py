@@ -12,8 +12,8 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, Plugin, PreScorePlugin, Rows
 from placewright.framework.status import SUCCESS, Status
-from placewright.serving import decisionlog
-from placewright.serving.decisionlog import BETWEEN, DecisionLog
+from placewright.observability import decisionlog
+from placewright.observability.decisionlog import BETWEEN, DecisionLog
 from scheduler.makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
 from scheduler.scripted import Script, late_plugin, narrowing_plugin
 
@@ -22,8 +22,8 @@ TIMES = {"queue_ms", "decision_ms", "attempt_ms"}
 
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[logging.LogRecord]]:
-    caplog.set_level(logging.DEBUG, decisionlog.__name__)
-    return lambda: [record for record in caplog.records if record.name == decisionlog.__name__]
+    caplog.set_level(logging.DEBUG, decisionlog.LOGGER)
+    return lambda: [record for record in caplog.records if record.name == decisionlog.LOGGER]
 
 
 Said = Callable[[], list[logging.LogRecord]]
@@ -178,7 +178,7 @@ async def test_a_slow_binding_is_a_warning_but_not_for_what_the_pod_waits_for_it
 
 
 async def test_nothing_is_made_when_nobody_listens(said: Said, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.ERROR, decisionlog.__name__)
+    caplog.set_level(logging.ERROR, decisionlog.LOGGER)
     world = logged(World()).nodes(node("a")).pods(pod("web"))
     await world.attempt()
     assert world.node_of("web") == "a"

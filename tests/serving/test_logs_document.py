@@ -9,9 +9,9 @@ import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 import placewright
+from placewright.observability import decisionlog, logformat, logrepeats, logwriter, tracingexport
+from placewright.observability.decisionlog import DecisionLog
 from placewright.scheduler.attempts import Attempt
-from placewright.serving import decisionlog, logformat, logrepeats, logwriter, tracingexport
-from placewright.serving.decisionlog import DecisionLog
 from scheduler.makers import REFUSED, World, node, pod
 from scheduler.scripted import room_maker
 from serving.test_tracing import traced
@@ -44,13 +44,13 @@ async def attempts() -> list[Attempt]:
 
 
 async def test_every_field_and_message_of_a_decision_is_in_the_tables_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", decisionlog.__name__)
+    caplog.set_level("INFO", decisionlog.LOGGER)
     for attempt in await attempts():
         DecisionLog().attempt_ended(attempt)
         DecisionLog(lambda: False).attempt_ended(attempt)
         attempt.ended = (attempt.decided or 0) + 10
         DecisionLog().attempt_ended(attempt)
-    records = [record for record in caplog.records if record.name == decisionlog.__name__]
+    records = [record for record in caplog.records if record.name == decisionlog.LOGGER]
     assert {record.getMessage() for record in records} == first_cells(LOGS, "message")
     assert {field for record in records for field in record.__dict__["fields"]} == first_cells(LOGS, "field")
 

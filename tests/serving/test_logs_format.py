@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.serving.logformat import (
+from placewright.observability.logformat import (
     LONGEST_EXCEPTION,
     LONGEST_FIELD,
     LONGEST_MESSAGE,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from placewright.kube.errors import Unreachable
 from placewright.kube.retry import AwayNotice
-from placewright.serving.logrepeats import FEW, SECONDS, Repeats
+from placewright.observability.logrepeats import FEW, SECONDS, Repeats
 from scheduler.extenders import extender
 from scheduler.makers import World, node, pod
 from serving.logging_makers import raised, record

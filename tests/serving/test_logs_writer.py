@@ -15,11 +15,11 @@ import warnings
 
 import pytest
 
-from placewright.serving import logwriter
-from placewright.serving.logformat import TextFormatter
-from placewright.serving.logrepeats import Repeats
-from placewright.serving.logs import LogFormat, LogOptions, logging_to_stderr
-from placewright.serving.logwriter import BackgroundHandler
+from placewright.observability import logwriter
+from placewright.observability.logformat import TextFormatter
+from placewright.observability.logrepeats import Repeats
+from placewright.observability.logs import LogFormat, LogOptions, logging_to_stderr
+from placewright.observability.logwriter import BackgroundHandler
 from serving.logging_makers import Pipe, record
 
 #: A pipe holds 64 KiB; this is more, so that a writer without a reader stands still.
@@ -166,7 +166,7 @@ def test_however_a_process_ends_what_it_logged_is_written(end: str) -> None:
     lines, code = ENDS[end]
     program = textwrap.dedent("""\
         import logging, sys
-        from placewright.serving.logs import logging_to_stderr
+        from placewright.observability.logs import logging_to_stderr
         log = logging.getLogger("placewright.any")
         with logging_to_stderr():
             for number in range(3000):

@@ -11,10 +11,10 @@ import pytest
 from placewright.framework.interface import PermitResult
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.status import Code, Status, unschedulable
+from placewright.observability.metrics.attempts import AttemptSeries
+from placewright.observability.metrics.family import histogram
+from placewright.observability.metrics.series import Histograms
 from placewright.scheduler.attempts import PLUGINS_SAMPLED
-from placewright.serving.metrics.attempts import AttemptSeries
-from placewright.serving.metrics.family import histogram
-from placewright.serving.metrics.series import Histograms
 from scheduler.makers import REFUSED, World, node, pod
 from scheduler.scripted import Script, late_plugin
 

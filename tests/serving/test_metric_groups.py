@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from handlers.stage import WITH_GROUPS, Stage, new_stage
-from placewright.serving.metrics.groups import ClaimSeries
+from placewright.observability.metrics.groups import ClaimSeries
 
 from .groupstage import declare, join
 from .metricsdesk import read, watched

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from placewright.serving.metrics import Family, Kind, families
+from placewright.observability.metrics import Family, Kind, families
 
 #: name | type | labels | first bucket, factor, count.
 UPSTREAM = """

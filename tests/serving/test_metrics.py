@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handlers.stage import Stage
-from placewright.serving.metrics import families
+from placewright.observability.metrics import families
 
 from .desk import desk
 from .metricsdesk import OPENMETRICS, PLAIN, Seen, watched

@@ -19,7 +19,7 @@ from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
 from placewright.handlers.certificates import self_signed
 from placewright.handlers.engine import Engine
-from placewright.kube.login import load_config
+from placewright.kube.auth.login import load_config
 from placewright.profiles.effective import HIDDEN
 from placewright.sandbox.faults import Rule
 from placewright.serving import configz

@@ -27,9 +27,9 @@ from handlers.stage import Stage
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
 from placewright.handlers.operator import nothing_beside
-from placewright.serving import tracing, tracingexport
-from placewright.serving.tracing import RATE_FLAG, TracingOptions
-from placewright.serving.tracingexport import AttemptTraces, resource_of, sampler_of
+from placewright.observability import tracing, tracingexport
+from placewright.observability.tracing import RATE_FLAG, TracingOptions
+from placewright.observability.tracingexport import AttemptTraces, resource_of, sampler_of
 from ports import reserved_port
 from scheduler.makers import REFUSED, World, node, pod
 from serving.test_logs_process import running
@@ -403,9 +403,9 @@ def test_what_is_not_spoken_is_refused(environ: dict[str, str], error: str) -> N
 def test_the_scheduler_runs_without_opentelemetry() -> None:
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "import placewright.cli.main, placewright.cli.run, placewright.handlers.operator, placewright.serving.tracing\n"
-        "import placewright.serving.decisionlog, placewright.serving.endpoints, placewright.serving.beside\n"
-        "print(placewright.serving.tracing.installed())"
+        "import placewright.cli.main, placewright.cli.run, placewright.handlers.operator, placewright.observability.tracing\n"
+        "import placewright.observability.decisionlog, placewright.serving.endpoints, placewright.serving.beside\n"
+        "print(placewright.observability.tracing.installed())"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (ended.stdout, ended.stderr) == ("False\n", "")

@@ -16,8 +16,8 @@ from types import FrameType
 
 import pytest
 
+from placewright.observability.watchdog import LoopWatchdog, Patience
 from placewright.serving import watchdog as module
-from placewright.serving.watchdog import LoopWatchdog, Patience
 
 #: No test here waits longer, seconds.
 DEADLINE = 20.0
@@ -26,7 +26,7 @@ BEAT = 0.1
 PROGRAM = f"""
 import asyncio, logging, sys, time
 from placewright.serving import watchdog as module
-from placewright.serving.watchdog import LoopWatchdog, Patience
+from placewright.observability.watchdog import LoopWatchdog, Patience
 
 module.BEAT_SECONDS = {BEAT}
 logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")

@@ -21,8 +21,8 @@ from placewright.cli.display import make_progress, show_notes, show_summary
 from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.scenario import Scenario, make_scenario
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.sandbox.process import SandboxFailed, SandboxProcess
 from placewright.sandbox.provisioner import DEFAULT_CLASS
 from placewright.simulate.inputs import Inputs, load_inputs

@@ -24,9 +24,9 @@ from placewright.cli.profiles.connection import add_cluster_options
 from placewright.cli.profiles.output import console
 from placewright.cli.terminal import plain, printable_json
 from placewright.cli.version import installed
+from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.login import ClusterAccess, load_config
 
 #: In this order: later ones use what earlier ones found.
 _CHECKS: Final[tuple[tuple[str, Check], ...]] = (

@@ -30,10 +30,10 @@ from placewright.cli.options import Subparsers
 from placewright.cli.profiles.connection import in_words
 from placewright.cli.profiles.output import console
 from placewright.cli.terminal import printable_json
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.history import DEFAULT_NAMESPACE
-from placewright.kube.login import load_config
 from placewright.scheduler.explanation import Explanation
 
 

@@ -14,7 +14,7 @@ from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources, Wanted, discover
 from placewright.kube.errors import FORBIDDEN, ApiError
-from placewright.kube.reflected import GROUPS, REFLECTED, Reflected
+from placewright.kube.reflectedkinds import GROUPS, REFLECTED, Reflected
 from placewright.kube.reflector import Source
 from placewright.kube.serverversion import server_version
 

@@ -7,7 +7,7 @@ import logging
 from typing import Final
 
 from placewright.cli.options import whole_number
-from placewright.serving.logs import LogFormat, LogOptions
+from placewright.observability.logs import LogFormat, LogOptions
 
 #: klog's levels: up to here what happens is told, from here on also why.
 _DEBUG_FROM: Final = 4

@@ -15,9 +15,9 @@ from placewright.controlplane.kubelet import Kubelet
 from placewright.controlplane.nodekeeper import make_nodes
 from placewright.controlplane.provide import provide
 from placewright.controlplane.server import ControlPlane, Options
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
-from placewright.kube.login import load_config
 from placewright.sandbox.definitionfiles import read_definitions
 
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -19,10 +19,10 @@ from placewright.cli.options import Subparsers
 from placewright.cli.runflags import RunSettings, add_flags, settings_of
 from placewright.cli.servingoptions import add_serving_options, serving_options
 from placewright.framework.registry import Registry, installed_plugins
+from placewright.observability.logs import logging_to_stderr
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.conversion.documents import to_yaml
 from placewright.profiles.conversion.writing import to_configuration
-from placewright.serving.logs import logging_to_stderr
 
 if TYPE_CHECKING:
     from placewright.handlers.operator import Beside
@@ -70,8 +70,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _beside(args: argparse.Namespace) -> Beside:
     """What is open for as long as the engine is there."""
-    decisions = import_module("placewright.serving.decisionlog").decision_log
-    tracing = import_module("placewright.serving.tracing")
+    decisions = import_module("placewright.observability.decisionlog").decision_log
+    tracing = import_module("placewright.observability.tracing")
     traces = tracing.tracing(tracing.TracingOptions(args.tracing_sampling_rate_per_million))
     endpoints = import_module("placewright.serving.endpoints").endpoints(serving_options(args))
     beside: Beside = import_module("placewright.serving.beside").together(decisions, traces, endpoints)

@@ -48,7 +48,7 @@ def serving_options(args: argparse.Namespace) -> ServingOptions:
         port=args.secure_port or None,
         health_port=args.health_port or None,
         certificate=None if certificate is None else (certificate, key),
-        patience=import_module("placewright.serving.watchdog").Patience(min(5.0, args.hang_timeout / 2), args.hang_timeout),
+        patience=import_module("placewright.observability.watchdog").Patience(min(5.0, args.hang_timeout / 2), args.hang_timeout),
     )
     return options
 

@@ -26,9 +26,9 @@ from placewright.api.pods import FINISHED_PHASES
 from placewright.controlplane.admission import Admission, Refusal
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
-from placewright.kube.events import seconds_time
 from placewright.kube.reflector import Reflector, Source
 from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.writers.events import seconds_time
 from placewright.sandbox.kubelet import RUN_SECONDS, completed_status, pod_address, run_seconds, running_status
 
 #: Requests under way at once; the scheduler that is watched has the same server.

@@ -16,8 +16,8 @@ from placewright.api.objects import Node
 from placewright.api.requests import is_extended_resource
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError
-from placewright.kube.events import seconds_time
 from placewright.kube.reflector import Reflector, Source
+from placewright.kube.writers.events import seconds_time
 from placewright.sandbox.nodes import simulated_node
 
 #: Requests under way at once while nodes are made.

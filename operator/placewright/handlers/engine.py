@@ -43,20 +43,20 @@ from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sources import Shortfall, sources_and_sinks
 from placewright.handlers.takeover import NODES_PATH, PODS_PATH, Takeover, ask_for_unresolved, caught_up
 from placewright.handlers.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
-from placewright.kube.binder import BindCounts, HttpBinder
-from placewright.kube.claims import HttpClaimWriter
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
-from placewright.kube.events import EventCounts, HttpEventRecorder, uses_core_events
-from placewright.kube.evictor import HttpEvictor
 from placewright.kube.history import HistoryStore, operator_namespace
-from placewright.kube.login import ClusterAccess
-from placewright.kube.podgroupstatus import GroupView, HttpGroupStatusWriter
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.retry import Backoff, until_answered
-from placewright.kube.status import HttpStatusWriter, StatusCounts
-from placewright.kube.volumes import HttpVolumeWriter
+from placewright.kube.writers.binder import BindCounts, HttpBinder
+from placewright.kube.writers.claims import HttpClaimWriter
+from placewright.kube.writers.events import EventCounts, HttpEventRecorder, uses_core_events
+from placewright.kube.writers.evictor import HttpEvictor
+from placewright.kube.writers.podgroupstatus import GroupView, HttpGroupStatusWriter
+from placewright.kube.writers.podstatus import HttpStatusWriter, StatusCounts
+from placewright.kube.writers.volumes import HttpVolumeWriter
 from placewright.leadership.alone import Alone
 from placewright.leadership.election import Election
 from placewright.leadership.replica import Replica, make_replica

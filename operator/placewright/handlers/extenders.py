@@ -10,7 +10,7 @@ from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import Extender
 from placewright.framework.resolved import ResolvedProfile
 from placewright.kube.client import ApiClient
-from placewright.kube.extenders import HttpExtender
+from placewright.kube.extenders.httpextender import HttpExtender
 from placewright.kube.fullobjects import FullObjects
 from placewright.profiles.live import Swap
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from placewright.api.podgroups import COSCHEDULING_GROUP, KIND, NATIVE_GROUP, VOLCANO_GROUP, Form, Gang
 from placewright.cluster.cluster import Cluster
-from placewright.kube.events import HttpEventRecorder, Regarding
-from placewright.kube.podgroupstatus import GroupNews, HttpGroupStatusWriter
+from placewright.kube.writers.events import HttpEventRecorder, Regarding
+from placewright.kube.writers.podgroupstatus import GroupNews, HttpGroupStatusWriter
 from placewright.scheduler.ports import EventType
 
 #: How often it is told how many members run, seconds.

@@ -16,7 +16,7 @@ import kopf
 from placewright.handlers.admission import AdmissionServer
 from placewright.handlers.engine import Engine
 from placewright.handlers.settings import configure
-from placewright.kube.login import load_config
+from placewright.kube.auth.login import load_config
 
 _logger = logging.getLogger(__name__)
 

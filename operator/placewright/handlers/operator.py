@@ -14,8 +14,8 @@ from typing import Any, Final
 from placewright.handlers.debugsignal import ignore_debug_signal
 from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.kopfrunning import KopfStarted, keep_kopf_running
+from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.errors import ConfigError
-from placewright.kube.login import ClusterAccess, load_config
 from placewright.leadership.leaseobject import CannotElect
 
 _logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from placewright.api.podgroups import COSCHEDULING_GROUP, NATIVE_GROUP
 from placewright.api.profile import GROUP, PLURAL
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
-from placewright.kube.reflected import REFLECTED
+from placewright.kube.reflectedkinds import REFLECTED
 from placewright.leadership.peering import PEERING_NAME
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

@@ -18,7 +18,7 @@ from placewright.handlers.sources import Shortfall
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import Wanted, discover
 from placewright.kube.errors import RequestError
-from placewright.kube.reflected import GROUPS, REFLECTED
+from placewright.kube.reflectedkinds import GROUPS, REFLECTED
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.serverversion import server_version
 from placewright.scheduler.intake import Intake

@@ -1,4 +1,4 @@
-"""What is reflected on this API server, where its news goes, and what a server lacks of it; the table is `placewright.kube.reflected`."""
+"""What is reflected on this API server, where its news goes, and what a server lacks of it; the table is `kube.reflectedkinds`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from placewright.api.objects import Node, Pod
 from placewright.handlers.sinks import AssignedPodSink, ClusterObjectSink, NodeSink
 from placewright.kube.discovery import ServedResources, Wanted
-from placewright.kube.reflected import REFLECTED
+from placewright.kube.reflectedkinds import REFLECTED
 from placewright.kube.reflector import Sink, Source
 from placewright.kube.serverversion import ServerVersion
 from placewright.scheduler.intake import Intake

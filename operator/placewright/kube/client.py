@@ -20,6 +20,7 @@ from yarl import URL
 
 from placewright.api.bad_input import shown
 from placewright.api.decode import decode
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.errors import (
     AWAY,
     TOO_MANY_REQUESTS,
@@ -29,11 +30,10 @@ from placewright.kube.errors import (
     Unreachable,
     error_from_answer,
 )
-from placewright.kube.guarded import GuardedBody
-from placewright.kube.login import ClusterAccess
 from placewright.kube.pacing import Pacing
 from placewright.kube.ratelimit import TokenBucket, Traffic
 from placewright.kube.retry import AwayNotice
+from placewright.kube.writers.guarded import GuardedBody
 
 T = TypeVar("T")
 #: A JSON-able body, ready JSON text, or one that is sent only while it is allowed.

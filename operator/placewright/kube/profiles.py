@@ -11,7 +11,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import collection_path
-from placewright.kube.events import cut_note, seconds_time
+from placewright.kube.writers.events import cut_note, seconds_time
 
 FIELD_MANAGER: Final = "placewright"
 PROFILES_PATH: Final = collection_path(GROUP, VERSION, PLURAL)

@@ -12,11 +12,11 @@ import secrets
 from datetime import UTC, datetime
 from typing import Final
 
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import USER_AGENT, ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.events import cut_note, seconds_time
-from placewright.kube.login import ClusterAccess
 from placewright.kube.retry import AwayNotice, Backoff, until_answered
+from placewright.kube.writers.events import cut_note, seconds_time
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.peering import Leadership, ensure_peering
 from placewright.leadership.replica import Replica

@@ -1,1 +1,1 @@
-"""Health, metrics and debug pages over HTTP."""
+"""What is served over HTTP: health, metrics, debug pages, explanations."""

@@ -8,8 +8,8 @@ from typing import Final
 
 from placewright.handlers.engine import Engine
 from placewright.leadership.alone import Alone
+from placewright.observability.watchdog import LoopWatchdog
 from placewright.serving.health import Check, Health, ping
-from placewright.serving.watchdog import LoopWatchdog
 
 _MOST_NAMED: Final = 3
 #: How long after the end of a lead that was not renewed nothing is said; kube-scheduler's own.

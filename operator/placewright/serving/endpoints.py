@@ -18,6 +18,9 @@ from typing import Any, Final
 from placewright.handlers.engine import Engine
 from placewright.kube.client import ApiClient
 from placewright.kube.ratelimit import TokenBucket
+from placewright.observability.hangmark import HangMark
+from placewright.observability.metrics import EngineMetrics
+from placewright.observability.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
 from placewright.scheduler.records import Records
 from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.certificates import CertificateFiles, self_made
@@ -25,11 +28,8 @@ from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explaining import explain_endpoint, records_endpoint
-from placewright.serving.hangmark import HangMark
 from placewright.serving.listener import Listener, bind
-from placewright.serving.metrics import EngineMetrics
 from placewright.serving.routes import Metrics, Routes, metrics_endpoint
-from placewright.serving.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
 
 _log = logging.getLogger(__name__)
 

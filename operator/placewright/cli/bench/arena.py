@@ -22,9 +22,9 @@ from placewright.cli.bench.measuring import cpu_seconds, peak_bytes
 from placewright.cli.bench.quickfeed import Post, QuickFeed, posts
 from placewright.cli.definitions import crd_folders
 from placewright.cli.live import PROFILES_PATH
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
-from placewright.kube.login import load_config
 from placewright.simulate.workload import mixed_nodes, mixed_pods, plain_pods
 
 Manifest = dict[str, Any]

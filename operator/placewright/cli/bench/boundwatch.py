@@ -14,8 +14,8 @@ from typing import Final, Self
 import aiohttp
 import msgspec
 
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.lines import LineSplitter
-from placewright.kube.login import ClusterAccess
 
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 

@@ -20,8 +20,8 @@ from placewright.cli.live import Profiles, watch_run
 from placewright.cli.operator_process import OperatorProcess, operator_command
 from placewright.cli.scenario import make_scenario
 from placewright.cli.tracker import Tracker
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.sandbox.process import SandboxProcess
 from placewright.simulate.inputs import Inputs
 from placewright.simulate.workload import mixed_nodes, mixed_pods, plain_pods

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, Self, cast
 import msgspec
 from yarl import URL
 
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.errors import error_from_answer
-from placewright.kube.login import ClusterAccess
 
 Manifest = dict[str, Any]
 

@@ -28,8 +28,8 @@ from placewright.cli.definitions import crd_folders
 from placewright.cli.feed import Feed, background
 from placewright.cli.live import PODS_PATH
 from placewright.cli.operator_process import OperatorProcess, operator_command
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 from placewright.kube.profiles import profile_path
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.sandbox.process import SandboxProcess

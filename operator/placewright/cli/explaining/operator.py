@@ -19,9 +19,9 @@ from yarl import URL
 
 from placewright.api.decode import DECODE_ERRORS
 from placewright.cli.explaining.place import Subject
+from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
-from placewright.kube.login import ClusterAccess
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.scheduler.explanation import Explanation
 

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from placewright.api.bad_input import InputError
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError, RequestError
 from placewright.kube.history import DEFAULT_NAMESPACE, HistoryStore
-from placewright.kube.login import load_config
 
 T = TypeVar("T")
 

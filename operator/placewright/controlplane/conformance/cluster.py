@@ -25,8 +25,8 @@ from placewright.controlplane.kubelet import Kubelet
 from placewright.controlplane.kubescheduler import KubeScheduler
 from placewright.controlplane.nodekeeper import NodeKeeper, make_nodes
 from placewright.controlplane.server import ControlPlane, Options
+from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.kube.login import load_config
 
 #: The last minor version whose default profile, and so whose tests, know a plugin that Placewright's default profile has not.
 _AVOIDING: Final = 21

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.serving.logformat import JsonFormatter, TextFormatter
-from placewright.serving.logrepeats import Repeats
-from placewright.serving.logwriter import BackgroundHandler
+from placewright.observability.logformat import JsonFormatter, TextFormatter
+from placewright.observability.logrepeats import Repeats
+from placewright.observability.logwriter import BackgroundHandler
 
 _STDERR: Final = 2
 

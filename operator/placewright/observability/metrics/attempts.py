@@ -15,10 +15,10 @@ import numpy as np
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import Code
 from placewright.framework.steps import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, WAIT_ON_PERMIT
+from placewright.observability.metrics import own, upstream
+from placewright.observability.metrics.series import Cell, Counters, Floats, Histogram, Histograms, Series
 from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.cycle import Placement
-from placewright.serving.metrics import own, upstream
-from placewright.serving.metrics.series import Cell, Counters, Floats, Histogram, Histograms, Series
 
 #: What upstream calls the label of pods that took more attempts than it counts one by one.
 _MANY: Final = "15+"

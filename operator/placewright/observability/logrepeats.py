@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.serving.logformat import cut, message_of
+from placewright.observability.logformat import cut, message_of
 
 #: So many lines of a kind are written as they come.
 FEW: Final = 3

@@ -22,10 +22,10 @@ from placewright.api.objects import Condition, NodeName, Pod, PodKey
 from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
-from placewright.kube.events import seconds_time
-from placewright.kube.outbox import Outbox
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.writers.events import seconds_time
+from placewright.kube.writers.outbox import Outbox
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.

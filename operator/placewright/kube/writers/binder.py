@@ -24,10 +24,10 @@ from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError
-from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep
-from placewright.kube.slots import Slots
+from placewright.kube.writers.guarded import GuardedBody
+from placewright.kube.writers.slots import Slots
 
 #: Bindings under way at once; more gained nothing against a real API server.
 CONCURRENCY: Final = 64

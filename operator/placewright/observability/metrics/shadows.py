@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import Metric
 
 from placewright.api.profile import Allocation
+from placewright.observability.metrics import own
+from placewright.observability.metrics.series import Labels, counted
 from placewright.scheduler.shadow.shadow import Shadow
-from placewright.serving.metrics import own
-from placewright.serving.metrics.series import Labels, counted
 
 
 def compared(shadows: Mapping[str, Shadow]) -> Iterator[Metric]:

@@ -29,9 +29,9 @@ from kubernetes.config.incluster_config import (
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 from yarl import URL
 
+from placewright.kube.auth.kubeconfig import Kubeconfig, read_kubeconfig
+from placewright.kube.auth.proxies import proxy_for
 from placewright.kube.errors import ConfigError
-from placewright.kube.kubeconfig import Kubeconfig, read_kubeconfig
-from placewright.kube.proxies import proxy_for
 
 #: How often credentials that can change are looked at, seconds.
 REFRESH_SECONDS: Final = 30.0

@@ -13,11 +13,11 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from placewright.handlers.engine import Engine
-from placewright.serving.metrics import groups, own, scrape, shadows
-from placewright.serving.metrics.attempts import AttemptSeries
-from placewright.serving.metrics.groups import ClaimSeries, GroupSeries
-from placewright.serving.metrics.series import Counters, Histograms, Series, counted, told
-from placewright.serving.metrics.timings import EventTimes, HintTimes, RequestTimes
+from placewright.observability.metrics import groups, own, scrape, shadows
+from placewright.observability.metrics.attempts import AttemptSeries
+from placewright.observability.metrics.groups import ClaimSeries, GroupSeries
+from placewright.observability.metrics.series import Counters, Histograms, Series, counted, told
+from placewright.observability.metrics.timings import EventTimes, HintTimes, RequestTimes
 
 
 class EngineMetrics:

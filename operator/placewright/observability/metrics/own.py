@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from placewright.serving.metrics.family import counter, exponential, gauge, histogram, info
+from placewright.observability.metrics.family import counter, exponential, gauge, histogram, info
 
 # --- profiles ------------------------------------------------------------------------------------------------------------------
 

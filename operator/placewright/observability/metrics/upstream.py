@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from placewright.serving.metrics.family import counter, exponential, gauge, histogram
+from placewright.observability.metrics.family import counter, exponential, gauge, histogram
 
 _ATTEMPT: Final = exponential(0.001, 2, 15)
 _STEP: Final = exponential(0.0001, 2, 12)

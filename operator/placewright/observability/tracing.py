@@ -65,7 +65,7 @@ def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) ->
 
     @asynccontextmanager
     async def beside(engine: Engine) -> AsyncIterator[None]:
-        export = import_module("placewright.serving.tracingexport")
+        export = import_module("placewright.observability.tracingexport")
         traces = export.AttemptTraces.exporting(options.rate_per_million, engine.replica.identity)
         engine.observers.members.append(traces)
         try:

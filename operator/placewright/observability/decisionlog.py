@@ -15,7 +15,9 @@ from placewright.handlers.engine import Engine
 from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.failures import SCHEDULER_ERROR, UNSCHEDULABLE
 
-_log = logging.getLogger(__name__)
+#: Documented in docs/logs.md. Log collectors select by it, so it stays where the module moves.
+LOGGER: Final = "placewright.serving.decisionlog"
+_log = logging.getLogger(LOGGER)
 
 #: From being handed out to a node or to none; kube-scheduler traces what takes longer.
 SLOW_DECISION_SECONDS: Final = 0.1

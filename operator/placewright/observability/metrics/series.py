@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
-from placewright.serving.metrics.family import Family, Kind
+from placewright.observability.metrics.family import Family, Kind
 
 Labels = tuple[str, ...]
 Floats = NDArray[np.float64]

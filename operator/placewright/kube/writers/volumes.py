@@ -17,9 +17,9 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.writers.guarded import GuardedBody
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 #: Seconds between two looks at what the watches show; upstream looks once a second.

@@ -14,8 +14,8 @@ import threading
 import time
 from typing import Final
 
-from placewright.serving.logformat import exception_of, message_of
-from placewright.serving.logrepeats import Repeats
+from placewright.observability.logformat import exception_of, message_of
+from placewright.observability.logrepeats import Repeats
 
 #: Records that may wait.
 MOST_WAITING: Final = 10_000

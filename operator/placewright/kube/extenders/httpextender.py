@@ -18,9 +18,8 @@ import msgspec
 from placewright.api.extenders import MAX_EXTENDER_SCORE, ExtenderError, ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.kube.extenderhttp import ExtenderConnection
-from placewright.kube.extendertls import tls_context
-from placewright.kube.extenderwire import (
+from placewright.kube.extenders.connection import ExtenderConnection
+from placewright.kube.extenders.messages import (
     BadAnswer,
     FilterAnswer,
     MetaVictims,
@@ -33,6 +32,7 @@ from placewright.kube.extenderwire import (
     read_scores,
     read_victims,
 )
+from placewright.kube.extenders.tls import tls_context
 from placewright.kube.fullobjects import FullObjects
 
 T = TypeVar("T")

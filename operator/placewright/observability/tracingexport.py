@@ -27,10 +27,10 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, Sampler, Trace
 
 from placewright import __version__
 from placewright.api.bad_input import InputError, printable
+from placewright.observability.logformat import cut, message_of
+from placewright.observability.tracing import MILLION
+from placewright.observability.tracingspans import ROOT, export_spans
 from placewright.scheduler.attempts import Attempt
-from placewright.serving.logformat import cut, message_of
-from placewright.serving.tracing import MILLION
-from placewright.serving.tracingspans import ROOT, export_spans
 
 _log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from opentelemetry.trace import Span, StatusCode, Tracer, set_span_in_context
 
 from placewright.framework.status import Code
 from placewright.framework.steps import Step
+from placewright.observability.logformat import cut
 from placewright.scheduler.attempts import Attempt, Result
-from placewright.serving.logformat import cut
 
 ROOT: Final = "schedule pod"
 QUEUE: Final = "queue"

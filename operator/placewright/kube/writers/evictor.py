@@ -12,11 +12,11 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError, RequestError
-from placewright.kube.events import seconds_time
-from placewright.kube.guarded import GuardedBody
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
-from placewright.kube.status import find_condition, patch_pod_status
+from placewright.kube.writers.events import seconds_time
+from placewright.kube.writers.guarded import GuardedBody
+from placewright.kube.writers.podstatus import find_condition, patch_pod_status
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"

@@ -10,8 +10,8 @@ from yarl import URL
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent, Hint, HintFunction
-from placewright.serving.metrics import upstream
-from placewright.serving.metrics.series import Cell, Counters, Histogram, Histograms, Series
+from placewright.observability.metrics import upstream
+from placewright.observability.metrics.series import Cell, Counters, Histogram, Histograms, Series
 
 #: A hint is asked about thousands of pods in a row: the time of one question in so many is taken.
 HINT_SAMPLE: Final = 10

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from placewright.serving.metrics import own, upstream
-from placewright.serving.metrics.engine import EngineMetrics
-from placewright.serving.metrics.family import Family, Kind
+from placewright.observability.metrics import own, upstream
+from placewright.observability.metrics.engine import EngineMetrics
+from placewright.observability.metrics.family import Family, Kind
 
 __all__ = ["EngineMetrics", "Family", "Kind", "families"]
 

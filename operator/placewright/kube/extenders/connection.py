@@ -15,8 +15,8 @@ import aiohttp
 from yarl import URL
 
 from placewright.api.extenders import ExtenderError
+from placewright.kube.auth.proxies import proxy_for
 from placewright.kube.client import JSON, USER_AGENT
-from placewright.kube.proxies import proxy_for
 
 _OK: Final = 200
 _SAME_METHOD: Final = frozenset({307, 308})

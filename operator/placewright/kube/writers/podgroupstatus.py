@@ -34,11 +34,11 @@ from placewright.api.podgroups import (
 )
 from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import ApiError, RequestError
-from placewright.kube.events import seconds_time
-from placewright.kube.guarded import GuardedBody
-from placewright.kube.outbox import Outbox
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.writers.events import seconds_time
+from placewright.kube.writers.guarded import GuardedBody
+from placewright.kube.writers.outbox import Outbox
 
 #: Of the version of 1.36, and of later ones, in which it never becomes False again.
 SCHEDULED: Final = "PodGroupScheduled"

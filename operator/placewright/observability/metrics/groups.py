@@ -9,9 +9,9 @@ from prometheus_client.core import Metric
 
 from placewright.api.podgroups import GroupRef
 from placewright.handlers.engine import Engine
+from placewright.observability.metrics import own, upstream
+from placewright.observability.metrics.series import Counters, Histograms, Series, counted, single
 from placewright.scheduler.attempts import GroupAttempt
-from placewright.serving.metrics import own, upstream
-from placewright.serving.metrics.series import Counters, Histograms, Series, counted, single
 
 
 class GroupSeries:

@@ -11,8 +11,8 @@ from prometheus_client.core import Metric
 
 from placewright.handlers.engine import Engine
 from placewright.leadership.leaseobject import LEASE_NAME
-from placewright.serving.metrics import own, upstream
-from placewright.serving.metrics.series import Labels, counted, single
+from placewright.observability.metrics import own, upstream
+from placewright.observability.metrics.series import Labels, counted, single
 
 _POD_POPPED: Final = "PodPopped"
 

@@ -1,0 +1,1 @@
+"""Who we are to an API server: kubeconfig, service account, client certificates, proxies."""

@@ -1,0 +1,1 @@
+"""Scheduler extenders over HTTP, as kube-scheduler calls them."""

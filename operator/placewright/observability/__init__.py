@@ -1,0 +1,1 @@
+"""What an operator says of itself while it runs: metrics, logs, traces, and that its event loop hangs."""
