@@ -76,7 +76,7 @@ async def decision_log(engine: Engine) -> AsyncIterator[DecisionLog]:
 def _say(level: int, said: str, fields: dict[str, Any], about: object) -> None:
     """`Logger.log` would look for the caller's file and line, which nobody asks about here and which cost more than the rest."""
     if _log.isEnabledFor(level):
-        record = logging.LogRecord(__name__, level, "", 0, said, None, None)
+        record = logging.LogRecord(LOGGER, level, "", 0, said, None, None)
         record.fields = fields
         record.about = about
         _log.handle(record)
