@@ -27,9 +27,9 @@ from placewright.framework.evaluation import Evaluation
 from placewright.framework.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.rowchecks import NoNominations
 from placewright.framework.status import Status
+from placewright.offline.world import NoBinder
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.simulate.world import NoBinder
 
 Body = dict[str, Any]
 PROFILE = resolve(default_profile(), in_tree())

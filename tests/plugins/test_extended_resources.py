@@ -10,10 +10,10 @@ from placewright.api.devices import DeviceClass
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import ProfileSpec, SchedulingProfile
+from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.dynamicresources.extended import extension_of
 from placewright.profiles.resolve import resolve
-from placewright.simulate.world import offline_evaluator
 from plugins.claiming import Claiming
 from seeds import seeds
 

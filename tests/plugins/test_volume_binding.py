@@ -16,6 +16,7 @@ from placewright.api.storage import StorageClass
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
+from placewright.offline.world import world_from
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumebinding.args import VolumeBindingArgs
 from placewright.plugins.volumebinding.claims import PodClaims
@@ -23,7 +24,6 @@ from placewright.plugins.volumebinding.finding import find_volumes
 from placewright.plugins.volumebinding.reach import Reach
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
-from placewright.simulate.world import world_from
 from plugins.pairwise import build
 from plugins.volume_worlds import AFFINITY, COMPLETED, GONE, HOST, NO_VOLUME, ZONE, Judge, gibi, world
 

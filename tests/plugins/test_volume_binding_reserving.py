@@ -16,9 +16,9 @@ from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
 from placewright.framework.status import SUCCESS, Code, Status
+from placewright.offline.world import world_from
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumebinding.args import VolumeBindingArgs
-from placewright.simulate.world import world_from
 from plugins.volume_worlds import COMPLETED, HOST, SELECTED
 
 Body = dict[str, Any]

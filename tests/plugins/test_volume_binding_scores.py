@@ -8,8 +8,8 @@ import pytest
 
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
+from placewright.offline.world import world_from
 from placewright.plugins.volumebinding import VolumeBinding
-from placewright.simulate.world import world_from
 from plugins.pairwise import build
 from plugins.volume_worlds import HOST
 

@@ -10,8 +10,8 @@ from placewright.api.objects import LabelSelector
 from placewright.api.selectors import Selector, compile_label_selector
 from placewright.api.storage import CSIStorageCapacity
 from placewright.cluster.cluster import Cluster
+from placewright.offline.world import world_from
 from placewright.plugins.volumebinding import VolumeBinding, capacities
-from placewright.simulate.world import world_from
 from plugins.pairwise import build
 from plugins.test_volume_binding import WAITS, answers, claim, node, opened, web
 from plugins.volume_worlds import HOST, NO_SPACE

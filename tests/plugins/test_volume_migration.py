@@ -13,10 +13,10 @@ from placewright.api.objects import NodeName
 from placewright.api.storage import CSINode, PersistentVolume
 from placewright.cluster.cluster import Cluster
 from placewright.framework.status import Code, Status
+from placewright.offline.world import world_from
 from placewright.plugins.csimigration import driver_affinity
 from placewright.plugins.volumebinding import VolumeBinding
 from placewright.plugins.volumebinding.reserving import Reserved, all_bound
-from placewright.simulate.world import world_from
 from plugins.pairwise import build
 from plugins.test_volume_binding import answers, bound_to, claim, judged, opened, static_class, web
 from plugins.volume_worlds import AFFINITY, NO_VOLUME

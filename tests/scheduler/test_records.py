@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from placewright.api.profile import default_profile
+from placewright.offline.world import offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
@@ -24,7 +25,6 @@ from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.scheduler.selection import choose
 from placewright.simulate.benchmark import Nothing
 from placewright.simulate.evaluate import evaluate_pod
-from placewright.simulate.world import offline_cycle, offline_evaluator, world_from
 
 from .makers import Body
 from .test_nearest_miss import node, pod

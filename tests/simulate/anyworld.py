@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
+from placewright.offline.world import offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import as_expectation
 from placewright.simulate.evaluate import evaluate_pod
-from placewright.simulate.world import offline_evaluator, world_from
 
 Body = dict[str, Any]
 HOST, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"

@@ -9,8 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.decode import decode
+from placewright.offline.world import struct_of
 from placewright.simulate.anonymise import Mask
-from placewright.simulate.pruning import manifest_line, pruned, struct_of
+from placewright.simulate.pruning import manifest_line, pruned
 
 Body = dict[str, Any]
 KEY: Final = b"a key for tests"

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from placewright.api.bad_input import InputError
 from placewright.api.decode import decode
+from placewright.offline.world import struct_of
 from placewright.plugins.catalog import in_tree
 from placewright.simulate.anonymise import anonymised
-from placewright.simulate.pruning import manifest_line, pruned, struct_of
+from placewright.simulate.pruning import manifest_line, pruned
 from placewright.simulate.snapshot import FORMAT_VERSION, Header, open_snapshot, write_snapshot
 from simulate.anyworld import SECRET, verdicts
 from simulate.deviceworld import CLASS, DRIVER, DeviceWorld

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewright.offline.world import STRUCTS
 from placewright.plugins.catalog import in_tree
 from placewright.simulate.anonymise import anonymised
 from placewright.simulate.cases import answer
-from placewright.simulate.pruning import STRUCTS, manifest_line, pruned
+from placewright.simulate.pruning import manifest_line, pruned
 from plugins.volume_worlds import COMPLETED
 from plugins.volume_worlds import world as volume_world
 from simulate.anyworld import SECRET, World, verdicts

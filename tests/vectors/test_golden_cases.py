@@ -13,10 +13,10 @@ import pytest
 
 from placewright.api.profile import default_profile
 from placewright.framework.evaluation import Evaluator
+from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import answer, read_cases
-from placewright.simulate.world import World, offline_evaluator, world_from
 from plugins.preemption_ties import cheapest
 from vectors.golden import FILES, REGISTRY, Case, Golden, differences, golden_cases
 

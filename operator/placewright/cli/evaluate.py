@@ -20,6 +20,7 @@ from placewright.framework.errors import PluginError
 from placewright.framework.guard import Guarding
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
+from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.problem import ProfileError
@@ -27,7 +28,6 @@ from placewright.profiles.resolve import resolve
 from placewright.simulate.cases import answer, read_cases
 from placewright.simulate.evaluate import NodeVerdict, Verdict, evaluate_pod
 from placewright.simulate.inputs import load_objects, read_sources
-from placewright.simulate.world import World, offline_evaluator, world_from
 
 
 def register(subparsers: Subparsers) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +14,10 @@ from placewright.api.bad_input import bad_field
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.devices import ResourceClaim
 from placewright.api.objects import Node, Pod
+from placewright.api.podgroups import KIND as POD_GROUP
+from placewright.api.podgroups import POD_GROUPS
 from placewright.api.pods import PodInfo
+from placewright.api.profile import KIND, SchedulingProfile
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
 from placewright.api.storage import PersistentVolume, StorageClass, VolumePhase
@@ -30,7 +33,13 @@ from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import NoNominations
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.simulate.pruning import struct_of
+
+#: Every kind that placement reads, and the profiles, by their name; `struct_of` tells those of one name apart.
+STRUCTS: Final[Mapping[str, type[Any]]] = {
+    kind.__name__: kind for kind in (Node, Pod, *KINDS) if kind not in POD_GROUPS.values()
+} | {KIND: SchedulingProfile}
+#: The names of all kinds that placement reads, and of profiles.
+KNOWN: Final = frozenset({*STRUCTS, POD_GROUP})
 
 
 @dataclass(slots=True)
@@ -78,6 +87,13 @@ def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | Clu
     except (DecodeError, QuantityError) as problem:
         raise bad_field(f"{where}: {kind} {_name(manifest)}", str(problem), f"a valid {kind}") from None
     return None
+
+
+def struct_of(api_version: object, kind: object) -> type[Any] | None:
+    """The struct of a kind, in whatever version of its group; None for what placement does not read."""
+    if kind == POD_GROUP:
+        return POD_GROUPS.get(str(api_version).rpartition("/")[0])
+    return STRUCTS.get(str(kind))
 
 
 def _identified(pod: Pod) -> Pod:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.profile import default_profile
 from placewright.framework.handle import NoBinder, NoVolumeWriter, ProfileHandle
+from placewright.offline.world import world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
@@ -26,7 +27,6 @@ from placewright.simulate.benchmark import RUNS, Nothing, timed
 from placewright.simulate.benchworkloads import openb_mix
 from placewright.simulate.openb import NAMESPACE
 from placewright.simulate.workload import gpu_nodes
-from placewright.simulate.world import world_from
 
 Manifest = dict[str, Any]
 

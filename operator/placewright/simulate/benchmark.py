@@ -17,6 +17,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.framework.resolved import ResolvedProfile
+from placewright.offline.world import offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
@@ -24,7 +25,6 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.simulate.benchworkloads import WORKLOADS
-from placewright.simulate.world import offline_cycle, offline_evaluator, world_from
 
 Manifest = dict[str, Any]
 

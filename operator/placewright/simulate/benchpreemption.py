@@ -15,13 +15,13 @@ from typing import Any, Final
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.framework.evaluation import Evaluator
+from placewright.offline.world import World, offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
 from placewright.simulate.benchmark import nothing_old_collected
 from placewright.simulate.benchworkloads import HOSTNAME, ZONE, affinity_to, spread_over
 from placewright.simulate.openb import NAMESPACE, node_manifest, pod_manifest
-from placewright.simulate.world import World, offline_cycle, offline_evaluator, world_from
 
 Manifest = dict[str, Any]
 

@@ -21,6 +21,7 @@ from placewright.cluster.observed import ObservedCluster
 from placewright.framework.handle import build_evaluator
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import NoNominations
+from placewright.offline.world import World
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.nominator import Nominator
@@ -34,7 +35,6 @@ from placewright.scheduler.records import OVERALL, Records
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.simulate.benchmark import WARM_UP, Nothing, nothing_old_collected
 from placewright.simulate.benchworkloads import WORKLOADS
-from placewright.simulate.world import World
 
 Manifest = dict[str, Any]
 

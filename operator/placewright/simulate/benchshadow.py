@@ -18,6 +18,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SHADOW, ProfileSpec, SchedulingProfile, ShadowSettings, default_profile
 from placewright.cluster.observed import ObservedCluster
 from placewright.framework.resolved import ResolvedProfile
+from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queued import QueuedPod
@@ -25,7 +26,6 @@ from placewright.scheduler.shadow.shadows import Shadows
 from placewright.simulate.benchmark import WARM_UP
 from placewright.simulate.benchrecords import SLICE, Side, in_turns
 from placewright.simulate.benchworkloads import WORKLOADS
-from placewright.simulate.world import offline_evaluator
 
 Manifest = dict[str, Any]
 

@@ -14,10 +14,10 @@ from placewright.api.bad_input import InputError, bad_field
 from placewright.api.profile import default_profile
 from placewright.framework.registry import Registry
 from placewright.framework.status import Code
+from placewright.offline.world import offline_evaluator, world_from
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright.simulate.evaluate import NodeVerdict, Verdict, evaluate_pod
-from placewright.simulate.world import offline_evaluator, world_from
 
 
 def read_cases(path: Path) -> Iterator[dict[str, Any]]:

@@ -12,9 +12,9 @@ from placewright.api.bad_input import bad_field
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.requests import canonical
+from placewright.offline.world import read_object
 from placewright.simulate.gpus import gpus_in
 from placewright.simulate.scenario import Manifest, Scenario
-from placewright.simulate.world import read_object
 
 _NEEDED: Final = "a scenario with nodes that have GPUs, and pods without a node that ask for some"
 #: Of a pod's metadata, what belongs to that one pod.

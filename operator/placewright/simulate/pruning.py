@@ -28,9 +28,7 @@ from placewright.api.objects import (
     Volume,
     VsphereSource,
 )
-from placewright.api.podgroups import KIND as POD_GROUP
 from placewright.api.podgroups import (
-    POD_GROUPS,
     TOPOLOGY_KEY,
     TOPOLOGY_MODE,
     VOLCANO_GROUP_ANNOTATION,
@@ -40,19 +38,15 @@ from placewright.api.podgroups import (
     NativeStatus,
 )
 from placewright.api.pods import FINISHED_PHASES
-from placewright.api.profile import KIND, ProfileStatus, SchedulingProfile
+from placewright.api.profile import ProfileStatus, SchedulingProfile
 from placewright.api.storage import BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE
-from placewright.cluster.objects import KINDS as OTHER_KINDS
+from placewright.offline.world import struct_of
 from placewright.plugins.nodepreferavoidpods import ANNOTATION as AVOIDED_PODS
 from placewright.plugins.nodepreferavoidpods import Controller, avoided_by
 from placewright.simulate import kinds
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-#: Every kind that placement reads, and the profiles, by their name; of several with one name see `struct_of`.
-STRUCTS: Final[Mapping[str, type[Any]]] = {
-    kind.__name__: kind for kind in (Node, Pod, *OTHER_KINDS) if kind not in POD_GROUPS.values()
-} | {KIND: SchedulingProfile}
 #: The only annotations that a plugin of ours looks at.
 READ_ANNOTATIONS: Final = frozenset(
     {BETA_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE, AVOIDED_PODS, TOPOLOGY_KEY, TOPOLOGY_MODE, VOLCANO_GROUP_ANNOTATION}
@@ -68,15 +62,6 @@ def pruned(item: S) -> S:
     return cast(S, replace(kept, metadata=_metadata(kept.metadata)))
 
 
-def struct_of(api_version: object, kind: object) -> type[Any] | None:
-    """The struct of a kind, in whatever version of its group; None for what placement does not read."""
-    if kind == POD_GROUP:
-        return POD_GROUPS.get(str(api_version).rpartition("/")[0])
-    return STRUCTS.get(str(kind))
-
-
-#: The names of all kinds that placement reads, and of profiles.
-KNOWN: Final = frozenset({*STRUCTS, POD_GROUP})
 _KINDS: Final[Mapping[type[Any], kinds.Kind]] = {
     struct: kind for kind in kinds.KINDS if (struct := struct_of(kind.api_version, kind.kind)) is not None
 }

@@ -28,6 +28,7 @@ from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import ProfileHandle
 from placewright.framework.registry import Registry
 from placewright.framework.resolved import ResolvedProfile
+from placewright.offline.world import read_object
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
@@ -41,7 +42,6 @@ from placewright.simulate.outcome import Outcome
 from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
 from placewright.simulate.virtualtime import VirtualTimeLoop
 from placewright.simulate.volumecontroller import VolumeController
-from placewright.simulate.world import read_object
 
 #: How often pods are looked for that have waited too long for an event, in seconds.
 FLUSH_SECONDS: Final = 30.0

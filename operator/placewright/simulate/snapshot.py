@@ -19,9 +19,9 @@ from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import KIND as PROFILE
 from placewright.api.profile import SchedulingProfile
+from placewright.offline.world import KNOWN, struct_of
 from placewright.simulate.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
 from placewright.simulate.newfile import NewFile
-from placewright.simulate.pruning import KNOWN, struct_of
 from placewright.simulate.scenario import Manifest, Scenario
 
 SNAPSHOT: Final = "snapshot"

@@ -14,7 +14,7 @@ from e2e.answers.sequences import ALL_NODES, PodSequence, evaluator_of
 from placewright.controlplane.flags import Features
 from placewright.controlplane.kubescheduler import KubeScheduler
 from placewright.controlplane.server import ControlPlane
-from placewright.simulate.grouptrial import tried_lacks
+from placewright.offline.grouptrial import tried_lacks
 
 #: The first minor version whose groups Placewright reads, and what turns them on there.
 GROUPS: Final = 36

@@ -16,11 +16,11 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.framework.evaluation import PluginScore
+from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.nodeaffinity import Demand
 from placewright.profiles.resolve import resolve
 from placewright.simulate.evaluate import NodeVerdict, Verdict, evaluate_pod
-from placewright.simulate.world import World, offline_evaluator, world_from
 
 #: By node.
 ByNode = dict[str, int]

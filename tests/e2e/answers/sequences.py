@@ -23,10 +23,10 @@ from placewright.api.profile import SchedulingProfile
 from placewright.controlplane.kubescheduler import KubeScheduler
 from placewright.controlplane.server import ControlPlane
 from placewright.framework.evaluation import Evaluator
+from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.simulate.evaluate import Verdict, evaluate_pod
-from placewright.simulate.world import World, offline_evaluator, world_from
 
 NODES: Final = 12
 PODS: Final = 80

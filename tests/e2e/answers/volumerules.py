@@ -23,10 +23,10 @@ from placewright.cluster.storage import StorageObjects
 from placewright.framework.interface import CycleState, PreFilterPlugin, PreFilterResult
 from placewright.framework.scalar import ScalarFilter
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from placewright.offline.world import offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.simulate.evaluate import Verdict, evaluate_pod
-from placewright.simulate.world import offline_evaluator, world_from
 
 _FULL: Final = unschedulable("node(s) exceed max volume count")
 _ELSEWHERE: Final = unresolvable("node(s) had no available volume zone")

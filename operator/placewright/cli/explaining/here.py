@@ -19,6 +19,8 @@ from placewright.framework.registry import installed_plugins
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.listing import list_once
+from placewright.offline.grouptrial import Members, tried_lacks
+from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
@@ -27,8 +29,6 @@ from placewright.scheduler.explanation import Explanation, evaluated
 from placewright.scheduler.groupfacts import GroupFacts, group_facts
 from placewright.scheduler.groupshortage import shortages
 from placewright.scheduler.insight import cut
-from placewright.simulate.grouptrial import Members, tried_lacks
-from placewright.simulate.world import offline_evaluator
 
 
 async def explained_here(client: ApiClient, subject: Subject, why: str) -> Explanation:
