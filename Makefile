@@ -43,14 +43,14 @@ soak: $(READY) ## Ten minutes at 200 pods a second with churn
 # Only here is something built for it; pytest itself takes what the environment names.
 e2e: $(READY) ## The tests that want a real API server (docs/e2e.md)
 	@if [ -z "$$KUBECONFIG_E2E" ]; then \
-		KUBEBUILDER_ASSETS=$$($(BIN)/python -m placewright.controlplane) || exit; \
+		KUBEBUILDER_ASSETS=$$($(BIN)/python -m placewright_lab.controlplane) || exit; \
 		export KUBEBUILDER_ASSETS; \
 	fi; \
 	$(BIN)/pytest --real tests/contract tests/e2e $(ARGS)
 
 # Takes E2E_TEST and KUBEBUILDER_ASSETS from the environment, or builds what it needs (docs/conformance.md).
 conformance: $(READY) ## Upstream's own end-to-end tests of scheduling, on a real control plane
-	@$(BIN)/python -m placewright.controlplane.conformance $(ARGS)
+	@$(BIN)/python -m placewright_lab.controlplane.conformance $(ARGS)
 
 lint: $(READY) ## Style, by ruff
 	@$(BIN)/ruff check --quiet operator tests manifests

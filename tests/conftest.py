@@ -10,8 +10,8 @@ import hypothesis
 import pytest
 
 from placewright.api.bad_input import InputError
-from placewright.controlplane.assets import VARIABLE, from_environment
-from placewright.controlplane.server import ControlPlane
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.controlplane.server import ControlPlane
 from tiers import TIERS, UNIT_ROOMS, Tiers
 
 # How long an example takes says nothing on a machine with others at work.

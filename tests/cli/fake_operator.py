@@ -16,11 +16,11 @@ from placewright.api.annotations import DECISION
 from placewright.api.objects import Node, Pod
 from placewright.api.profile import SchedulingProfile
 from placewright.api.requests import canonical, pod_requests
-from placewright.cli.live import PODS_PATH, PROFILES_PATH
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 from placewright.kube.reflector import Reflector, Reflectors, Source
+from placewright_lab.demo.livestate import PODS_PATH, PROFILES_PATH
 
 
 class Worker:

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from placewright.cli import bench
-from placewright.cli.bench.end_to_end import EndToEnd
-from placewright.cli.bench.measuring import cpu_seconds, peak_bytes, percentiles, resident_bytes
 from placewright.cli.main import main
-from placewright.simulate import benchdevices, benchmark, benchpreemption, benchrecords, benchshadow
-from placewright.simulate.benchdevices import DeviceMeasurement
-from placewright.simulate.benchmark import Measurement
-from placewright.simulate.benchpreemption import ATTEMPTS, VARIETIES
-from placewright.simulate.benchrecords import SLICE
-from placewright.simulate.benchworkloads import WORKLOADS, openb_mix
+from placewright_lab import bench
+from placewright_lab.bench import decisions, devicedecisions, preemptions, recordcost, shadowcost
+from placewright_lab.bench.decisions import Measurement
+from placewright_lab.bench.devicedecisions import DeviceMeasurement
+from placewright_lab.bench.end_to_end import EndToEnd
+from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
+from placewright_lab.bench.processtimes import cpu_seconds, peak_bytes, percentiles, resident_bytes
+from placewright_lab.bench.recordcost import SLICE
+from placewright_lab.bench.workloads import WORKLOADS, openb_mix
 
 WARM_UP = 3
 
@@ -30,13 +30,13 @@ WARM_UP = 3
 @pytest.fixture(scope="module", autouse=True)
 def own_heap_frozen() -> Iterator[None]:
     """Each run collects garbage first: what thousands of tests have loaded would cost far more than what is measured."""
-    with benchmark.nothing_old_collected:
+    with decisions.nothing_old_collected:
         yield
 
 
 NESTED = """
 import gc
-from placewright.simulate.benchmark import nothing_old_collected as nothing_old
+from placewright_lab.bench.decisions import nothing_old_collected as nothing_old
 with nothing_old:
     with nothing_old: pass
     inside = gc.get_freeze_count()
@@ -52,7 +52,7 @@ def test_what_is_old_is_collected_again_when_the_outermost_measurement_is_over()
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hardly any warm-up."""
-    for module in (benchmark, benchdevices, benchrecords, benchshadow):
+    for module in (decisions, devicedecisions, recordcost, shadowcost):
         monkeypatch.setattr(module, "WARM_UP", WARM_UP)
 
 
@@ -69,7 +69,7 @@ def test_decisions_are_measured_for_every_workload_and_size(capsys: pytest.Captu
     assert [(row["workload"], row["nodes"], row["pods"]) for row in data] == [(w, n, 5) for w in WORKLOADS for n in (2, 3)]
     for row in data:
         assert row["running"] == (2 * row["nodes"] if WORKLOADS[row["workload"]].alike else 0)
-        assert len(row["seconds"]) == benchmark.RUNS
+        assert len(row["seconds"]) == decisions.RUNS
         assert row["placed"] + row["pending"] == 5
         assert row["per_second"] > 0
 
@@ -87,7 +87,7 @@ def test_groups_are_measured_as_a_whole(capsys: pytest.CaptureFixture[str]) -> N
     words = ("gangs", "--nodes", "400", "--groups", "5", "--members", "3")
     data = json.loads(output(capsys, *words, "-o", "json"))
     assert (data["nodes"], data["groups"], data["members"], data["placed"]) == (400, 5, 3, 5)
-    assert len(data["seconds"]) == benchmark.RUNS
+    assert len(data["seconds"]) == decisions.RUNS
     assert data["per_second"] > 0
     assert "groups/s" in output(capsys, *words)
 
@@ -146,9 +146,9 @@ def test_every_attempt_to_preempt_finds_victims(capsys: pytest.CaptureFixture[st
 
 
 def test_a_cluster_that_has_room_is_none_to_measure_preemption_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchpreemption, "PER_NODE", 2)
+    monkeypatch.setattr(preemptions, "PER_NODE", 2)
     with pytest.raises(RuntimeError, match="urgent-000 needed no preemption"):
-        benchpreemption.measure_attempts("preemption", 2)
+        preemptions.measure_attempts("preemption", 2)
 
 
 def test_the_median_run_counts() -> None:
@@ -221,11 +221,11 @@ def test_the_99th_percentile_lies_within_what_was_seen() -> None:
 
 @pytest.mark.usefixtures("short")
 def test_claims_to_devices_are_measured_beside_pods_without_any() -> None:
-    measured = benchdevices.measure_devices(12, 5)
+    measured = devicedecisions.measure_devices(12, 5)
     assert [row.placed for row in measured] == [row.pods for row in measured] == [5] * 7
     assert [row.devices for row in measured] == [0] + [8] * 6
     assert [row.wanted for row in measured if row.wanted] == [500, 500]
-    assert all(len(row.seconds) == benchmark.RUNS for row in measured)
+    assert all(len(row.seconds) == decisions.RUNS for row in measured)
 
 
 @pytest.mark.parametrize("output_format", ["json", "table"])

@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.server import Sandbox
 from placewright.api.objects import Pod
-from placewright.cli.bench import against
-from placewright.cli.bench.against import Plan, Programs
-from placewright.cli.bench.arena import WARM_UP, Patience, WaveFailed, open_arena
-from placewright.cli.bench.comparison import Comparison, Spent, Wave
-from placewright.cli.bench.contenders import OUR_SCHEDULER_NAME, Contender, Running
 from placewright.cli.main import main
-from placewright.controlplane.assets import VARIABLE, from_folder
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Source
-from placewright.sandbox.server import Sandbox
-from placewright.simulate.workload import mixed_pods
+from placewright_lab.bench import against
+from placewright_lab.bench.against import Plan, Programs
+from placewright_lab.bench.arena import WARM_UP, Patience, WaveFailed, open_arena
+from placewright_lab.bench.contenders import OUR_SCHEDULER_NAME, Contender, Running
+from placewright_lab.bench.madeup import mixed_pods
+from placewright_lab.bench.wavecomparison import Comparison, Spent, Wave
+from placewright_lab.controlplane.assets import VARIABLE, from_folder
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/api/v1/namespaces/default/events"

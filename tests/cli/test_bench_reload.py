@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from placewright.api.annotations import Decision
 from placewright.api.profile import default_profile
-from placewright.cli import bench
-from placewright.cli.bench import reload
-from placewright.cli.bench.audit import SCORERS, Audit, distinct_weights
-from placewright.cli.bench.reload import Reloads
 from placewright.cli.main import main
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.bounds import MAX_WEIGHT
 from placewright.profiles.resolve import resolve
+from placewright_lab import bench
+from placewright_lab.bench import reload
+from placewright_lab.bench.audit import SCORERS, Audit, distinct_weights
+from placewright_lab.bench.reload import Reloads
 
 POINTS = st.dictionaries(st.sampled_from(SCORERS), st.integers(0, 100), max_size=len(SCORERS))
 CHANGES = st.integers(0, 300)

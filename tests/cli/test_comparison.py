@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from placewright.cli.bench.comparison import Comparison, Outcome, Spent, Wave, order_of_waves
+from placewright_lab.bench.wavecomparison import Comparison, Outcome, Spent, Wave, order_of_waves
 
 SPENT = Spent(scheduler=0.3, api_server=0.6, etcd=0.15, bench=0.03)
 OUTCOME = Outcome(

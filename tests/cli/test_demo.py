@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from placewright.cli.demo import Demo, cluster_options, interruptible
-from placewright.cli.demo_run import DemoFailed, Limits
-from placewright.cli.operator_process import operator_command
-from placewright.cli.scenario import Scenario, make_scenario
-from placewright.simulate.inputs import Inputs
-from placewright.simulate.workload import mixed_nodes, plain_pods
+from placewright_lab.bench.madeup import mixed_nodes, plain_pods
+from placewright_lab.commands.demo import Demo, cluster_options, interruptible
+from placewright_lab.demo.operatorprocess import operator_command
+from placewright_lab.demo.run import DemoFailed, Limits
+from placewright_lab.demo.scenario import Scenario, make_scenario
+from placewright_lab.readers.inputs import Inputs
 
 FAKE = Path(__file__).with_name("fake_operator.py")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from placewright.cli.demo_change import ChangeTimes, busy, took_effect
 from placewright.observability.logformat import TextFormatter
+from placewright_lab.demo.change import ChangeTimes, busy, took_effect
 
 
 def logged(*messages: str, at: float) -> str:

@@ -13,9 +13,9 @@ from markdown_it import MarkdownIt
 
 from cli.scenarios import NODES, PODS, profile_file, scenario_file
 from placewright.cli.main import main
-from placewright.cli.review import MOST_NAMED, Named, Review, markdown
 from placewright.profiles.difference import Difference
-from placewright.simulate.comparison import compare
+from placewright_lab.commands.review import MOST_NAMED, Named, Review, markdown
+from placewright_lab.figures.comparison import compare
 from simulate.outcomes import node, outcome, pod
 
 EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples" / "profiles-repository"

@@ -6,9 +6,9 @@ import io
 
 from rich.console import Console
 
-from placewright.cli.display import LiveProgress, PlainProgress, make_progress, plain, show_notes, show_summary
-from placewright.cli.summary import Generation, Reason, Speed, Summary, Use
-from placewright.cli.tracker import Snapshot, State
+from placewright_lab.demo.display import LiveProgress, PlainProgress, make_progress, plain, show_notes, show_summary
+from placewright_lab.demo.summary import Generation, Reason, Speed, Summary, Use
+from placewright_lab.demo.tracker import Snapshot, State
 
 
 def console(*, terminal: bool = False) -> Console:

@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 from handlers.stage import new_stage, operator
+from kubesandbox.faults import Rule
 from placewright import __version__
 from placewright.cli.doctor import diagnosed
 from placewright.cli.doctoring.patient import Finding, Level
 from placewright.cli.main import main
 from placewright.kube.auth.login import load_config
-from placewright.sandbox.faults import Rule
 
 from .profile_desk import Desk
 

@@ -16,10 +16,10 @@ from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.main import main
-from placewright.cli.verdict_table import show_verdict
 from placewright.framework.evaluation import PluginScore
 from placewright.framework.status import Code
-from placewright.simulate.evaluate import NodeVerdict, Verdict
+from placewright_lab.commands.verdicttable import show_verdict
+from placewright_lab.simulation.evaluation import NodeVerdict, Verdict
 
 NODE = {
     "kind": "Node",

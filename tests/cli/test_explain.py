@@ -22,10 +22,10 @@ from placewright.api.objects import PodKey
 from placewright.cli.explain_table import show_explanation
 from placewright.cli.explaining.place import current_namespace
 from placewright.cli.main import main
-from placewright.scheduler.changes import Change, Kind
-from placewright.scheduler.explanation import Explanation, Now, Queued, Tried
+from placewright.explain.explanation import Explanation, Now, Queued, Tried
+from placewright.explain.nearestmiss import Miss
+from placewright.explain.remedies import Change, Kind
 from placewright.scheduler.insight import Refusal
-from placewright.scheduler.nearestmiss import Miss
 from serving.desk import Desk, desk
 
 

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from kubesandbox.server import Sandbox
 from placewright.api.objects import PodKey
-from placewright.cli.feed import Feed, pod_key
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.sandbox.server import Sandbox
-from placewright.simulate.manifests import SourceText, read_manifests
-from placewright.simulate.workload import plain_pods
+from placewright_lab.bench.madeup import plain_pods
+from placewright_lab.demo.feed import Feed, pod_key
+from placewright_lab.readers.manifests import SourceText, read_manifests
 
 WEB = """
 apiVersion: apps/v1

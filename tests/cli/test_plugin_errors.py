@@ -10,11 +10,11 @@ import pytest
 
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
-from placewright.cli import evaluate, simulate
 from placewright.cli.main import main
 from placewright.framework.interface import Plugin
 from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SUCCESS, Status
+from placewright_lab.commands import evaluate, simulate
 
 CLUSTER = """\
 {apiVersion: v1, kind: Node, metadata: {name: a, labels: {}}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}}

@@ -13,7 +13,7 @@ from handlers.stage import new_stage, operator
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH
-from placewright.scheduler.shadow import shadow as shadow_module
+from placewright.shadow import shadow as shadow_module
 
 from .profile_desk import Desk
 

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from placewright.cli.bench.boundwatch import BoundWatch, WatchBroken
-from placewright.cli.bench.quickfeed import FeedBroken, QuickFeed, posts
+from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
-from placewright.sandbox.server import Sandbox, SandboxOptions
-from placewright.simulate.workload import plain_pods
+from placewright_lab.bench.boundwatch import BoundWatch, WatchBroken
+from placewright_lab.bench.madeup import plain_pods
+from placewright_lab.bench.quickfeed import FeedBroken, QuickFeed, posts
 
 PODS = "/api/v1/namespaces/default/pods"
 #: Seconds after which a test that hears nothing fails.

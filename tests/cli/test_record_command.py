@@ -17,13 +17,13 @@ import pytest
 from handlers.stage import DEADLINE, Stage, new_stage
 from placewright.cli.livecluster import readable
 from placewright.cli.main import main
-from placewright.cli.recorder import Recorded, Recorder
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.simulate.linefile import numbered_lines
-from placewright.simulate.newfile import NewFile
-from placewright.simulate.recording import Recording, read_recording
-from placewright.simulate.scenario import Act
+from placewright_lab.simulation.scenario import Act
+from placewright_lab.snapshots.linefile import numbered_lines
+from placewright_lab.snapshots.newfile import NewFile
+from placewright_lab.snapshots.recorder import Recorded, Recorder
+from placewright_lab.snapshots.recording import Recording, read_recording
 
 Body = dict[str, Any]
 

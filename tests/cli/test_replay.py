@@ -12,7 +12,7 @@ import pytest
 
 from handlers.stage import Stage, new_stage, operator
 from placewright.cli.main import main
-from placewright.simulate.scenario import Act
+from placewright_lab.simulation.scenario import Act
 
 from .test_record_command import recording
 

@@ -17,16 +17,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from placewright.cli.live import PROFILES_PATH
+from kubesandbox.faults import Rule
+from kubesandbox.process import SandboxProcess
+from kubesandbox.server import Sandbox
 from placewright.cli.main import main
-from placewright.cli.operator_process import OperatorProcess, operator_command
-from placewright.cli.real_sandbox import serves_openapi
-from placewright.cli.sandbox import _announce, kubectl_lines
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.process import SandboxProcess
-from placewright.sandbox.server import Sandbox
+from placewright_lab.commands.realsandbox import serves_openapi
+from placewright_lab.commands.sandbox import _announce, kubectl_lines
+from placewright_lab.demo.livestate import PROFILES_PATH
+from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 
 REAL = [sys.executable, "-m", "placewright.cli.main", "sandbox", "--real"]
 

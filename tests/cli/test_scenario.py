@@ -8,9 +8,9 @@ import shlex
 import pytest
 
 from placewright.api.bad_input import InputError
-from placewright.cli.scenario import make_scenario
-from placewright.simulate.inputs import Inputs
-from placewright.simulate.workload import mixed_nodes, plain_pods
+from placewright_lab.bench.madeup import mixed_nodes, plain_pods
+from placewright_lab.demo.scenario import make_scenario
+from placewright_lab.readers.inputs import Inputs
 
 
 def test_pods_that_name_no_scheduler_get_the_profile_default() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from placewright.cli.main import main
-from placewright.simulate.snapshot import FORMAT_VERSION, SNAPSHOT, Header, write_snapshot
+from placewright_lab.snapshots.snapshot import FORMAT_VERSION, SNAPSHOT, Header, write_snapshot
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,4000,8192,1,T4\nn-1,4000,8192,0,\n"
 PODS = (

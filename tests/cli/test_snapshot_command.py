@@ -20,7 +20,7 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflectedkinds import REFLECTED
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.snapshot import open_snapshot, profiles_in, read_snapshot
+from placewright_lab.snapshots.snapshot import open_snapshot, profiles_in, read_snapshot
 from simulate.anyworld import SECRET, World, verdicts
 
 Body = dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from placewright.api.objects import Pod
-from placewright.cli.summary import Summary, Use, summarise
-from placewright.cli.tracker import State, Tracker
+from placewright_lab.demo.summary import Summary, Use, summarise
+from placewright_lab.demo.tracker import State, Tracker
 
 from .makers import key, node, pod, without_place
 

@@ -24,11 +24,11 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.main import main
 from placewright.cli.profiles.output import print_table, table
 from placewright.cli.terminal import lines, plain, printable_json
-from placewright.cli.verdict_table import show_verdict
 from placewright.framework.evaluation import PluginScore
 from placewright.framework.status import Code
-from placewright.profiles.conversion.documents import yaml_text
-from placewright.simulate.evaluate import NodeVerdict, Verdict
+from placewright.profiles.kubescheduler.documents import yaml_text
+from placewright_lab.commands.verdicttable import show_verdict
+from placewright_lab.simulation.evaluation import NodeVerdict, Verdict
 
 #: Markup, a cleared screen, a window's title, an override of direction, line ends of all sorts, an 8-bit CSI, half a surrogate.
 HOSTILE = "[bold red]x[/] :smile:\x1b[2J\x1b]0;t\x07\u202e\u2028\x85\x9b31m\x7f\r\nplacewright: all is well\ud800"

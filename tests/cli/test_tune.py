@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from placewright.cli import tune
 from placewright.cli.main import main
-from placewright.simulate.tuning import STRATEGY, Search
+from placewright_lab.commands import tune
+from placewright_lab.tune.tuning import STRATEGY, Search
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,4000,8192,1,T4\nn-1,4000,8192,1,T4\nn-2,4000,8192,0,\n"
 PODS = (

@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from contract.client import Client
 from contract.cluster import Cluster, Server, client_from, within_namespace
-from placewright.controlplane.server import ControlPlane
-from placewright.sandbox.kubelet import KubeletTimes
-from placewright.sandbox.server import Sandbox, SandboxOptions
+from kubesandbox.kubelet import KubeletTimes
+from kubesandbox.server import Sandbox, SandboxOptions
+from placewright_lab.controlplane.server import ControlPlane
 
 IDLE = KubeletTimes(start=3600.0, end=3600.0)
 """The tests play the kubelet themselves, as they must on a bare API server."""

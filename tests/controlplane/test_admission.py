@@ -8,7 +8,7 @@ import pytest
 
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
-from placewright.controlplane.admission import Admission, Refusal
+from placewright_lab.controlplane.admission import Admission, Refusal
 
 Object = dict[str, Any]
 

@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.machines import script
 from placewright.api.bad_input import InputError
-from placewright.controlplane.assets import from_environment, from_folder
+from placewright_lab.controlplane.assets import from_environment, from_folder
 
 
 def filled(folder: Path, version: str = "Kubernetes v1.31.0") -> Path:

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from placewright.api.objects import NodeName, PodKey
-from placewright.controlplane.audit import BindingRequest, Record, binding_requests, denied, exactly_once, read_records
+from placewright_lab.controlplane.audit import (
+    BindingRequest,
+    Record,
+    binding_requests,
+    denied,
+    exactly_once,
+    read_records,
+)
 
 USER = "system:serviceaccount:placewright-system:placewright"
 

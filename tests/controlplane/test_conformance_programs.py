@@ -10,14 +10,14 @@ import pytest
 
 from controlplane.machines import FakeMachine, script
 from placewright.api.bad_input import InputError
-from placewright.controlplane.assets import Unavailable
-from placewright.controlplane.children import ControlPlaneFailed
-from placewright.controlplane.conformance import program as conformance_program
-from placewright.controlplane.conformance.__main__ import main
-from placewright.controlplane.conformance.program import Cluster, E2eTest
-from placewright.controlplane.conformance.programs import Programs, programs
-from placewright.controlplane.conformance.specs import Outcome, Verdict
-from placewright.controlplane.provide import provide
+from placewright_lab.controlplane.assets import Unavailable
+from placewright_lab.controlplane.children import ControlPlaneFailed
+from placewright_lab.controlplane.conformance import program as conformance_program
+from placewright_lab.controlplane.conformance.__main__ import main
+from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
+from placewright_lab.controlplane.conformance.programs import Programs, programs
+from placewright_lab.controlplane.conformance.specs import Outcome, Verdict
+from placewright_lab.controlplane.provide import provide
 
 REPORT = '<testsuite><testcase name="[It] a passes" time="1"/><testcase name="[It] b"><skipped message="skipped"/></testcase></testsuite>'
 #: Writes its flags and a report, as e2e.test does.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from placewright.controlplane.conformance.leftout import LEFT_OUT, reason_to_leave_out
-from placewright.controlplane.conformance.specs import Outcome, UnreadableReport, Verdict, read_report
-from placewright.controlplane.conformance.telling import lines, numbers
+from placewright_lab.controlplane.conformance.leftout import LEFT_OUT, reason_to_leave_out
+from placewright_lab.controlplane.conformance.specs import Outcome, UnreadableReport, Verdict, read_report
+from placewright_lab.controlplane.conformance.telling import lines, numbers
 
 GINKGO_2 = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuites tests="6"><testsuite name="Kubernetes e2e suite">

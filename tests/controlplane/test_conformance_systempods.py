@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from placewright.controlplane.conformance.systempods import NAMES, make_system_pods
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
+from placewright_lab.controlplane.conformance.systempods import NAMES, make_system_pods
 
 NO_ACCOUNT = ApiError(403, "Forbidden", 'error looking up service account kube-system/default: serviceaccount "default" not found')
 NO_TOKEN = ApiError(500, "ServerTimeout", 'No API token found for service account "default", retry after the token is created')

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from placewright.cli.feed import background
-from placewright.controlplane.kubelet import AssignedMeta, AssignedPod, Kubelet, Step, step_delay
+from kubesandbox.faults import Rule
+from kubesandbox.kubelet import RUN_SECONDS, KubeletTimes
+from kubesandbox.server import Sandbox, SandboxOptions
+from kubesandbox.store import Change
+from kubesandbox.writes import DeleteOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.kubelet import RUN_SECONDS, KubeletTimes
-from placewright.sandbox.server import Sandbox, SandboxOptions
-from placewright.sandbox.store import Change
-from placewright.sandbox.writes import DeleteOptions
+from placewright_lab.controlplane.kubelet import AssignedMeta, AssignedPod, Kubelet, Step, step_delay
+from placewright_lab.demo.feed import background
 
 Object = dict[str, Any]
 DEADLINE = 20.0
@@ -186,7 +186,7 @@ async def test_a_pod_is_not_refused_for_a_change_of_its_node_that_the_kubelet_ha
     stored = ward.sandbox.store.get(nodes.key, "", "node-0000")
     assert stored is not None
     grown = {**stored.object, "status": {**stored.object["status"], "allocatable": {"cpu": "32", "memory": "64Gi", "pods": "110"}}}
-    monkeypatch.setattr("placewright.controlplane.kubelet._Nodes.changed", lambda *_: None)
+    monkeypatch.setattr("placewright_lab.controlplane.kubelet._Nodes.changed", lambda *_: None)
     ward.sandbox.store.put(nodes.key, "", "node-0000", grown)
     ward.pod("second", node="node-0000", cpu="16")
     assert await ward.until_phase("second", "Running") is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from placewright.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
 
 
 def configuration(folder: Path, minor: int) -> dict[str, str]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.server import Sandbox, SandboxOptions
+from kubesandbox.store import Change
 from placewright.api.decode import convert
 from placewright.api.objects import Node
-from placewright.cli.feed import background
-from placewright.controlplane.nodekeeper import NodeKeeper, make_nodes, newly_offered
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.sandbox.server import Sandbox, SandboxOptions
-from placewright.sandbox.store import Change
+from placewright_lab.controlplane.nodekeeper import NodeKeeper, make_nodes, newly_offered
+from placewright_lab.demo.feed import background
 
 Object = dict[str, Any]
 DEADLINE = 20.0

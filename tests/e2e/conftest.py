@@ -6,7 +6,7 @@ tests that kill: always a control plane of ours, and skipped with KUBECONFIG_E2E
 denied, every pod bound once, no node overfilled, no pod left that fits (`ending.check`).
 
 Tests that start control planes of another kind have no need of these: `control_plane` in `tests/conftest.py` is shared by all rooms, and
-`placewright.controlplane.server.ControlPlane` starts more.
+`placewright_lab.controlplane.server.ControlPlane` starts more.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from placewright.controlplane.assets import VARIABLE, from_environment
-from placewright.controlplane.server import ControlPlane
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.controlplane.server import ControlPlane
 from programs import not_on_this_server
 
 from .ending import check

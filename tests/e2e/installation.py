@@ -8,7 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from placewright.controlplane.installing import (
+from placewright.kube.auth.login import load_config
+from placewright.kube.client import ApiClient
+from placewright_lab.controlplane.installing import (
     BASE,
     NAMESPACE,
     PEERING,
@@ -20,9 +22,7 @@ from placewright.controlplane.installing import (
     shipped,
     the_shipped,
 )
-from placewright.controlplane.server import ControlPlane
-from placewright.kube.auth.login import load_config
-from placewright.kube.client import ApiClient
+from placewright_lab.controlplane.server import ControlPlane
 
 __all__ = ["BASE", "NAMESPACE", "PEERING", "PROFILES", "USER", "Installation", "apply", "install", "shipped", "the_shipped"]
 

@@ -18,10 +18,10 @@ import yaml
 
 from faults.proxy import Proxy
 from faults.replica import Replica, operator
-from placewright.cli.feed import background
-from placewright.controlplane.audit import Record
+from kubesandbox.credentials import make_credentials, write_private
 from placewright.kube.retry import Backoff, until_answered
-from placewright.sandbox.credentials import make_credentials, write_private
+from placewright_lab.controlplane.audit import Record
+from placewright_lab.demo.feed import background
 
 from . import judging
 from .installation import NAMESPACE

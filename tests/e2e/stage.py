@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from placewright.api.annotations import Decision, read_decision
-from placewright.cli.feed import Feed, background
-from placewright.cli.operator_process import OperatorProcess, operator_command
-from placewright.controlplane.audit import BindingRequest, Record, binding_requests, read_records
-from placewright.controlplane.kubelet import Kubelet
-from placewright.controlplane.server import ControlPlane
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.retry import Backoff, until_answered
+from placewright_lab.controlplane.audit import BindingRequest, Record, binding_requests, read_records
+from placewright_lab.controlplane.kubelet import Kubelet
+from placewright_lab.controlplane.server import ControlPlane
+from placewright_lab.demo.feed import Feed, background
+from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 
 from . import makers
 from .installation import PEERING, PROFILES, Installation, apply, the_shipped

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from placewright.controlplane.audit import Record
 from placewright.kube.errors import CONFLICT, ApiError
+from placewright_lab.controlplane.audit import Record
 
 from .judging import seconds
 from .replicas import Member, Replicas

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from placewright.cli.main import main
-from placewright.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
 from programs import not_on_this_server, on_linux
 
 FIGURES = ("scheduler", "api_server", "etcd", "bench")

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from placewright.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from programs import not_on_this_server
 
 from . import makers

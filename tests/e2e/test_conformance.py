@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from placewright.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
 from programs import not_on_this_server
 
 ROOT = Path(__file__).parents[2]

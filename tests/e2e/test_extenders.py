@@ -28,10 +28,10 @@ from contract.cluster import client_from
 from e2e import makers
 from e2e.installation import PROFILES, Installation, install
 from kube.extender_server import ExtenderServer
-from placewright.cli.operator_process import OperatorProcess, operator_command
-from placewright.controlplane.assets import VARIABLE, from_environment
-from placewright.controlplane.kubescheduler import KubeScheduler
-from placewright.controlplane.server import ControlPlane, Options
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.server import ControlPlane, Options
+from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 from programs import not_on_this_server
 
 Object = dict[str, Any]

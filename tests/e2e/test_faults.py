@@ -8,7 +8,7 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from functools import partial
 
-from placewright.controlplane.audit import Record
+from placewright_lab.controlplane.audit import Record
 
 from .installation import USER
 from .stage import Stage

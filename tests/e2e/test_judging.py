@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from placewright.controlplane.audit import Record, records_of
+from placewright_lab.controlplane.audit import Record, records_of
 
 from .judging import (
     LogReader,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from contract.devices import VERSION as DEVICES
-from placewright.controlplane.audit import Record, denied, read_records
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, ApiError
+from placewright_lab.controlplane.audit import Record, denied, read_records
 from programs import not_on_this_server
 
 from .devices import pod_with_a_device

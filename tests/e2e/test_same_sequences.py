@@ -15,8 +15,8 @@ import pytest
 from e2e.answers.comparing import listed
 from e2e.answers.grouped import COUNT, FEATURES, GROUPS, GroupStep, run_groups
 from e2e.answers.sequences import PODS, SAME_RULES, Step, run_sequence
-from placewright.controlplane.assets import VARIABLE, from_environment
-from placewright.controlplane.server import ControlPlane, Options
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.controlplane.server import ControlPlane, Options
 from programs import not_on_this_server
 
 

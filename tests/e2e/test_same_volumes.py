@@ -13,7 +13,7 @@ import pytest
 from e2e.answers.comparing import SEED, control_plane_of_1_20, listed, seeds
 from e2e.answers.volumerecording import PODS, record_volumes
 from e2e.answers.volumerules import CHANGES, LEGACY, VolumeChange, VolumeScene, fitting, message_of_1_20
-from placewright.simulate.evaluate import Verdict
+from placewright_lab.simulation.evaluation import Verdict
 
 PLUGINS = {"VolumeRestrictions", "LimitsBefore", "VolumeBinding", "ZoneBefore", *LEGACY}
 

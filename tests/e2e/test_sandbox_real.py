@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from placewright.cli.live import PROFILES_PATH
-from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.demo.livestate import PROFILES_PATH
 from programs import not_on_this_server, on_linux
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from placewright.cli.operator_process import OperatorProcess, operator_command
+from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 
 from .stage import Stage
 from .views import DEADLINE

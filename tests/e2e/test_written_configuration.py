@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from placewright.controlplane.assets import VARIABLE, from_environment
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.conversion.findings import Loss
-from placewright.profiles.conversion.reading import convert
+from placewright.profiles.kubescheduler.findings import Loss
+from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.validation import check_file
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
 from programs import not_on_this_server
 
 FIRST_WITH_V1 = 25

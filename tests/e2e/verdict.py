@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults.report import Run
-from placewright.controlplane.audit import exactly_once
+from placewright_lab.controlplane.audit import exactly_once
 
 from . import judging
 from .replicas import Replicas

@@ -18,7 +18,7 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import web
 
-from placewright.sandbox.credentials import Credentials
+from kubesandbox.credentials import Credentials
 
 Object = dict[str, Any]
 #: Headers that concern one connection, or the length that we count ourselves.

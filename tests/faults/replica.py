@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from placewright.cli.operator_process import operator_command
+from placewright_lab.demo.operatorprocess import operator_command
 
 from .proxy import Proxy
 from .warm import Forked, Warm

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from placewright.cli.feed import background
+from placewright_lab.demo.feed import background
 
 from .history import NodeView, PodView
 from .stage import Stage, now

@@ -23,9 +23,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
-#: What `placewright run` and `python -m placewright.sandbox` import, now or later, but the modules that are run by name.
+#: What `placewright run` and `python -m kubesandbox` import, now or later, but the modules that are run by name.
 _LOADED: Final = (
-    "placewright.cli.run", "placewright.handlers.operator", "placewright.sandbox.server", "placewright.serving.beside",
+    "placewright.cli.run", "placewright.handlers.operator", "kubesandbox.server", "placewright.serving.beside",
     "placewright.observability.decisionlog", "placewright.serving.endpoints", "placewright.observability.tracing",
 )  # fmt: skip
 _LONGEST_REQUEST: Final = 2**16
@@ -94,7 +94,7 @@ async def api_server(forking: Warm, folder: Path, arguments: Sequence[str]) -> A
     """A sandbox in a process of its own, as long as this is open; where its kubeconfig is."""
     said = folder / "api-server.log"
     with said.open("wb") as output:
-        process = forking.start([sys.executable, "-m", "placewright.sandbox", "--exit-with-stdin", *arguments], output, os.environ)
+        process = forking.start([sys.executable, "-m", "kubesandbox", "--exit-with-stdin", *arguments], output, os.environ)
     try:
         async with asyncio.timeout(_START_SECONDS):
             while not (line := said.read_text()).endswith("\n"):

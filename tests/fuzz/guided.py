@@ -29,11 +29,11 @@ with atheris.instrument_imports(include=["placewright", "yaml"]):
     from placewright.kube.wire import Malformed, Wire
     from placewright.plugins.catalog import in_tree
     from placewright.profiles.config import read_profiles
-    from placewright.profiles.conversion.reading import convert
+    from placewright.profiles.kubescheduler.reader import convert
     from placewright.profiles.problem import ProfileError
     from placewright.profiles.resolve import resolve
     from placewright.profiles.validation import check_file
-    from placewright.simulate.yamldocs import read_documents
+    from placewright_lab.readers.yamldocs import read_documents
 
 PLUGINS = in_tree()
 

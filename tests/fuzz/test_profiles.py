@@ -14,8 +14,8 @@ from fuzz.seeds import PROFILE, PROFILES
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
-from placewright.profiles.conversion.documents import manifest, to_yaml
-from placewright.profiles.conversion.reading import Conversion, convert
+from placewright.profiles.kubescheduler.documents import manifest, to_yaml
+from placewright.profiles.kubescheduler.reader import Conversion, convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.validation import Checked, check_file, check_object

@@ -15,6 +15,10 @@ from typing import Any, Final, Self
 
 import pytest
 
+from kubesandbox.resources import ResourceType
+from kubesandbox.server import Sandbox, SandboxOptions
+from kubesandbox.store import Change
+from kubesandbox.writes import DeleteOptions, WriteOptions
 from placewright.api.annotations import Decision, read_decision
 from placewright.handlers import (
     gatedgroups,
@@ -30,10 +34,6 @@ from placewright.handlers.engine import Engine, EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.kube.writers import podgroupstatus
-from placewright.sandbox.resources import ResourceType
-from placewright.sandbox.server import Sandbox, SandboxOptions
-from placewright.sandbox.store import Change
-from placewright.sandbox.writes import DeleteOptions, WriteOptions
 
 Object = dict[str, Any]
 CRDS = Path(__file__).parents[2] / "crds"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from placewright.sandbox.server import Sandbox, SandboxOptions
+from kubesandbox.server import Sandbox, SandboxOptions
 
 from .stage import DEADLINE, Stage
 

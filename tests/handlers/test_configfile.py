@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.faults import Rule
+from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import ProfileSpec, SchedulingProfile
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.kube.errors import ConfigError
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.server import Sandbox, SandboxOptions
 
 from .stage import CRDS, FAST, Stage, operator
 from .test_commands import RUN, ended, process

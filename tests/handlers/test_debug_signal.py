@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from kubesandbox.faults import Rule
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
@@ -16,7 +17,6 @@ from placewright.handlers.debugsignal import Debugger, cache_lines, on_debug_sig
 from placewright.handlers.dump import MOST_NAMES, cache_state, queue_state
 from placewright.queue.nominator import Nominator
 from placewright.queue.queue import SchedulingQueue
-from placewright.sandbox.faults import Rule
 
 from .stage import Running, Stage, operator
 

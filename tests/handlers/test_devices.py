@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from placewright.sandbox.devices.layouts import ATTACH_FAILED, DRIVER, EXTENDED_RESOURCE, DeviceKind, DeviceLayout
-from placewright.sandbox.faults import Rule
+from kubesandbox.devices.layouts import ATTACH_FAILED, DRIVER, EXTENDED_RESOURCE, DeviceKind, DeviceLayout
+from kubesandbox.faults import Rule
 
 from .stage import Stage, new_stage, operator
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from kube.extender_server import ExtenderServer, silent
+from kubesandbox.faults import Rule
 from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
@@ -17,7 +18,6 @@ from placewright.kube.client import ApiClient
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, Swap
 from placewright.profiles.resolve import resolve
-from placewright.sandbox.faults import Rule
 from scheduler.extenders import ScriptedExtender, extender
 
 from .stage import Stage, new_stage, operator

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from kubesandbox.faults import Rule
 from placewright.handlers import reconciling
-from placewright.sandbox.faults import Rule
 
 from .stage import Stage, operator
 

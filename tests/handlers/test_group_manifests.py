@@ -10,10 +10,10 @@ import pytest
 
 from inputs.manifests import MANIFESTS, Manifests
 from placewright.api.podgroups import GROUP_LABEL
-from placewright.cli.feed import Feed
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.simulate.manifests import Reading, SourceText, read_manifests
+from placewright_lab.demo.feed import Feed
+from placewright_lab.readers.manifests import Reading, SourceText, read_manifests
 
 from .stage import WITH_GROUPS, Object, Stage, new_stage, operator
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.definitionfiles import read_definitions
+from kubesandbox.writes import DeleteOptions
 from placewright.handlers import gatedgroups
 from placewright.handlers.rediscovery import survey
-from placewright.sandbox.definitionfiles import read_definitions
-from placewright.sandbox.writes import DeleteOptions
 
 from .stage import CRDS, WITH_GROUPS, Object, Stage, new_stage, operator
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from kubesandbox.faults import Rule
 from placewright.kube.writers.binder import CONCURRENCY
-from placewright.sandbox.faults import Rule
 
 from .stage import FAST, HELD, Object, Stage, new_stage, operator
 

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from kubesandbox.faults import Rule
+from kubesandbox.writes import DeleteOptions
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
@@ -17,8 +19,6 @@ from placewright.handlers.comparing import FEW, Comparer
 from placewright.handlers.engine import Engine
 from placewright.handlers.reconciling import ReconcileLoop
 from placewright.kube.errors import ApiError
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.writes import DeleteOptions
 from placewright.scheduler.ports import AlwaysLead
 
 from .stage import DEADLINE, Running, Stage, new_stage, operator

@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import pytest
 
+from kubesandbox.faults import Rule
+from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.workloads import PodDisruptionBudget
 from placewright.handlers.rediscovery import Rediscovery, survey
 from placewright.handlers.sinks import ClusterObjectSink
@@ -21,8 +23,6 @@ from placewright.kube.reflectedkinds import REFLECTED
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.retry import Backoff
 from placewright.kube.serverversion import ServerVersion
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.server import Sandbox, SandboxOptions
 
 BUDGETS = ("policy", "poddisruptionbudgets")
 V1, V1BETA1 = "/apis/policy/v1/poddisruptionbudgets", "/apis/policy/v1beta1/poddisruptionbudgets"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from placewright.cli.bench.audit import Audit, distinct_weights
+from kubesandbox.faults import Rule
 from placewright.handlers import profilekeeper
-from placewright.sandbox.faults import Rule
+from placewright_lab.bench.audit import Audit, distinct_weights
 
 from .stage import HELD, Stage, new_stage, operator
 

@@ -12,14 +12,14 @@ from typing import Any
 import kopf
 import pytest
 
+from kubesandbox.faults import Rule
+from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.handlers import lifecycle
 from placewright.handlers import operator as module
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import EngineBroken, run_engine
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.leadership.peering import PeeringMissing
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.server import Sandbox, SandboxOptions
 
 from .stage import DEADLINE, FAST, HELD, Stage, operator
 

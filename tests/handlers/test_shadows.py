@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from placewright.scheduler.shadow import shadow as shadow_module
+from placewright.shadow import shadow as shadow_module
 
 from .stage import FAST, Stage, new_stage, operator
 

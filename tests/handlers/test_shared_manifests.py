@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from inputs.manifests import APPLICATIONS, MANIFESTS, Manifests
-from placewright.cli.feed import Feed
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.simulate.manifests import SourceText, read_manifests
+from placewright_lab.demo.feed import Feed
+from placewright_lab.readers.manifests import SourceText, read_manifests
 
 from .crowd import Crowd, cluster
 from .placement_checker import Obstacle, World, wrong_placements, wrong_refusals

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from faults.warm import Forked, Warm, warm
+from kubesandbox.faults import Rule
 from placewright.api.objects import Pod
-from placewright.cli.operator_process import operator_command
 from placewright.handlers.takeover import QUIET_SECONDS, Takeover, caught_up
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import Unreachable
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.peering import Listener
-from placewright.sandbox.faults import Rule
+from placewright_lab.demo.operatorprocess import operator_command
 
 from .stage import DEADLINE, FAST, Stage, operator
 

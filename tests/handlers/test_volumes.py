@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewright.sandbox.writes import WriteOptions
+from kubesandbox.writes import WriteOptions
 
 from .stage import Stage, new_stage, operator
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 from fake_api import FakeApi, answer, hang_up, refuse
 
+from kubesandbox.server import Sandbox
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ATTEMPTS, Collection, ServedResources, Wanted, discover, version_rank
 from placewright.kube.errors import ApiError, Unreachable
 from placewright.kube.retry import Backoff
 from placewright.kube.writers.events import uses_core_events
-from placewright.sandbox.server import Sandbox
 
 
 def serve(api: FakeApi, served: dict[str, list[str]], down: dict[str, int] | None = None) -> None:

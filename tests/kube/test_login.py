@@ -14,11 +14,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from kubesandbox.server import Sandbox
 from placewright.api.bad_input import InputError
 from placewright.kube.auth.login import ClusterAccess, _in_cluster, load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ConfigError
-from placewright.sandbox.server import Sandbox
 
 
 def kubeconfig(folder: Path, user: dict[str, Any] | None = None, name: str = "config", **cluster: Any) -> str:

@@ -8,13 +8,13 @@ import pytest
 from fake_api import FakeApi, Step, answer, bookmark, event, hang_up, listing, node, refuse, stream
 from recording import RecordingSink
 
+from kubesandbox.faults import Rule
+from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.objects import Node, NodeSpec
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.kube.retry import Backoff
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.server import Sandbox, SandboxOptions
 
 NODES = "/api/v1/nodes"
 GONE = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}

@@ -9,6 +9,7 @@ from aiohttp import web
 from fake_api import FakeApi, answer, hang_up, refuse
 from pods import pod, pod_json
 
+from kubesandbox.server import Sandbox
 from placewright.api.decode import convert, decode
 from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName, Pod
@@ -19,7 +20,6 @@ from placewright.kube.profiles import apply_status
 from placewright.kube.retry import Backoff
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.podstatus import HttpStatusWriter
-from placewright.sandbox.server import Sandbox
 
 STATUS = "PATCH /api/v1/namespaces/shop/pods/web/status"
 POD = "GET /api/v1/namespaces/shop/pods/web"

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from kubectl.tool import Kubectl
-from placewright.sandbox.process import SandboxProcess
+from kubesandbox.process import SandboxProcess
 from programs import program
 from sandbox.http import Client, client_of
 

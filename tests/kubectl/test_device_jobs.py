@@ -15,10 +15,10 @@ import pytest
 
 from kubectl.manifests import pod
 from kubectl.tool import DEADLINE, Kubectl
+from kubesandbox.devices.layouts import DRIVER, EXTENDED_RESOURCE, DeviceKind
+from kubesandbox.process import SandboxProcess
 from placewright.cli.definitions import crd_folders
-from placewright.cli.operator_process import OperatorProcess, operator_command
-from placewright.sandbox.devices.layouts import DRIVER, EXTENDED_RESOURCE, DeviceKind
-from placewright.sandbox.process import SandboxProcess
+from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 
 pytestmark = pytest.mark.timeout(180)
 Object = dict[str, Any]

@@ -10,7 +10,7 @@ import pytest
 
 from kubectl.manifests import pod
 from kubectl.tool import DEADLINE, Kubectl
-from placewright.sandbox.devices.layouts import DRIVER
+from kubesandbox.devices.layouts import DRIVER
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 Object = dict[str, Any]

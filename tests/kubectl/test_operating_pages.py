@@ -10,7 +10,7 @@ from kubectl.manifests import deployment
 from kubectl.page import Block, blocks_of
 from kubectl.terminal import Desk, Shell, shell, terminal, work_through
 from kubectl.tool import Kubectl
-from placewright.sandbox.process import SandboxProcess
+from kubesandbox.process import SandboxProcess
 
 ROOT = Path(__file__).parents[2]
 READING = ("kubectl get ",)

@@ -9,7 +9,7 @@ import pytest
 
 from kubectl.page import blocks_of
 from kubectl.terminal import Desk, shell, terminal, work_through
-from placewright.sandbox.devices.layouts import DeviceKind
+from kubesandbox.devices.layouts import DeviceKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "sandbox.md"
 pytestmark = pytest.mark.timeout(180)

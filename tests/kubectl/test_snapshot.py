@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 
 from kubectl.tool import Kubectl
+from kubesandbox.process import SandboxProcess
 from placewright.cli.main import main
-from placewright.sandbox.process import SandboxProcess
-from placewright.simulate.snapshot import open_snapshot
+from placewright_lab.snapshots.snapshot import open_snapshot
 from simulate.anyworld import AVOID, SECRET, World
 from simulate.deviceworld import DeviceWorld
 

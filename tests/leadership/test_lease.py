@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.faults import Rule
+from kubesandbox.server import Sandbox
+from kubesandbox.writes import DeleteOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaseobject import CannotElect
 from placewright.leadership.tenure import Timing
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.server import Sandbox
-from placewright.sandbox.writes import DeleteOptions
 
 from .hastyloop import HastyLoop
 

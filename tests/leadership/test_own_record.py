@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import pytest
 
+from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.leadership.ownrecord import Pace
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_peering
 from placewright.leadership.replica import Replica, priority_of
-from placewright.sandbox.server import Sandbox, SandboxOptions
 
 CRDS = Path(__file__).parents[2] / "crds"
 PEERING = f"{PEERINGS_PATH}/placewright"

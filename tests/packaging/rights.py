@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from handlers.stage import DEADLINE, FAST, Running, Stage, new_stage
+from kubesandbox.devices.layouts import DeviceLayout
+from kubesandbox.rbac import Asked, User
+from kubesandbox.resources import ResourceType
 from placewright.handlers.engine import Engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
-from placewright.sandbox.devices.layouts import DeviceLayout
-from placewright.sandbox.rbac import Asked, User
-from placewright.sandbox.resources import ResourceType
 
 from .building import documents
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesandbox.definitionfiles import read_definitions
 from placewright.api.decode import convert
 from placewright.api.podgroups import GROUP_LABEL, CoschedulingPodGroup
-from placewright.sandbox.definitionfiles import read_definitions
 
 from .schemas import ROOT, defined, problems
 

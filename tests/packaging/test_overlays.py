@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from kubectl.tool import Kubectl
+from kubesandbox.process import SandboxProcess
 from placewright.api.profile import KIND
 from placewright.cli.admissionoptions import add_admission_options, admission_options
 from placewright.kube.webhooks import apply_webhook
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.sandbox.process import SandboxProcess
 from programs import program
 
 from .building import COMPONENTS, MANIFESTS, OVERLAYS, manifests_of, one, pod_of, text_of, with_components

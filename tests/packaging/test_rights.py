@@ -19,6 +19,8 @@ import yaml
 from handlers.stage import DEADLINE
 from handlers.test_devices import Devices
 from handlers.test_volumes import Storage
+from kubesandbox.devices.layouts import EXTENDED_RESOURCE
+from kubesandbox.faults import Rule
 from placewright.api.decode import convert
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
@@ -34,8 +36,6 @@ from placewright.leadership.leaseobject import CannotElect
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.sandbox.devices.layouts import EXTENDED_RESOURCE
-from placewright.sandbox.faults import Rule
 from placewright.serving import routes
 from placewright.serving.access import AskingTheApiServer
 from placewright.serving.routes import Endpoint, Question

@@ -10,10 +10,10 @@ import yaml
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
-from placewright.profiles.conversion.documents import manifest, to_yaml
-from placewright.profiles.conversion.findings import Loss, without_counterpart
-from placewright.profiles.conversion.process import ProcessSettings
-from placewright.profiles.conversion.reading import Conversion, convert, object_name
+from placewright.profiles.kubescheduler.documents import manifest, to_yaml
+from placewright.profiles.kubescheduler.findings import Loss, without_counterpart
+from placewright.profiles.kubescheduler.process import ProcessSettings
+from placewright.profiles.kubescheduler.reader import Conversion, convert, object_name
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from placewright.framework.resolved import ExtensionPoint
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.conversion.reading import convert
+from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from profiles.makers import yaml_of

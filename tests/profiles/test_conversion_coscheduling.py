@@ -12,8 +12,8 @@ from placewright.plugins.catalog import in_tree
 from placewright.plugins.gangscheduling import GangSchedulingArgs
 from placewright.plugins.schedulinggates import SchedulingGates
 from placewright.profiles.config import read_profiles
-from placewright.profiles.conversion.findings import Loss
-from placewright.profiles.conversion.reading import Conversion, convert
+from placewright.profiles.kubescheduler.findings import Loss
+from placewright.profiles.kubescheduler.reader import Conversion, convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.conversion.findings import Loss, without_counterpart
-from placewright.profiles.conversion.reading import Conversion, convert
+from placewright.profiles.kubescheduler.findings import Loss, without_counterpart
+from placewright.profiles.kubescheduler.reader import Conversion, convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 

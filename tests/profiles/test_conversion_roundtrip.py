@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.conversion.documents import manifest, to_yaml
-from placewright.profiles.conversion.findings import Loss
-from placewright.profiles.conversion.history import GONE
-from placewright.profiles.conversion.reading import convert
-from placewright.profiles.conversion.writing import to_configuration
+from placewright.profiles.kubescheduler.documents import manifest, to_yaml
+from placewright.profiles.kubescheduler.findings import Loss
+from placewright.profiles.kubescheduler.history import GONE
+from placewright.profiles.kubescheduler.reader import convert
+from placewright.profiles.kubescheduler.writer import to_configuration
 from placewright.profiles.presets import PRESETS
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesandbox.customresources import CustomResource, Invalid, establish
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.rules import RULES
 from placewright.profiles.schema import custom_resource_definition
-from placewright.sandbox.customresources import CustomResource, Invalid, establish
 from profiles.makers import CATALOGUE, profile
 
 PEM = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="

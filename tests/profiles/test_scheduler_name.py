@@ -10,9 +10,9 @@ import yaml
 from placewright.api.profile import ProfileSpec, SchedulingProfile, default_profile
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.conversion.documents import manifest, to_yaml
-from placewright.profiles.conversion.findings import Loss, without_counterpart
-from placewright.profiles.conversion.reading import convert
+from placewright.profiles.kubescheduler.documents import manifest, to_yaml
+from placewright.profiles.kubescheduler.findings import Loss, without_counterpart
+from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.live import LiveProfiles
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema, openapi_schema

@@ -11,7 +11,7 @@ import yaml
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import placing, read_profiles
-from placewright.profiles.conversion.writing import to_configuration
+from placewright.profiles.kubescheduler.writer import to_configuration
 from placewright.profiles.live import Active, LiveProfiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve

@@ -11,8 +11,8 @@ import yaml
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
-from placewright.profiles.conversion.findings import Finding, Loss
-from placewright.profiles.conversion.reading import convert
+from placewright.profiles.kubescheduler.findings import Finding, Loss
+from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.validation import check_file

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from placewright.sandbox.collector import Collector
-from placewright.sandbox.devices.claimcontroller import ClaimController
-from placewright.sandbox.devices.podclaims import FINALIZER
-from placewright.sandbox.status import Object
-from placewright.sandbox.writes import DeleteOptions
+from kubesandbox.collector import Collector
+from kubesandbox.devices.claimcontroller import ClaimController
+from kubesandbox.devices.podclaims import FINALIZER
+from kubesandbox.status import Object
+from kubesandbox.writes import DeleteOptions
 from sandbox.makers import Core, pod
 
 CLAIMS = "resourceclaims"

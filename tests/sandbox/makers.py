@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from placewright.sandbox.admission import Admission
-from placewright.sandbox.definitions import Definitions
-from placewright.sandbox.metadata import Identity
-from placewright.sandbox.reads import Reads
-from placewright.sandbox.resources import ResourceRegistry, ResourceType
-from placewright.sandbox.store import Store
-from placewright.sandbox.watches import Watches
-from placewright.sandbox.writes import Writes
+from kubesandbox.admission import Admission
+from kubesandbox.definitions import Definitions
+from kubesandbox.metadata import Identity
+from kubesandbox.reads import Reads
+from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.store import Store
+from kubesandbox.watches import Watches
+from kubesandbox.writes import Writes
 
 Object = dict[str, Any]
 START = 1_700_000_000.0

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from placewright.sandbox.rbac import User
-from placewright.sandbox.server import Sandbox, SandboxOptions
+from kubesandbox.rbac import User
+from kubesandbox.server import Sandbox, SandboxOptions
 from sandbox.http import Client, client_of
 
 Object = dict[str, Any]

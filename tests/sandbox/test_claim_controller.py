@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from placewright.sandbox.devices.claimcontroller import LONGEST_BASE, generated_claim
-from placewright.sandbox.devices.podclaims import POD_CLAIM_NAME, PodClaim
-from placewright.sandbox.status import Object
+from kubesandbox.devices.claimcontroller import LONGEST_BASE, generated_claim
+from kubesandbox.devices.podclaims import POD_CLAIM_NAME, PodClaim
+from kubesandbox.status import Object
 from sandbox.claims import CLAIMS, Claims, claim_spec, pod_with, settled
 
 FREE = (False, [], False)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from placewright.sandbox.collector import Collector
-from placewright.sandbox.status import ApiError
-from placewright.sandbox.writes import DeleteOptions
+from kubesandbox.collector import Collector
+from kubesandbox.status import ApiError
+from kubesandbox.writes import DeleteOptions
 from sandbox.makers import Core, Object, config_map, pod
 
 

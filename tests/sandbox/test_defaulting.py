@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placewright.sandbox.defaulting import PriorityRefused, admit_priority, default, qos_class
+from kubesandbox.defaulting import PriorityRefused, admit_priority, default, qos_class
 
 
 def container(**resources: dict[str, str]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from placewright.sandbox.discovery import AGGREGATED, Discovery, ServerVersion
-from placewright.sandbox.openapi_proto import ANSWERED_AS, ASKED_AS
-from placewright.sandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.discovery import AGGREGATED, Discovery, ServerVersion
+from kubesandbox.openapi_proto import ANSWERED_AS, ASKED_AS
+from kubesandbox.resources import ResourceRegistry, ResourceType
 
 BOX = ResourceType("example.com", "v1", "boxes", "box", "Box", True, short_names=("bx",), custom=True)
 SCHEMA = {

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import aiohttp
 import pytest
 
-from placewright.sandbox.faults import Faults, Rule
-from placewright.sandbox.server import Sandbox
-from placewright.sandbox.status import ApiError
+from kubesandbox.faults import Faults, Rule
+from kubesandbox.server import Sandbox
+from kubesandbox.status import ApiError
 from sandbox.claims import claim_spec
 from sandbox.http import Client, client_of
 from sandbox.makers import config_map

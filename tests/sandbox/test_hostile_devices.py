@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from placewright.sandbox.devices.layouts import DeviceKind, DeviceLayout, counters_of, devices_of
-from placewright.sandbox.status import ApiError
-from placewright.sandbox.writes import PatchRequest, WriteOptions
+from kubesandbox.devices.layouts import DeviceKind, DeviceLayout, counters_of, devices_of
+from kubesandbox.status import ApiError
+from kubesandbox.writes import PatchRequest, WriteOptions
 from sandbox.claims import pod_with
 from sandbox.makers import Core, Object
 

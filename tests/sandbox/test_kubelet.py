@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from placewright.sandbox.kubelet import RUN_SECONDS, Kubelets, KubeletTimes
-from placewright.sandbox.nodes import simulated_node
-from placewright.sandbox.writes import DeleteOptions
+from kubesandbox.kubelet import RUN_SECONDS, Kubelets, KubeletTimes
+from kubesandbox.nodes import simulated_node
+from kubesandbox.writes import DeleteOptions
 from sandbox.claims import Claims, pod_with, settled
 from sandbox.makers import Core, Object, pod
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.sandbox.fieldsets import compare, decode, encode, fields_of, text
-from placewright.sandbox.patches import APPLY_PATCH, PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
-from placewright.sandbox.shapes import shape_of
+from kubesandbox.fieldsets import compare, decode, encode, fields_of, text
+from kubesandbox.patches import APPLY_PATCH, PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
+from kubesandbox.shapes import shape_of
 
 POD = shape_of("Pod")
 NAMES = "abc"

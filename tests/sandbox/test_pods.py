@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from placewright.sandbox.disruptions import Disruptions
-from placewright.sandbox.pods import PodOperations
-from placewright.sandbox.status import ApiError
-from placewright.sandbox.writes import DeleteOptions
+from kubesandbox.disruptions import Disruptions
+from kubesandbox.pods import PodOperations
+from kubesandbox.status import ApiError
+from kubesandbox.writes import DeleteOptions
 from sandbox.makers import Core, Object, pod
 
 

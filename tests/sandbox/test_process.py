@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from placewright.sandbox.__main__ import main
-from placewright.sandbox.process import SandboxFailed, SandboxProcess
-from placewright.sandbox.server import Sandbox, SandboxOptions
+from kubesandbox.__main__ import main
+from kubesandbox.process import SandboxFailed, SandboxProcess
+from kubesandbox.server import Sandbox, SandboxOptions
 from programs import on_linux
 from sandbox.http import client_of
 
@@ -41,7 +41,7 @@ spec:
 @asynccontextmanager
 async def started(*arguments: str) -> AsyncIterator[tuple[Process, dict[str, str]]]:
     """A process and what it said when ready; it is gone afterwards, also when the test fails."""
-    command = (sys.executable, "-m", "placewright.sandbox", *arguments)
+    command = (sys.executable, "-m", "kubesandbox", *arguments)
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
     assert process.stdout is not None
     try:
@@ -101,7 +101,7 @@ async def test_it_ends_when_its_parent_closes_the_pipe() -> None:
 async def test_it_ends_when_its_parent_is_killed() -> None:
     parent = (
         "import asyncio, sys\n"
-        "from placewright.sandbox.process import SandboxProcess\n"
+        "from kubesandbox.process import SandboxProcess\n"
         "async def main():\n"
         "    async with SandboxProcess() as sandbox:\n"
         "        print(sandbox.pid, flush=True)\n"
@@ -158,7 +158,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments: tuple[str, ...], ca
 async def test_a_port_that_is_taken_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        command = (sys.executable, "-m", "placewright.sandbox", "--port", port)
+        command = (sys.executable, "-m", "kubesandbox", "--port", port)
         process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
         _, said = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 2

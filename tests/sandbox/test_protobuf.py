@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.sandbox.protobuf import ProtobufError, decode_protobuf
+from kubesandbox.protobuf import ProtobufError, decode_protobuf
 
 
 def part(number: int, content: bytes | str | int) -> bytes:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from placewright.sandbox.ephemeralclaims import EphemeralClaims
-from placewright.sandbox.volumecontroller import VolumeController
-from placewright.sandbox.writes import DeleteOptions, WriteOptions
+from kubesandbox.ephemeralclaims import EphemeralClaims
+from kubesandbox.volumecontroller import VolumeController
+from kubesandbox.writes import DeleteOptions, WriteOptions
 
 from .makers import Core, Object, pod
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from placewright.sandbox import reads as module
-from placewright.sandbox.reads import ListOptions, Page
-from placewright.sandbox.status import ApiError
+from kubesandbox import reads as module
+from kubesandbox.reads import ListOptions, Page
+from kubesandbox.status import ApiError
 from sandbox.makers import Core, config_map
 
 

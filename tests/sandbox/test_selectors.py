@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placewright.sandbox.selectors import label_selector, selection
+from kubesandbox.selectors import label_selector, selection
 from sandbox.makers import Core, Object
 
 WEB = {"app": "web", "tier": "front"}

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from placewright.sandbox.server import Sandbox, SandboxOptions
+from kubesandbox.server import Sandbox, SandboxOptions
 from sandbox.http import client_of
 from sandbox.makers import Object, binding, definition, pod, widget
 

@@ -10,21 +10,13 @@ from typing import Any
 
 import pytest
 
-from placewright.sandbox.devices.driver import SimulatedDriver
-from placewright.sandbox.devices.layouts import (
-    ATTACH_FAILED,
-    ATTACHED,
-    DRIVER,
-    UNITS,
-    DeviceKind,
-    DeviceLayout,
-    devices_of,
-)
-from placewright.sandbox.nodes import simulated_node
-from placewright.sandbox.server import Sandbox, SandboxOptions
-from placewright.sandbox.status import ApiError, Object
-from placewright.sandbox.store import Change
-from placewright.sandbox.writes import DeleteOptions
+from kubesandbox.devices.driver import SimulatedDriver
+from kubesandbox.devices.layouts import ATTACH_FAILED, ATTACHED, DRIVER, UNITS, DeviceKind, DeviceLayout, devices_of
+from kubesandbox.nodes import simulated_node
+from kubesandbox.server import Sandbox, SandboxOptions
+from kubesandbox.status import ApiError, Object
+from kubesandbox.store import Change
+from kubesandbox.writes import DeleteOptions
 from sandbox.claims import CLAIMS, Claims, settled
 
 SLICES = ("resource.k8s.io", "resourceslices")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from placewright.sandbox.store import Change, Expired, Store
+from kubesandbox.store import Change, Expired, Store
 from sandbox.makers import Object, config_map
 
 MAPS = ("", "configmaps")

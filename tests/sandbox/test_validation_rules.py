@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from placewright.sandbox.customresources import CustomResource, Invalid, establish
-from placewright.sandbox.validationrules import escaped
+from kubesandbox.customresources import CustomResource, Invalid, establish
+from kubesandbox.validationrules import escaped
 
 Object = dict[str, Any]
 NUMBER = {"type": "integer"}

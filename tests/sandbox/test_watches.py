@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from placewright.sandbox import watches as module
-from placewright.sandbox.reads import ListOptions, plain_view
-from placewright.sandbox.selectors import selection
-from placewright.sandbox.watches import Watch
+from kubesandbox import watches as module
+from kubesandbox.reads import ListOptions, plain_view
+from kubesandbox.selectors import selection
+from kubesandbox.watches import Watch
 from sandbox.makers import Core, Object, config_map
 
 

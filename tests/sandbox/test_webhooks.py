@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from kubesandbox.server import Sandbox
 from placewright.handlers.certificates import self_signed
-from placewright.sandbox.server import Sandbox
 from sandbox.http import Client, client_of
 from sandbox.makers import Object, config_map
 

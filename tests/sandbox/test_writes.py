@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placewright.sandbox.status import ApiError
-from placewright.sandbox.writes import PatchRequest, WriteOptions
+from kubesandbox.status import ApiError
+from kubesandbox.writes import PatchRequest, WriteOptions
 from sandbox.makers import Core, pod
 
 

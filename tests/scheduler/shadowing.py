@@ -16,8 +16,8 @@ from placewright.framework.rowchecks import NoNominations
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.intake import Intake
-from placewright.scheduler.shadow.shadow import REPORT_SECONDS, Shadow
-from placewright.scheduler.shadow.shadows import Shadows
+from placewright.shadow.shadow import REPORT_SECONDS, Shadow
+from placewright.shadow.shadows import Shadows
 from scheduler.makers import World
 
 Body = dict[str, Any]

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GROUP_LABEL, Form, GroupRef
+from placewright.explain.claimfacts import claim_facts
+from placewright.explain.explanation import Now
+from placewright.explain.groupfacts import group_facts
+from placewright.explain.nearestmiss import Miss
+from placewright.explain.remedies import Kind
 from placewright.offline.world import world_from
-from placewright.scheduler.changes import Kind
-from placewright.scheduler.claimfacts import claim_facts
-from placewright.scheduler.explanation import Now
-from placewright.scheduler.groupfacts import group_facts
-from placewright.scheduler.nearestmiss import Miss
 
 from .gangs.makers import group
 from .test_nearest_miss import Object, apply, fitting, node, now, pod

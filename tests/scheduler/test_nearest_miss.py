@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placewright.api.profile import default_profile
+from placewright.explain.explanation import Now, evaluated
+from placewright.explain.nearestmiss import Miss
+from placewright.explain.remedies import Change, Kind
 from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.scheduler.changes import Change, Kind
-from placewright.scheduler.explanation import Now, evaluated
-from placewright.scheduler.nearestmiss import Miss
-from placewright.simulate.evaluate import evaluate_pod
+from placewright_lab.simulation.evaluation import evaluate_pod
 
 Object = dict[str, Any]
 PROFILE = resolve(default_profile(), in_tree())

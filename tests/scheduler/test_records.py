@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from placewright.api.profile import default_profile
+from placewright.explain import records as kept_records
+from placewright.explain.records import Record, Records, recorded
 from placewright.offline.world import offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler import records as kept_records
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import NoPlacement
 from placewright.scheduler.insight import MOST_EXAMPLES, MOST_REFUSALS, SHARE, Insight, best_rows
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.scheduler.records import Record, Records, recorded
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright.scheduler.selection import choose
-from placewright.simulate.benchmark import Nothing
-from placewright.simulate.evaluate import evaluate_pod
+from placewright_lab.bench.decisions import Nothing
+from placewright_lab.simulation.evaluation import evaluate_pod
 
 from .makers import Body
 from .test_nearest_miss import node, pod

@@ -35,10 +35,10 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.status import SUCCESS, Status
-from placewright.scheduler.shadow import tape as tape_module
-from placewright.scheduler.shadow.pace import KEEPSAKES
-from placewright.scheduler.shadow.shadow import Shadow
-from placewright.scheduler.shadow.shadows import TIMED
+from placewright.shadow import tape as tape_module
+from placewright.shadow.pace import KEEPSAKES
+from placewright.shadow.shadow import Shadow
+from placewright.shadow.shadows import TIMED
 
 from .gangs.makers import group, members, tried
 from .makers import CONFLICT, PodMaker, node, pod

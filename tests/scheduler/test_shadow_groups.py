@@ -12,8 +12,8 @@ from placewright.api.extenders import ExtenderSettings
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState, IntColumn, Reads, Rows, ScorePlugin
-from placewright.scheduler.shadow import tape as tape_module
-from placewright.scheduler.shadow.shadow import Shadow
+from placewright.shadow import tape as tape_module
+from placewright.shadow.shadow import Shadow
 
 from .extenders import ALL_VERBS, ScriptedExtender
 from .gangs.makers import bound, group, member, members, tried

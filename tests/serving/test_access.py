@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.faults import Rule
+from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.sandbox.faults import Rule
-from placewright.sandbox.server import Sandbox, SandboxOptions
 from placewright.serving.access import REMEMBERED_SECONDS, AskingTheApiServer, is_loopback
 from placewright.serving.routes import Answer, Audience, Endpoint, Question, Refused
 

@@ -10,9 +10,9 @@ import pytest
 
 from handlers.stage import Stage
 from placewright.cli.explain_table import _queued
+from placewright.explain.explanation import Queued
+from placewright.explain.records import Records
 from placewright.profiles.standing import Reason, Standing
-from placewright.scheduler.explanation import Queued
-from placewright.scheduler.records import Records
 from placewright.serving.explaining import _held, explain_endpoint, records_endpoint
 from placewright.serving.routes import Audience, Question, Refused
 

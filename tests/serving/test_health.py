@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from handlers.stage import DEADLINE, FAST, HELD, Stage, operator
+from kubesandbox.faults import Rule
 from placewright.handlers.engine import EngineOptions
-from placewright.sandbox.faults import Rule
 from placewright.serving.checks import TOLERATED_SECONDS, LeadRenewal
 
 from .desk import Desk, desk

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from handlers.stage import Stage
-from placewright.cli.operator_process import OperatorProcess, operator_command
+from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 
 
 @asynccontextmanager

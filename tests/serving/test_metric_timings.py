@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from handlers.stage import Stage
+from kubesandbox.faults import Rule
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, Hint
 from placewright.handlers.engine import EngineOptions
 from placewright.observability.metrics.timings import HINT_SAMPLE, EventTimes, HintTimes, RequestTimes
-from placewright.sandbox.faults import Rule
 from placewright.scheduler.intake import Intake
 from scheduler.makers import World, node, pod
 

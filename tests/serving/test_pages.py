@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from handlers.stage import FAST, HELD, Stage
+from kubesandbox.faults import Rule
 from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
@@ -21,7 +22,6 @@ from placewright.handlers.certificates import self_signed
 from placewright.handlers.engine import Engine
 from placewright.kube.auth.login import load_config
 from placewright.profiles.effective import HIDDEN
-from placewright.sandbox.faults import Rule
 from placewright.serving import configz
 from placewright.serving.debug import cache_endpoint
 from placewright.serving.routes import Question, Refused

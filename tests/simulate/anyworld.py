@@ -13,8 +13,8 @@ from placewright.offline.world import offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.simulate.cases import as_expectation
-from placewright.simulate.evaluate import evaluate_pod
+from placewright_lab.readers.goldencases import as_expectation
+from placewright_lab.simulation.evaluation import evaluate_pod
 
 Body = dict[str, Any]
 HOST, ZONE, REGION = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"

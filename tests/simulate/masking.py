@@ -10,8 +10,8 @@ import msgspec
 
 from placewright.api.decode import decode
 from placewright.offline.world import struct_of
-from placewright.simulate.anonymise import Mask
-from placewright.simulate.pruning import manifest_line, pruned
+from placewright_lab.snapshots.anonymiser import Mask
+from placewright_lab.snapshots.prunedobjects import manifest_line, pruned
 
 Body = dict[str, Any]
 KEY: Final = b"a key for tests"

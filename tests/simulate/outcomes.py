@@ -8,7 +8,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.simulate.outcome import Fate, Outcome
+from placewright_lab.simulation.outcome import Fate, Outcome
 
 NO_CPU = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. preemption: 0/2 nodes are available: 2 No victims."
 

@@ -12,9 +12,9 @@ from placewright.framework.interface import Plugin
 from placewright.framework.resolved import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.simulate.outcome import Outcome
-from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
-from placewright.simulate.simulation import Which, simulate
+from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.scenario import Act, Happening, Manifest, Scenario
+from placewright_lab.simulation.simulation import Which, simulate
 
 
 def node(name: str, cpu: str = "4", memory: str = "16Gi", taint: str = "", **labels: str) -> Manifest:

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from handlers.stage import Running, Stage
+from kubesandbox.writes import WriteOptions
 from placewright.framework.events import ASSIGNED_POD_ADD
 from placewright.queue.queue import SchedulingQueue
-from placewright.sandbox.writes import WriteOptions
 from placewright.scheduler.attempts import Attempt
-from placewright.simulate.scenario import Act, Happening, Manifest
+from placewright_lab.simulation.scenario import Act, Happening, Manifest
 
 from .scenarios import node, pod
 

@@ -7,10 +7,10 @@ import statistics
 
 import pytest
 
-from placewright.simulate.comparison import compare
-from placewright.simulate.figures import NOT_TRIED, figures_of, fullest_moment, without_counts
-from placewright.simulate.fragmentation import fragmentation, shapes_of
-from placewright.simulate.outcome import Outcome
+from placewright_lab.figures.comparison import compare
+from placewright_lab.figures.figures import NOT_TRIED, figures_of, fullest_moment, without_counts
+from placewright_lab.figures.fragmentation import fragmentation, shapes_of
+from placewright_lab.simulation.outcome import Outcome
 from simulate.outcomes import NO_CPU, node, outcome, pod
 
 GPU = "nvidia.com/gpu"

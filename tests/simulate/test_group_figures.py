@@ -11,13 +11,13 @@ import yaml
 
 from placewright.cli.main import main
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.comparison import compare
-from placewright.simulate.figurerows import rows_of
-from placewright.simulate.figures import Figures, figures_of
-from placewright.simulate.outcome import Outcome
-from placewright.simulate.report.page import page_of
-from placewright.simulate.scenario import Scenario
-from placewright.simulate.simulation import simulate
+from placewright_lab.figures.comparison import compare
+from placewright_lab.figures.figures import Figures, figures_of
+from placewright_lab.figures.rows import rows_of
+from placewright_lab.report.page import page_of
+from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.scenario import Scenario
+from placewright_lab.simulation.simulation import simulate
 from programs import needs
 
 from .browser import tab

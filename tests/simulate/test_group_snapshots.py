@@ -12,10 +12,10 @@ from placewright.api.decode import convert
 from placewright.api.podgroups import Gang, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.offline.world import World, struct_of, world_from
-from placewright.simulate.anonymise import anonymised
-from placewright.simulate.pruning import kind_of, manifest_line, pruned
-from placewright.simulate.recording import RECORDING, read_recording
-from placewright.simulate.snapshot import SNAPSHOT, Header, read_snapshot, write_snapshot
+from placewright_lab.snapshots.anonymiser import anonymised
+from placewright_lab.snapshots.prunedobjects import kind_of, manifest_line, pruned
+from placewright_lab.snapshots.recording import RECORDING, read_recording
+from placewright_lab.snapshots.snapshot import SNAPSHOT, Header, read_snapshot, write_snapshot
 
 Manifest = dict[str, Any]
 X, NATIVE, VOLCANO = "scheduling.x-k8s.io/v1alpha1", "scheduling.k8s.io/v1beta1", "scheduling.volcano.sh/v1beta1"

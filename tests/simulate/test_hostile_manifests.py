@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.cli.feed import stand_in_uids
-from placewright.simulate.manifests import SourceText, read_manifests
-from placewright.simulate.workload import mixed_nodes
+from placewright_lab.bench.madeup import mixed_nodes
+from placewright_lab.demo.feed import stand_in_uids
+from placewright_lab.readers.manifests import SourceText, read_manifests
 
 _TEMPLATE = {
     "metadata": {"labels": {"app": "a"}, "annotations": {"x": "y"}},

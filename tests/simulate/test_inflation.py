@@ -8,11 +8,11 @@ import pytest
 
 from placewright.api.bad_input import InputError
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.figures import Placed, figures_of
-from placewright.simulate.inflation import inflated
-from placewright.simulate.openb import GPU_MILLI, node_manifest, pod_manifest
-from placewright.simulate.scenario import Act, Happening, Scenario
-from placewright.simulate.simulation import simulate
+from placewright_lab.figures.figures import Placed, figures_of
+from placewright_lab.readers.inflation import inflated
+from placewright_lab.readers.openb import GPU_MILLI, node_manifest, pod_manifest
+from placewright_lab.simulation.scenario import Act, Happening, Scenario
+from placewright_lab.simulation.simulation import simulate
 from simulate.scenarios import profile
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from inputs.manifests import MANIFESTS, Manifests
 from placewright.api.bad_input import InputError
-from placewright.simulate.expansion import owner_uid
-from placewright.simulate.inputs import Inputs, load_inputs, load_objects
-from placewright.simulate.manifests import Reading, SourceText, read_manifests
-from placewright.simulate.workload import mixed_nodes
+from placewright_lab.bench.madeup import mixed_nodes
+from placewright_lab.readers.expansion import owner_uid
+from placewright_lab.readers.inputs import Inputs, load_inputs, load_objects
+from placewright_lab.readers.manifests import Reading, SourceText, read_manifests
 
 TEMPLATE = """
   template:

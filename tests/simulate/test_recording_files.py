@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from placewright.api.bad_input import InputError
-from placewright.simulate.recording import Recording, read_recording
-from placewright.simulate.scenario import Act
+from placewright_lab.simulation.scenario import Act
+from placewright_lab.snapshots.recording import Recording, read_recording
 
 Body = dict[str, Any]
 NODE: Body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "n1"}}

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placewright.simulate.comparison import Comparison, compare
-from placewright.simulate.figurerows import COUNT, NOTHING, SHARE, rows_of, span
-from placewright.simulate.figures import figures_of
-from placewright.simulate.outcome import Outcome
-from placewright.simulate.report.charts import FULL, courses, distributions
-from placewright.simulate.report.page import MOST_NAMED, page_of
+from placewright_lab.figures.comparison import Comparison, compare
+from placewright_lab.figures.figures import figures_of
+from placewright_lab.figures.rows import COUNT, NOTHING, SHARE, rows_of, span
+from placewright_lab.report.charts import FULL, courses, distributions
+from placewright_lab.report.page import MOST_NAMED, page_of
+from placewright_lab.simulation.outcome import Outcome
 from programs import needs
 from simulate.browser import Page, tab
 from simulate.outcomes import NO_CPU, node, outcome, pod

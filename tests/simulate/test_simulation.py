@@ -15,9 +15,9 @@ from placewright.framework.interface import CycleState, PermitPlugin, PermitResu
 from placewright.framework.scalar import ScalarFilter
 from placewright.framework.status import SUCCESS, Code, Status, unschedulable
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.outcome import Outcome
-from placewright.simulate.scenario import Scenario
-from placewright.simulate.simulation import Which, simulate
+from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.scenario import Scenario
+from placewright_lab.simulation.simulation import Which, simulate
 
 from .scenarios import changes, comes, goes, node, nodes_of, pod, profile, random_nodes, random_pod, run
 

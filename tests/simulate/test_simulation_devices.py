@@ -10,10 +10,10 @@ import pytest
 
 from placewright.api.errors import BindError, ClaimError
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.apiserver import ApiServer
-from placewright.simulate.claimcontroller import ClaimController
-from placewright.simulate.scenario import Act, Happening, Scenario
-from placewright.simulate.simulation import simulate
+from placewright_lab.simulation.apiserver import ApiServer
+from placewright_lab.simulation.claimcontroller import ClaimController
+from placewright_lab.simulation.scenario import Act, Happening, Scenario
+from placewright_lab.simulation.simulation import simulate
 
 from .deviceledger import Ledger
 from .scenarios import profile

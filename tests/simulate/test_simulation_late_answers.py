@@ -12,10 +12,10 @@ import pytest
 
 from placewright.api.errors import ClaimError, VolumeError
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.claimcontroller import ClaimController
-from placewright.simulate.scenario import Act, Happening, Scenario
-from placewright.simulate.simulation import simulate
-from placewright.simulate.volumecontroller import VolumeController
+from placewright_lab.simulation.claimcontroller import ClaimController
+from placewright_lab.simulation.scenario import Act, Happening, Scenario
+from placewright_lab.simulation.simulation import simulate
+from placewright_lab.simulation.volumecontroller import VolumeController
 
 from .deviceledger import Ledger
 from .test_simulation_devices import PROFILE, Body, claim, devices, keep_book, node, pod, template

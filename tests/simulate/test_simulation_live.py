@@ -18,8 +18,8 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.scenario import Act, Happening, Manifest, Scenario
-from placewright.simulate.simulation import simulate
+from placewright_lab.simulation.scenario import Act, Happening, Manifest, Scenario
+from placewright_lab.simulation.simulation import simulate
 from scheduler.makers import World
 
 from .scenarios import pod, profile, random_nodes, random_pod

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from handlers.stage import FAST, new_stage, operator
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.outcome import Outcome
-from placewright.simulate.scenario import Scenario
-from placewright.simulate.simulation import simulate
+from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.scenario import Scenario
+from placewright_lab.simulation.simulation import simulate
 
 from .scenarios import profile
 from .stories import SCHEDULER, Story, objects_of, places

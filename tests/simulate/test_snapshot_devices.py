@@ -15,9 +15,9 @@ from placewright.api.bad_input import InputError
 from placewright.api.decode import decode
 from placewright.offline.world import struct_of
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.anonymise import anonymised
-from placewright.simulate.pruning import manifest_line, pruned
-from placewright.simulate.snapshot import FORMAT_VERSION, Header, open_snapshot, write_snapshot
+from placewright_lab.snapshots.anonymiser import anonymised
+from placewright_lab.snapshots.prunedobjects import manifest_line, pruned
+from placewright_lab.snapshots.snapshot import FORMAT_VERSION, Header, open_snapshot, write_snapshot
 from simulate.anyworld import SECRET, verdicts
 from simulate.deviceworld import CLASS, DRIVER, DeviceWorld
 from simulate.masking import Body, RememberingMask, as_saved, in_no_order

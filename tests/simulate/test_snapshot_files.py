@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from placewright.api.bad_input import InputError
-from placewright.simulate.linefile import LONGEST_LINE
-from placewright.simulate.newfile import NewFile
-from placewright.simulate.snapshot import (
+from placewright_lab.snapshots.linefile import LONGEST_LINE
+from placewright_lab.snapshots.newfile import NewFile
+from placewright_lab.snapshots.snapshot import (
     FORMAT_VERSION,
     SNAPSHOT,
     Header,
@@ -140,7 +140,7 @@ def test_a_bomb_is_refused_at_the_limit_in_little_memory(file: Any) -> None:
     path = file(content)
     program = (
         "import resource, sys; from pathlib import Path\n"
-        "from placewright.simulate.snapshot import read_snapshot\n"
+        "from placewright_lab.snapshots.snapshot import read_snapshot\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try: read_snapshot(Path(sys.argv[1]), 256 * 2**20)\n"
         "except Exception as error: print(error)\n"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from placewright.offline.world import STRUCTS
 from placewright.plugins.catalog import in_tree
-from placewright.simulate.anonymise import anonymised
-from placewright.simulate.cases import answer
-from placewright.simulate.pruning import manifest_line, pruned
+from placewright_lab.readers.goldencases import answer
+from placewright_lab.snapshots.anonymiser import anonymised
+from placewright_lab.snapshots.prunedobjects import manifest_line, pruned
 from plugins.volume_worlds import COMPLETED
 from plugins.volume_worlds import world as volume_world
 from simulate.anyworld import SECRET, World, verdicts

@@ -14,13 +14,13 @@ from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError
-from placewright.simulate import tuning
-from placewright.simulate.objectives import OBJECTIVES, parse_objectives
-from placewright.simulate.outcome import Outcome
-from placewright.simulate.scenario import Scenario
-from placewright.simulate.simulation import simulate
-from placewright.simulate.trialprocesses import TrialProcesses
-from placewright.simulate.tuning import STRATEGY, Knob, Search, Settings, Task, tune, with_settings
+from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.scenario import Scenario
+from placewright_lab.simulation.simulation import simulate
+from placewright_lab.tune import tuning
+from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
+from placewright_lab.tune.trialprocesses import TrialProcesses
+from placewright_lab.tune.tuning import STRATEGY, Knob, Search, Settings, Task, tune, with_settings
 
 from .answering import end_or_answer
 from .scenarios import node, nodes_of, pod, profile, random_nodes, random_pod

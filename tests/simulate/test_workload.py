@@ -7,7 +7,7 @@ from collections import Counter
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.requests import canonical, pod_requests
-from placewright.simulate.workload import gpu_pods, mixed_nodes, mixed_pods, plain_pods
+from placewright_lab.bench.madeup import gpu_pods, mixed_nodes, mixed_pods, plain_pods
 
 
 def test_the_same_seed_gives_the_same_cluster_and_another_seed_another() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from inputs.manifests import MANIFESTS, Manifests
 from placewright.api.bad_input import InputError
-from placewright.simulate.yamldocs import read_documents
+from placewright_lab.readers.yamldocs import read_documents
 
 
 def values(text: str) -> list[Any]:

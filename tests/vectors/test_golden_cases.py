@@ -16,7 +16,7 @@ from placewright.framework.evaluation import Evaluator
 from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
-from placewright.simulate.cases import answer, read_cases
+from placewright_lab.readers.goldencases import answer, read_cases
 from plugins.preemption_ties import cheapest
 from vectors.golden import FILES, REGISTRY, Case, Golden, differences, golden_cases
 

@@ -12,10 +12,10 @@ from placewright.api.bad_input import InputError, printable
 from placewright.cli.options import Subparsers
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.conversion.documents import Document, manifest, to_yaml
-from placewright.profiles.conversion.findings import Finding, Loss, without_counterpart
-from placewright.profiles.conversion.reading import Conversion, convert
-from placewright.profiles.conversion.writing import to_configuration
+from placewright.profiles.kubescheduler.documents import Document, manifest, to_yaml
+from placewright.profiles.kubescheduler.findings import Finding, Loss, without_counterpart
+from placewright.profiles.kubescheduler.reader import Conversion, convert
+from placewright.profiles.kubescheduler.writer import to_configuration
 
 PROFILES: Final = "schedulingprofile"
 CONFIGURATION: Final = "kubeschedulerconfiguration"

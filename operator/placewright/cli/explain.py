@@ -30,11 +30,11 @@ from placewright.cli.options import Subparsers
 from placewright.cli.profiles.connection import in_words
 from placewright.cli.profiles.output import console
 from placewright.cli.terminal import printable_json
+from placewright.explain.explanation import Explanation
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.history import DEFAULT_NAMESPACE
-from placewright.scheduler.explanation import Explanation
 
 
 def register(subparsers: Subparsers) -> None:

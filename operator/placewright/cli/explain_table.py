@@ -10,11 +10,11 @@ from rich.console import Console
 
 from placewright.cli.profiles.output import print_table, say, table
 from placewright.cli.terminal import plain
-from placewright.scheduler.claimfacts import UNCOUNTED, ClaimFact, FreeDevices
-from placewright.scheduler.explanation import Explanation, Now, Queued, Ranked, Tried
-from placewright.scheduler.groupshortage import Holder, Shortage
+from placewright.explain.claimfacts import UNCOUNTED, ClaimFact, FreeDevices
+from placewright.explain.explanation import Explanation, Now, Queued, Ranked, Tried
+from placewright.explain.groupshortage import Holder, Shortage
+from placewright.explain.nearestmiss import Miss
 from placewright.scheduler.insight import Refusal
-from placewright.scheduler.nearestmiss import Miss
 
 _MILLISECOND: Final = 1e-3
 _MINUTE: Final = 60.0

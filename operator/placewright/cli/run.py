@@ -21,8 +21,8 @@ from placewright.cli.servingoptions import add_serving_options, serving_options
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.observability.logs import logging_to_stderr
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.conversion.documents import to_yaml
-from placewright.profiles.conversion.writing import to_configuration
+from placewright.profiles.kubescheduler.documents import to_yaml
+from placewright.profiles.kubescheduler.writer import to_configuration
 
 if TYPE_CHECKING:
     from placewright.handlers.operator import Beside

@@ -17,9 +17,9 @@ from placewright.cli.convert import read_file
 from placewright.cli.logoptions import add_log_options
 from placewright.cli.options import whole_number
 from placewright.framework.registry import Registry
-from placewright.profiles.conversion.findings import Finding, Loss, without_counterpart
-from placewright.profiles.conversion.process import ProcessSettings
-from placewright.profiles.conversion.reading import convert
+from placewright.profiles.kubescheduler.findings import Finding, Loss, without_counterpart
+from placewright.profiles.kubescheduler.process import ProcessSettings
+from placewright.profiles.kubescheduler.reader import convert
 
 _TRUE: Final = ("true", "True", "TRUE", "t", "T", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "F", "0")

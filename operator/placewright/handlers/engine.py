@@ -73,7 +73,7 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.reconcile import Reconciler
 from placewright.scheduler.scheduler import DRAIN_SECONDS, Ports, Scheduler
-from placewright.scheduler.shadow.shadows import Shadows
+from placewright.shadow.shadows import Shadows
 
 _logger = logging.getLogger(__name__)
 

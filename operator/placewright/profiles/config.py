@@ -1,7 +1,7 @@
 """Profiles from files: SchedulingProfile manifests, and kube-scheduler's own KubeSchedulerConfiguration v1.
 
 Both are read strictly: an unknown or repeated field is refused, as kube-scheduler refuses it. Older versions, with other defaults, and
-the legacy Policy are the business of `placewright.profiles.conversion`.
+the legacy Policy are the business of `placewright.profiles.kubescheduler`.
 """
 
 from __future__ import annotations

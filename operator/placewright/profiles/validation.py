@@ -20,10 +20,10 @@ from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
 from placewright.profiles.advice import Hint, advise_beforehand
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
-from placewright.profiles.conversion.configuration import read_configuration
-from placewright.profiles.conversion.findings import Findings
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import PlacedDocument, UnreadableDocument, parse_placed
+from placewright.profiles.kubescheduler.configuration import read_configuration
+from placewright.profiles.kubescheduler.findings import Findings
 from placewright.profiles.places import Place, place_of
 from placewright.profiles.problem import UNKNOWN_FIELD, Problem, ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve

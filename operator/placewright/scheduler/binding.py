@@ -24,8 +24,8 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.failures import FailureHandler
-from placewright.scheduler.gangs.barrier import LEFT, Barrier
 from placewright.scheduler.messages import assigned, late_rejection
+from placewright.scheduler.podgroups.barrier import LEFT, Barrier
 from placewright.scheduler.ports import EventRecorder, EventType
 from placewright.scheduler.waiting import WaitingPods
 

@@ -24,10 +24,10 @@ from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle, broken
 from placewright.scheduler.extending import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
-from placewright.scheduler.gangs.barrier import Barrier
-from placewright.scheduler.gangs.deciding import GangScheduler
-from placewright.scheduler.gangs.group import Surroundings
 from placewright.scheduler.messages import skip_deleting
+from placewright.scheduler.podgroups.barrier import Barrier
+from placewright.scheduler.podgroups.deciding import GangScheduler
+from placewright.scheduler.podgroups.group import Surroundings
 from placewright.scheduler.ports import (
     AlwaysLead,
     Clock,

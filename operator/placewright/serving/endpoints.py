@@ -15,13 +15,13 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
 
+from placewright.explain.records import Records
 from placewright.handlers.engine import Engine
 from placewright.kube.client import ApiClient
 from placewright.kube.ratelimit import TokenBucket
 from placewright.observability.hangmark import HangMark
 from placewright.observability.metrics import EngineMetrics
 from placewright.observability.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
-from placewright.scheduler.records import Records
 from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.certificates import CertificateFiles, self_made
 from placewright.serving.checks import health_of

@@ -13,18 +13,18 @@ from msgspec.structs import replace
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
+from placewright.explain.claimfacts import claim_facts
+from placewright.explain.explanation import Explanation, Queued, Tried, evaluated, tried
+from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
+from placewright.explain.groupshortage import shortages
+from placewright.explain.records import OVERALL, Record, Records
 from placewright.framework.evaluation import Evaluator
 from placewright.handlers.engine import Engine
 from placewright.profiles.problem import closest_name
 from placewright.profiles.standing import Reason
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.claimfacts import claim_facts
-from placewright.scheduler.explanation import Explanation, Queued, Tried, evaluated, tried
-from placewright.scheduler.groupfacts import GroupFacts, group_facts, kept_nodes
-from placewright.scheduler.groupshortage import shortages
 from placewright.scheduler.insight import cut
 from placewright.scheduler.policy import ProfilePolicy
-from placewright.scheduler.records import OVERALL, Record, Records
 from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, Refused
 
 _BAD_REQUEST: Final = 400

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from e2e.answers.scorelog import known_in
-from placewright.controlplane.assets import VARIABLE, from_environment
-from placewright.controlplane.kubescheduler import KubeScheduler
-from placewright.controlplane.server import ControlPlane, Options
+from placewright_lab.controlplane.assets import VARIABLE, from_environment
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.server import ControlPlane, Options
 from programs import not_on_this_server
 
 SEED: Final = 20

@@ -11,10 +11,10 @@ from contract.client import Client
 from contract.cluster import client_from
 from e2e.answers.randomcluster import Dice, Object
 from e2e.answers.sequences import ALL_NODES, PodSequence, evaluator_of
-from placewright.controlplane.flags import Features
-from placewright.controlplane.kubescheduler import KubeScheduler
-from placewright.controlplane.server import ControlPlane
 from placewright.offline.grouptrial import tried_lacks
+from placewright_lab.controlplane.flags import Features
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.server import ControlPlane
 
 #: The first minor version whose groups Placewright reads, and what turns them on there.
 GROUPS: Final = 36

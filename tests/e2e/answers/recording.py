@@ -15,8 +15,8 @@ from e2e.answers.comparing import heard_of
 from e2e.answers.legacy import PROFILE, RETIRING, marks
 from e2e.answers.randomcluster import NAMESPACES, PRIORITIES, Dice, Object, owned, replica_sets, services
 from e2e.answers.scorelog import Scores, known_in, scores_in
-from placewright.controlplane.kubescheduler import KubeScheduler
-from placewright.controlplane.server import ControlPlane
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.server import ControlPlane
 
 NODES: Final = 50
 PODS: Final = 200

@@ -20,7 +20,7 @@ from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.nodeaffinity import Demand
 from placewright.profiles.resolve import resolve
-from placewright.simulate.evaluate import NodeVerdict, Verdict, evaluate_pod
+from placewright_lab.simulation.evaluation import NodeVerdict, Verdict, evaluate_pod
 
 #: By node.
 ByNode = dict[str, int]

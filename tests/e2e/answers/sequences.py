@@ -20,13 +20,13 @@ from e2e.answers.claimed import CLAIMS, Devices
 from e2e.answers.randomcluster import APPS, NAMESPACES, PRIORITIES, Dice, Object, services
 from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
-from placewright.controlplane.kubescheduler import KubeScheduler
-from placewright.controlplane.server import ControlPlane
 from placewright.framework.evaluation import Evaluator
 from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.simulate.evaluate import Verdict, evaluate_pod
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.server import ControlPlane
+from placewright_lab.simulation.evaluation import Verdict, evaluate_pod
 
 NODES: Final = 12
 PODS: Final = 80

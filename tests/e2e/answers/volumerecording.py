@@ -15,8 +15,8 @@ from contract.cluster import client_from
 from e2e.answers.comparing import heard_of
 from e2e.answers.scorelog import Scores, scores_in
 from e2e.answers.volumes import CLASSES, COMPLETED, EBS, GA, MOST_DISKS, NAMESPACE, NODES, SELECTED, Object, VolumeDice
-from placewright.controlplane.kubescheduler import KubeScheduler
-from placewright.controlplane.server import ControlPlane
+from placewright_lab.controlplane.kubescheduler import KubeScheduler
+from placewright_lab.controlplane.server import ControlPlane
 
 PODS: Final = 150
 _ASSIGNED: Final = 24

@@ -26,7 +26,7 @@ from placewright.framework.status import SUCCESS, Status, unresolvable, unschedu
 from placewright.offline.world import offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.simulate.evaluate import Verdict, evaluate_pod
+from placewright_lab.simulation.evaluation import Verdict, evaluate_pod
 
 _FULL: Final = unschedulable("node(s) exceed max volume count")
 _ELSEWHERE: Final = unresolvable("node(s) had no available volume zone")

@@ -7,7 +7,7 @@ from typing import Final
 
 from e2e.answers.scene import Scene
 from placewright.api.tolerations import first_untolerated
-from placewright.simulate.evaluate import NodeVerdict
+from placewright_lab.simulation.evaluation import NodeVerdict
 
 _AFFINITY: Final = "node(s) didn't match pod affinity/anti-affinity"
 

@@ -11,11 +11,11 @@ from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import Plugin
-from placewright.simulate import simulation
-from placewright.simulate.apiserver import ApiServer
-from placewright.simulate.outcome import Outcome
-from placewright.simulate.scenario import Scenario
-from placewright.simulate.simulation import simulate
+from placewright_lab.simulation import simulation
+from placewright_lab.simulation.apiserver import ApiServer
+from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.scenario import Scenario
+from placewright_lab.simulation.simulation import simulate
 from simulate.scenarios import profile
 
 from .judge import LABEL, MODE, TOPOLOGY, Deed, Judge, Manifest

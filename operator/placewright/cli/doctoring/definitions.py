@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kubesandbox.definitionfiles import read_definitions
 from placewright.cli.definitions import crd_folders
 from placewright.cli.doctoring.patient import Finding, Object, Patient, condition, fail, ok, warn
-from placewright.sandbox.definitionfiles import read_definitions
 
 _PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PROFILES: Final = "schedulingprofiles.placewright.dev"

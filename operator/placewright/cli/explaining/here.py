@@ -14,6 +14,10 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.explaining.place import Subject
 from placewright.cli.livecluster import UNFINISHED, readable
 from placewright.cluster.cluster import Cluster
+from placewright.explain.claimfacts import claim_facts
+from placewright.explain.explanation import Explanation, evaluated
+from placewright.explain.groupfacts import GroupFacts, group_facts
+from placewright.explain.groupshortage import shortages
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.registry import installed_plugins
 from placewright.kube.client import ApiClient
@@ -24,10 +28,6 @@ from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
-from placewright.scheduler.claimfacts import claim_facts
-from placewright.scheduler.explanation import Explanation, evaluated
-from placewright.scheduler.groupfacts import GroupFacts, group_facts
-from placewright.scheduler.groupshortage import shortages
 from placewright.scheduler.insight import cut
 
 

@@ -19,11 +19,11 @@ from yarl import URL
 
 from placewright.api.decode import DECODE_ERRORS
 from placewright.cli.explaining.place import Subject
+from placewright.explain.explanation import Explanation
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.leadership.leaseobject import LEASE_NAME
-from placewright.scheduler.explanation import Explanation
 
 _PORT: Final = 10259
 _SECONDS: Final = 15.0

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from placewright.cli.terminal import plain, printable_json
-from placewright.profiles.conversion.documents import yaml_text
+from placewright.profiles.kubescheduler.documents import yaml_text
 
 #: Wide enough that nothing is folded where a program reads.
 _NO_TERMINAL: Final = 10_000

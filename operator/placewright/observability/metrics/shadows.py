@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from placewright.api.profile import Allocation
 from placewright.observability.metrics import own
 from placewright.observability.metrics.series import Labels, counted
-from placewright.scheduler.shadow.shadow import Shadow
+from placewright.shadow.shadow import Shadow
 
 
 def compared(shadows: Mapping[str, Shadow]) -> Iterator[Metric]:

@@ -1,0 +1,133 @@
+"""What claims, volumes and classes say about one another: which class a claim wants, and which free volume would serve it. Pure.
+
+Source of the rules: kube-controller-manager's `persistentvolume` controller, and component-helpers `storage/volume`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubesandbox.selectors import label_selector
+from kubesandbox.status import ApiError, Object
+from placewright.api.quantity import QuantityError, nano
+
+STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_IS_DEFAULT_BETA = "storageclass.beta.kubernetes.io/is-default-class"
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+def annotations_of(content: Object) -> dict[str, str]:
+    """The annotations of an object; empty where it has none."""
+    return content["metadata"].get("annotations") or {}
+
+
+def class_of(content: Object) -> str | None:
+    """The class that a claim or a volume names; None for a claim that says nothing, and so may be given a default."""
+    beta = annotations_of(content).get(_BETA_CLASS)
+    named = (content.get("spec") or {}).get("storageClassName")
+    return beta if beta is not None else None if named is None else str(named)
+
+
+def default_class(classes: Iterable[Object]) -> str | None:
+    """The name of the newest class that is marked as default; of several of one second, the first by name."""
+    marked = [each["metadata"] for each in classes if _is_default(each)]
+    marked.sort(key=lambda meta: str(meta["name"]))
+    newest = max(marked, key=lambda meta: str(meta.get("creationTimestamp")), default=None)
+    return None if newest is None else str(newest["name"])
+
+
+def _is_default(storage_class: Object) -> bool:
+    noted = annotations_of(storage_class)
+    return "true" in (noted.get(IS_DEFAULT_CLASS), noted.get(_IS_DEFAULT_BETA))
+
+
+def waits_for_consumer(storage_class: Object | None) -> bool:
+    """True when claims of the class get their volume once a pod has a node."""
+    return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The claim that a volume names; an empty uid stands for any claim of that name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def names(self, claim: Object) -> bool:
+        """True when it is this claim."""
+        meta = claim["metadata"]
+        return (self.namespace, self.name) == (meta["namespace"], meta["name"]) and self.uid in ("", meta["uid"])
+
+
+def reference_of(volume: Object) -> Reference | None:
+    """The claim that a volume names, if any."""
+    found = (volume.get("spec") or {}).get("claimRef")
+    if not isinstance(found, dict):
+        return None
+    return Reference(*(str(found.get(part) or "") for part in ("namespace", "name", "uid")))
+
+
+def best_volume(claim: Object, volumes: Iterable[Object]) -> Object | None:
+    """The volume for a claim: the first that names it already, else the smallest free one that serves it, the first of equals."""
+    best: Object | None = None
+    for volume in volumes:
+        reference = reference_of(volume)
+        if (reference is not None and not reference.names(claim)) or not _suits(claim, volume):
+            continue
+        if reference is not None:
+            return volume
+        if _is_chosen_by(claim, volume) and (best is None or size_of(volume) < size_of(best)):
+            best = volume
+    return best
+
+
+def satisfies(claim: Object, volume: Object) -> bool:
+    """Whether a volume that a claim asks for by name may be bound to it."""
+    return _suits(claim, volume) and (class_of(volume) or "") == (class_of(claim) or "")
+
+
+def size_of(volume: Object) -> int:
+    """Nano-bytes of a volume; 0 where it does not say, or nobody can read what it says."""
+    return _storage(volume["spec"].get("capacity"))
+
+
+def requested(claim: Object) -> int:
+    """Nano-bytes that a claim asks for; 0 as for a volume."""
+    return _storage((claim["spec"].get("resources") or {}).get("requests"))
+
+
+def _storage(amounts: object) -> int:
+    try:
+        return nano(amounts.get("storage") or 0) if isinstance(amounts, dict) else 0
+    except QuantityError:
+        return 0
+
+
+def _suits(claim: Object, volume: Object) -> bool:
+    wanted, has = claim["spec"], volume["spec"]
+    return (
+        set(wanted.get("accessModes") or ()) <= set(has.get("accessModes") or ())
+        and size_of(volume) >= requested(claim)
+        and (wanted.get("volumeMode") or "Filesystem") == (has.get("volumeMode") or "Filesystem")
+        and (wanted.get("volumeAttributesClassName") or "") == (has.get("volumeAttributesClassName") or "")
+        and "deletionTimestamp" not in volume["metadata"]
+    )
+
+
+def _is_chosen_by(claim: Object, volume: Object) -> bool:
+    """Class and selector, which a volume that names the claim need not satisfy."""
+    if (class_of(volume) or "") != (class_of(claim) or ""):
+        return False
+    selector = claim["spec"].get("selector")
+    try:
+        return selector is None or label_selector(selector)(volume["metadata"].get("labels") or {})
+    except ApiError:
+        return False

@@ -1,0 +1,115 @@
+"""Custom resource definitions at work: each stored one adds its types to the registry, a deleted one takes them away."""
+
+from __future__ import annotations
+
+import copy
+
+from kubesandbox.customresources import CustomResource, Invalid, establish
+from kubesandbox.resources import GroupResource, ResourceRegistry, ResourceType
+from kubesandbox.status import ApiError, Object
+from kubesandbox.store import Change, Store
+
+DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
+
+
+class Definitions:
+    """The custom types of one server; `Admission` asks it about their objects."""
+
+    def __init__(self, store: Store, registry: ResourceRegistry) -> None:
+        self._store = store
+        self._registry = registry
+        self._rules: dict[GroupResource, CustomResource] = {}
+        self._fields: dict[ResourceType, tuple[str, ...]] = {}
+        store.collection(DEFINITIONS).listeners.append(self._on_change)
+
+    def establish(self, new: Object, now: str) -> Object:
+        """A definition with defaults and conditions. Raises ApiError 422."""
+        established: Object = {**new, "status": copy.deepcopy(new.get("status") or {})}
+        try:
+            establish(established, now)
+        except Invalid as refused:
+            raise _refusal(refused) from refused
+        return established
+
+    def admit(self, resource: ResourceType, new: Object, old: Object | None) -> Object:
+        """A custom object pruned, defaulted and checked. Raises ApiError 422."""
+        try:
+            return self._rules[resource.key].admit(new, old)
+        except Invalid as refused:
+            raise _refusal(refused) from refused
+
+    def unknown_fields(self, resource: ResourceType, new: Object) -> list[str]:
+        """The fields of a custom object that its schema does not know; none for built-in types."""
+        rules = self._rules.get(resource.key) if resource.custom else None
+        return rules.unknown_fields(new) if rules else []
+
+    def schema(self, resource: ResourceType) -> Object | None:
+        """The openAPIV3Schema of a custom type; None for built-in ones."""
+        rules = self._rules.get(resource.key) if resource.custom else None
+        return dict(rules.schema(resource.version)) if rules else None
+
+    def columns(self, resource: ResourceType) -> list[Object] | None:
+        """The printer columns of a custom type; None for built-in ones."""
+        rules = self._rules.get(resource.key) if resource.custom else None
+        return [dict(each) for each in rules.columns(resource.version)] if rules else None
+
+    def selectable(self, resource: ResourceType) -> tuple[str, ...]:
+        """The fields, beyond name and namespace, that field selectors of a custom type may use."""
+        return self._fields.get(resource, ())
+
+    def _on_change(self, change: Change) -> None:
+        if change.previous is not None:
+            self._withdraw(change.previous.object, replaced=change.current is not None)
+        if change.current is not None:
+            self._serve(change.current.object)
+
+    def _serve(self, definition: Object) -> None:
+        spec = definition["spec"]
+        self._rules[spec["group"], spec["names"]["plural"]] = CustomResource(definition)
+        stored = next(version["name"] for version in spec["versions"] if version.get("storage"))
+        for version in spec["versions"]:
+            if version.get("served"):
+                resource = _type_of(spec, version, stored)
+                self._registry.add(resource)
+                paths = [str(each.get("jsonPath", "")) for each in version.get("selectableFields") or []]
+                self._fields[resource] = tuple(path.lstrip(".") for path in paths)
+
+    def _withdraw(self, definition: Object, *, replaced: bool) -> None:
+        spec = definition["spec"]
+        plural = spec["names"]["plural"]
+        for version in spec["versions"]:
+            found = self._registry.find(spec["group"], version["name"], plural)
+            if found is not None:
+                self._registry.remove(spec["group"], version["name"], plural)
+                self._fields.pop(found, None)
+        if replaced:
+            return
+        key = (spec["group"], plural)
+        for each in self._store.listed(key):
+            self._store.remove(key, each.namespace, each.name)
+        self._rules.pop(key, None)
+
+
+def _type_of(spec: Object, version: Object, stored: str) -> ResourceType:
+    names = spec["names"]
+    subresources = version.get("subresources") or {}
+    return ResourceType(
+        spec["group"],
+        version["name"],
+        names["plural"],
+        names.get("singular") or names["kind"].lower(),
+        names["kind"],
+        spec.get("scope") == "Namespaced",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=("status",) if "status" in subresources else (),
+        custom=True,
+        list_kind=names.get("listKind") or "",
+        stored_version=f"{spec['group']}/{stored}",
+    )
+
+
+def _refusal(refused: Invalid) -> ApiError:
+    kind, _, group = refused.kind.partition(".")
+    details: Object = {"name": refused.name, "group": group, "kind": kind, "causes": refused.causes}
+    return ApiError(422, "Invalid", str(refused), details)

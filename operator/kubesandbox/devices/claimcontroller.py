@@ -1,0 +1,272 @@
+"""Claims come and go with pods: what kube-controller-manager's `resourceclaim` controller does, in one listener.
+
+A pod that names a template gets a claim of its own. Pods that have finished or are gone no longer hold their claims; a claim that nobody
+holds any more gives its devices back, and one that was made for a pod which will not run is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TypeVar
+
+from kubesandbox.devices.podclaims import (
+    FINALIZER,
+    POD_CLAIM_NAME,
+    PodClaim,
+    allocation,
+    consumer,
+    consumers,
+    is_done,
+    is_reserved_for,
+    may_be_reserved,
+    owner,
+    pod_claims,
+)
+from kubesandbox.devices.podevents import PodEvents
+from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.status import ApiError, Object
+from kubesandbox.store import Change
+from kubesandbox.writes import Writes
+
+PODS: GroupResource = ("", "pods")
+CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")
+TEMPLATES: GroupResource = ("resource.k8s.io", "resourceclaimtemplates")
+BATCH = 200
+"""Pods, and as many claims, handled in one go, before requests get their turn again."""
+LONGEST_BASE = 57
+"""Characters before the random part of a generated name."""
+_log = logging.getLogger(__name__)
+_Key = tuple[str, str]
+"""Namespace and name."""
+_K = TypeVar("_K", _Key, str)
+
+
+class ClaimController:
+    """Listens to pods, claims and templates; acts a moment later, when the write that caused it has been answered.
+
+    It knows nothing but the store, and looks at all of it once at the start: it may be started anew at any time.
+    """
+
+    def __init__(self, writes: Writes) -> None:
+        self._writes = writes
+        self._store = writes.store
+        self._pods, self._claims = _served(writes, PODS), _served(writes, CLAIMS)
+        self._events = PodEvents(writes, "resource_claim")
+        #: Pods by a claim that they name, claims by the uid of the pod that owns them, pods by a template that is not there yet.
+        self._users: defaultdict[_Key, set[_Key]] = defaultdict(set)
+        self._owned: defaultdict[str, set[_Key]] = defaultdict(set)
+        self._wanting: defaultdict[_Key, set[_Key]] = defaultdict(set)
+        #: What is to be looked at, in the order in which it came up: dicts as sets that keep it.
+        self._due_pods: dict[_Key, None] = {}
+        self._due_claims: dict[_Key, None] = {}
+        self._working = False
+        for key, listener in ((PODS, self._on_pod), (CLAIMS, self._on_claim), (TEMPLATES, self._on_template)):
+            self._store.collection(key).listeners.append(listener)
+        for key, listener in ((CLAIMS, self._on_claim), (PODS, self._on_pod)):
+            for stored in self._store.listed(key):
+                listener(Change(stored.version, None, stored))
+
+    # --- what is to be looked at ---
+
+    def _on_pod(self, change: Change) -> None:
+        stored = change.current or change.previous
+        assert stored is not None
+        pod = stored.object
+        if not (pod.get("spec") or {}).get("resourceClaims") and not (pod.get("status") or {}).get("extendedResourceClaimStatus"):
+            return
+        key = (stored.namespace, stored.name)
+        named = [(stored.namespace, each.claim) for each in pod_claims(pod) if each.claim]
+        if change.current is None:
+            for each in named:
+                _discard(self._users, each, key)
+            self._look_at((), named)
+            return
+        for each in named:
+            self._users[each].add(key)
+        self._look_at((), named if is_done(pod) else ())
+        if "deletionTimestamp" not in pod["metadata"] and not is_done(pod):
+            self._look_at([key], ())
+
+    def _on_claim(self, change: Change) -> None:
+        stored = change.current or change.previous
+        assert stored is not None
+        key, (pod, uid) = (stored.namespace, stored.name), owner(stored.object)
+        if uid and change.current is not None:
+            self._owned[uid].add(key)
+        elif uid:
+            _discard(self._owned, uid, key)
+        pods = {*self._users.get(key, ())}
+        self._look_at(sorted(pods | {(stored.namespace, pod)} if pod else pods), [] if change.current is None else [key])
+
+    def _on_template(self, change: Change) -> None:
+        if change.current is not None:
+            self._look_at(sorted(self._wanting.pop((change.current.namespace, change.current.name), ())), ())
+
+    def _look_at(self, pods: Iterable[_Key], claims: Iterable[_Key]) -> None:
+        self._due_pods.update(dict.fromkeys(pods))
+        self._due_claims.update(dict.fromkeys(claims))
+        if not self._working and (self._due_pods or self._due_claims):
+            self._working = True
+            asyncio.get_running_loop().call_soon(self._work)
+
+    def _work(self) -> None:
+        for due, key, sync in (
+            (self._due_pods, PODS, self._sync_pod),
+            (self._due_claims, CLAIMS, self._sync_claim),
+        ):
+            for place in list(islice(due, BATCH)):
+                del due[place]
+                self._with(key, place, sync)
+        self._working = False
+        self._look_at((), ())
+
+    def _with(self, key: GroupResource, place: _Key, sync: Callable[[Object], None]) -> None:
+        """What one object lacks must not stop the others."""
+        stored = self._store.get(key, *place)
+        try:
+            if stored is not None:
+                sync(stored.object)
+        except (ApiError, AttributeError, LookupError, TypeError, ValueError) as problem:
+            _log.warning("%s %s/%s is left as it is: %r", key[1], *place, problem)
+
+    # --- pods ---
+
+    def _sync_pod(self, pod: Object) -> None:
+        if "deletionTimestamp" in pod["metadata"] or is_done(pod):
+            return
+        made: dict[str, str] = {}
+        for each in pod_claims(pod):
+            if each.template and not self._is_made(pod, each):
+                try:
+                    made[each.name] = self._find_or_make(pod, each)
+                except ApiError as refused:
+                    message = f"PodResourceClaim {each.name}: {refused.message}"
+                    self._events.warn(pod, "FailedResourceClaimCreation", message)
+                    return
+        if made:
+            self._tell(pod, made)
+        elif (pod.get("spec") or {}).get("nodeName"):
+            self._reserve_all(pod)
+
+    def _is_made(self, pod: Object, wanted: PodClaim) -> bool:
+        stored = self._store.get(CLAIMS, pod["metadata"]["namespace"], wanted.claim)
+        return stored is not None and owner(stored.object)[1] == pod["metadata"]["uid"]
+
+    def _find_or_make(self, pod: Object, wanted: PodClaim) -> str:
+        """The claim's name. It may be there already, if only the pod's status could not be told of it."""
+        for place in sorted(self._owned.get(pod["metadata"]["uid"], ())):
+            stored = self._store.get(CLAIMS, *place)
+            if stored is not None and (stored.object["metadata"].get("annotations") or {}).get(POD_CLAIM_NAME) == wanted.name:
+                return stored.name
+        namespace = pod["metadata"]["namespace"]
+        template = self._store.get(TEMPLATES, namespace, wanted.template)
+        if template is None:
+            self._wanting[namespace, wanted.template].add((namespace, pod["metadata"]["name"]))
+            missing = f'resourceclaimtemplate.resource.k8s.io "{wanted.template}" not found'
+            raise ApiError(404, "NotFound", f'resource claim template "{wanted.template}": {missing}')
+        return self._writes.create(self._claims, namespace, generated_claim(pod, wanted, template.object)).name
+
+    def _tell(self, pod: Object, made: dict[str, str]) -> None:
+        def tell(content: Object) -> None:
+            status = content.setdefault("status", {})
+            others = [each for each in status.get("resourceClaimStatuses") or () if each.get("name") not in made]
+            new = [{"name": name, "resourceClaimName": claim} for name, claim in made.items()]
+            status["resourceClaimStatuses"] = others + new
+
+        self._writes.modify(self._pods, pod["metadata"]["namespace"], pod["metadata"]["name"], tell)
+
+    def _reserve_all(self, pod: Object) -> None:
+        """For a pod that got its node from elsewhere; schedulers reserve claims themselves."""
+        for each in pod_claims(pod):
+            stored = self._store.get(CLAIMS, pod["metadata"]["namespace"], each.claim)
+            if stored is None or (each.owned and owner(stored.object)[1] != pod["metadata"]["uid"]):
+                return
+            claim = stored.object
+            if allocation(claim) is not None and not is_reserved_for(claim, pod) and may_be_reserved(claim):
+                self._edit(claim, lambda content: content["status"].update(reservedFor=[*consumers(content), consumer(pod)]))
+
+    # --- claims ---
+
+    def _sync_claim(self, claim: Object) -> None:
+        held = consumers(claim)
+        if any(each.get("apiGroup") or each.get("resource") != "pods" for each in held):
+            return  # by something that nobody here knows
+        kept = [each for each in held if self._still_holds(claim["metadata"]["namespace"], each)]
+        protected = FINALIZER in (claim["metadata"].get("finalizers") or ())
+        ending = "deletionTimestamp" in claim["metadata"]
+        if len(kept) < len(held):
+            self._edit(claim, lambda content: _release(content, kept, deallocate=protected and not kept))
+        elif protected and ending and not kept and allocation(claim) is not None:
+            self._edit(claim, lambda content: _release(content, kept, deallocate=True))
+        if protected and not kept and (len(kept) < len(held) or ending):
+            self._edit(claim, _unprotect)
+        if not kept:
+            self._delete_if_needless(claim)
+
+    def _still_holds(self, namespace: str, held: Object) -> bool:
+        stored = self._store.get(PODS, namespace, str(held.get("name")))
+        return stored is not None and stored.uid == held.get("uid") and not is_done(stored.object)
+
+    def _delete_if_needless(self, claim: Object) -> None:
+        """The pod will not run; where it is gone altogether, owner references see to its claim."""
+        name, uid = owner(claim)
+        pod = self._store.get(PODS, claim["metadata"]["namespace"], name) if name else None
+        found = self._store.get(CLAIMS, claim["metadata"]["namespace"], claim["metadata"]["name"])
+        if pod is not None and found is not None and (pod.uid != uid or is_done(pod.object)):
+            self._writes.delete(self._claims, found.namespace, found.name)
+
+    def _edit(self, claim: Object, change: Callable[[Object], None]) -> None:
+        self._writes.modify(self._claims, claim["metadata"]["namespace"], claim["metadata"]["name"], change)
+
+
+def _discard(index: defaultdict[_K, set[_Key]], of: _K, key: _Key) -> None:
+    """Forget an entry, and who has none left."""
+    index[of].discard(key)
+    if not index[of]:
+        del index[of]
+
+
+def generated_claim(pod: Object, wanted: PodClaim, template: Object) -> Object:
+    """The claim that a pod gets from a template: named after both, owned by the pod, with the template's labels and annotations."""
+    meta, spec = pod["metadata"], template.get("spec") or {}
+    like = spec.get("metadata") or {}
+    base = f"{meta['name']}-{wanted.name}-"
+    if len(base) > LONGEST_BASE:  # cut both, each in proportion, so that something of both stays
+        cut = LONGEST_BASE / len(base)
+        base = f"{meta['name'][: int(len(meta['name']) * cut)]}-{wanted.name[: int(len(wanted.name) * cut)]}"
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+    metadata = {
+        "generateName": base,
+        "annotations": {**(like.get("annotations") or {}), POD_CLAIM_NAME: wanted.name},
+        "labels": {**(like.get("labels") or {})},
+        "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
+    }
+    return {"metadata": metadata, "spec": {**(spec.get("spec") or {})}}
+
+
+def _release(claim: Object, kept: list[Object], *, deallocate: bool) -> None:
+    status = claim["status"]
+    status["reservedFor"] = kept
+    if not kept:
+        del status["reservedFor"]
+    if deallocate:
+        status.pop("allocation", None)
+        status.pop("devices", None)
+
+
+def _unprotect(claim: Object) -> None:
+    kept = [each for each in claim["metadata"].get("finalizers") or () if each != FINALIZER]
+    claim["metadata"]["finalizers"] = kept
+    if not kept:
+        del claim["metadata"]["finalizers"]
+
+
+def _served(writes: Writes, key: GroupResource) -> ResourceType:
+    group, plural = key
+    found = writes.registry.find(group, "v1", plural)
+    assert found is not None, f"{plural} is served"
+    return found

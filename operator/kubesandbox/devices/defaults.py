@@ -1,0 +1,48 @@
+"""What the API server fills in where objects of the resource.k8s.io group leave it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubesandbox.status import Object
+
+GROUP = "resource.k8s.io"
+EXACT_COUNT = "ExactCount"
+
+
+def default_devices(kind: str, new: Object, now: str) -> None:
+    """Fill in the defaults of one object in place: how many devices a request means, and since when a taint is there."""
+    spec = new.get("spec") or {}
+    if kind == "ResourceClaimTemplate":
+        spec = spec.get("spec") or {}
+    if kind in ("ResourceClaim", "ResourceClaimTemplate"):
+        for request in _requests(spec):
+            _default_request(request)
+    elif kind == "ResourceSlice":
+        for device in spec.get("devices") or ():
+            for taint in device.get("taints") or ():
+                _since(taint, now)
+    elif kind == "DeviceTaintRule" and spec.get("taint"):
+        _since(spec["taint"], now)
+
+
+def _requests(spec: Object) -> Iterator[Object]:
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        if request.get("exactly") is not None:
+            yield request["exactly"]
+        yield from request.get("firstAvailable") or ()
+
+
+def _default_request(request: Object) -> None:
+    if not request.get("allocationMode"):
+        request["allocationMode"] = EXACT_COUNT
+    if request["allocationMode"] == EXACT_COUNT and not request.get("count"):
+        request["count"] = 1
+    for toleration in request.get("tolerations") or ():
+        if not toleration.get("operator"):
+            toleration["operator"] = "Equal"
+
+
+def _since(taint: Object, now: str) -> None:
+    if not taint.get("timeAdded"):
+        taint["timeAdded"] = now

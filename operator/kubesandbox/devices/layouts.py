@@ -1,0 +1,117 @@
+"""What a simulated driver publishes for a node: whole devices, devices in partitions, or devices that several claims share. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubesandbox.status import Object
+
+DRIVER = "gpu.sandbox.placewright.dev"
+EXTENDED_RESOURCE = "sandbox.placewright.dev/gpu"
+ATTACHED = "sandbox.placewright.dev/attached"
+ATTACH_FAILED = "sandbox.placewright.dev/attach-failed"
+MAX_COUNTER_SETS = 8
+"""In one slice, as the API server allows."""
+UNITS = 8
+"""Of which a device that can be partitioned has so many."""
+PARTS = (("whole", 1), ("half", 2), ("quarter", 4))
+
+
+class DeviceKind(StrEnum):
+    """How the devices of a node may be handed out."""
+
+    WHOLE = "whole"
+    PARTITIONS = "partitions"
+    SHARES = "shares"
+    ATTACHED = "attached"
+
+
+@dataclass(frozen=True)
+class DeviceLayout:
+    """The devices of each node.
+
+    Attributes:
+        count: how many a node has.
+        kind: `WHOLE`: one claim each. `PARTITIONS`: each as a whole, in halves or in quarters, which draw on counters of the pool.
+            `SHARES`: any number of claims, by the memory that they ask for. `ATTACHED`: whole, and to be attached before the pod is bound.
+        model, memory, driver_version: what the devices say of themselves.
+        numa_nodes: among which they are spread evenly.
+        driver: who publishes them; also the name of the DeviceClass.
+        slice_size: devices in one ResourceSlice at most.
+        attach_seconds: from allocation to the binding condition, `ATTACHED` only.
+        label: only nodes that have this label get devices; empty: all.
+    """
+
+    count: int = 8
+    kind: DeviceKind = DeviceKind.WHOLE
+    model: str = "sandbox-80"
+    memory: int = 80
+    driver_version: str = "1.0.0"
+    numa_nodes: int = 2
+    driver: str = DRIVER
+    slice_size: int = 64
+    attach_seconds: float = 0.2
+    label: str = ""
+
+    def is_for(self, node: Object) -> bool:
+        """Whether the node gets devices."""
+        return not self.label or self.label in (node["metadata"].get("labels") or {})
+
+
+def devices_of(layout: DeviceLayout, node: str) -> list[Object]:
+    """The devices of a node, as a ResourceSlice lists them."""
+    made: list[Object] = []
+    for index in range(layout.count):
+        whole = _whole(layout, node, index)
+        made += _partitions(layout, whole, index) if layout.kind is DeviceKind.PARTITIONS else [whole]
+    return made
+
+
+def counters_of(layout: DeviceLayout) -> list[Object]:
+    """The counter sets on which partitions draw, one a device; none for other kinds."""
+    if layout.kind is not DeviceKind.PARTITIONS:
+        return []
+    amounts = {"memory": {"value": f"{layout.memory}Gi"}, "units": {"value": str(UNITS)}}
+    return [{"name": f"gpu-{index}", "counters": amounts} for index in range(layout.count)]
+
+
+def device_class(layout: DeviceLayout) -> Object:
+    """A class of all devices of the driver; pods may also ask for them as an extended resource."""
+    selector = {"cel": {"expression": f'device.driver == "{layout.driver}"'}}
+    return {"metadata": {"name": layout.driver}, "spec": {"selectors": [selector], "extendedResourceName": EXTENDED_RESOURCE}}
+
+
+def _whole(layout: DeviceLayout, node: str, index: int) -> Object:
+    identity = uuid.uuid5(uuid.NAMESPACE_DNS, f"{layout.driver}/{node}/{index}")
+    attributes: Object = {
+        "model": {"string": layout.model},
+        "uuid": {"string": f"gpu-{identity}"},
+        "index": {"int": index},
+        "numa": {"int": index * layout.numa_nodes // layout.count},
+        "driverVersion": {"version": layout.driver_version},
+    }
+    memory: Object = {"value": f"{layout.memory}Gi"}
+    device: Object = {"name": f"gpu-{index}", "attributes": attributes, "capacity": {"memory": memory}}
+    if layout.kind is DeviceKind.SHARES:
+        allowed = {"min": "1Gi", "step": "1Gi", "max": f"{layout.memory}Gi"}
+        memory["requestPolicy"] = {"default": "1Gi", "validRange": allowed}
+        device["allowMultipleAllocations"] = True
+    elif layout.kind is DeviceKind.ATTACHED:
+        device |= {"bindingConditions": [ATTACHED], "bindingFailureConditions": [ATTACH_FAILED]}
+    return device
+
+
+def _partitions(layout: DeviceLayout, whole: Object, index: int) -> list[Object]:
+    """The device as a whole and its parts; what one takes from the counters another cannot have."""
+    made: list[Object] = []
+    for profile, parts in PARTS:
+        memory, units = f"{layout.memory * 1024 // parts}Mi", str(UNITS // parts)
+        takes = {"counterSet": f"gpu-{index}", "counters": {"memory": {"value": memory}, "units": {"value": units}}}
+        for part in range(parts):
+            name = whole["name"] if parts == 1 else f"{whole['name']}-{profile}-{part}"
+            attributes = {**whole["attributes"], "profile": {"string": profile}}
+            has = {"memory": {"value": memory}}
+            made.append({"name": name, "attributes": attributes, "capacity": has, "consumesCounters": [takes]})
+    return made

@@ -1,0 +1,88 @@
+"""What a pod and claims say of one another: which claims it names, whether it may use them, whose a claim is. Pure.
+
+Source of the rules: dynamic-resource-allocation's `resourceclaim` package and kube-controller-manager's controller of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kubesandbox.status import Object
+
+#: On a claim made from a template: which of the pod's claims it is.
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+#: On a claim with an allocation, so that it cannot vanish while devices are set aside for it.
+FINALIZER = "resource.kubernetes.io/delete-protection"
+MAX_CONSUMERS = 256
+_FINISHED = ("Succeeded", "Failed")
+
+
+class PodClaim(NamedTuple):
+    """An entry of a pod's `spec.resourceClaims`.
+
+    Attributes:
+        name: in the pod; empty for the claim that a scheduler made for extended resources.
+        claim: the ResourceClaim; empty until one is made from the template.
+        template: empty where the pod names the claim itself.
+        owned: the claim must be this pod's own.
+    """
+
+    name: str
+    claim: str
+    template: str
+    owned: bool
+
+
+def pod_claims(pod: Object) -> Iterator[PodClaim]:
+    """The claims that a pod needs; those that were found to be needless are left out."""
+    status = pod.get("status") or {}
+    made = {each.get("name"): each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
+    for each in (pod.get("spec") or {}).get("resourceClaims") or ():
+        name, template = each.get("name", ""), each.get("resourceClaimTemplateName")
+        if not template:
+            yield PodClaim(name, each.get("resourceClaimName") or "", "", owned=False)
+        elif name not in made or made[name]:
+            yield PodClaim(name, made.get(name) or "", template, owned=True)
+    extended = (status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+    if extended:
+        yield PodClaim("", extended, "", owned=True)
+
+
+def is_done(pod: Object) -> bool:
+    """None of its containers runs, or ever will."""
+    finished = (pod.get("status") or {}).get("phase") in _FINISHED
+    return finished or ("deletionTimestamp" in pod["metadata"] and not (pod.get("spec") or {}).get("nodeName"))
+
+
+def consumer(pod: Object) -> Object:
+    """A pod as `status.reservedFor` names it."""
+    return {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+
+
+def consumers(claim: Object) -> list[Object]:
+    """Who may use a claim now."""
+    return list((claim.get("status") or {}).get("reservedFor") or ())
+
+
+def allocation(claim: Object) -> Object | None:
+    """What a claim got, if anything."""
+    return (claim.get("status") or {}).get("allocation")
+
+
+def is_reserved_for(claim: Object, pod: Object) -> bool:
+    """Whether the pod may use the claim."""
+    return any(each.get("uid") == pod["metadata"]["uid"] for each in consumers(claim))
+
+
+def may_be_reserved(claim: Object) -> bool:
+    """Whether one more pod may use the claim."""
+    return "deletionTimestamp" not in claim["metadata"] and len(consumers(claim)) < MAX_CONSUMERS
+
+
+def owner(claim: Object) -> tuple[str, str]:
+    """Name and uid of the pod that a claim belongs to; empty for a claim of nobody."""
+    for each in claim["metadata"].get("ownerReferences") or ():
+        if each.get("controller") and each.get("apiVersion") == "v1" and each.get("kind") == "Pod":
+            return str(each.get("name")), str(each.get("uid"))
+    return "", ""

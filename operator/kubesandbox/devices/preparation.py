@@ -1,0 +1,72 @@
+"""What a kubelet asks before a pod starts: are its claims allocated, and is it among those who may use them?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from kubesandbox.devices.podclaims import PodClaim, allocation, is_reserved_for, owner, pod_claims
+from kubesandbox.devices.podevents import PodEvents
+from kubesandbox.resources import GroupResource
+from kubesandbox.status import Object
+from kubesandbox.store import Change, Stored
+from kubesandbox.writes import Writes
+
+CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")
+REASON = "FailedPrepareDynamicResources"
+_Key = tuple[str, str]
+
+
+class Preparation:
+    """Tells which pods may start, and tries others again when one of their claims changes."""
+
+    def __init__(self, writes: Writes, start: Callable[[Stored], None]) -> None:
+        """`start`: called with a pod that had to wait, when it is worth another look."""
+        self._store = writes.store
+        self._start = start
+        self._events = PodEvents(writes, "kubelet")
+        self._waiting: defaultdict[_Key, dict[str, Stored]] = defaultdict(dict)
+        self._store.collection(CLAIMS).listeners.append(self._on_claim)
+
+    def is_ready(self, pod: Stored) -> bool:
+        """Whether the pod may start; where not, an event says why, and the pod waits for its claims."""
+        for each in pod_claims(pod.object):
+            problem = self._problem(pod.object, each)
+            if problem:
+                self._events.warn(pod.object, REASON, f"Failed to prepare dynamic resources: {problem}")
+                self._waiting[pod.namespace, each.claim][pod.uid] = pod
+                return False
+        return True
+
+    def forget(self, pod: Stored) -> None:
+        """The pod is gone, or has got its claims: nobody waits for it."""
+        for each in pod_claims(pod.object):
+            key = (pod.namespace, each.claim)
+            if key in self._waiting:
+                self._waiting[key].pop(pod.uid, None)
+                if not self._waiting[key]:
+                    del self._waiting[key]
+
+    def _problem(self, pod: Object, wanted: PodClaim) -> str:
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        if not wanted.claim:
+            return f'no ResourceClaim was made for claim "{wanted.name}" of pod {namespace}/{name}'
+        stored = self._store.get(CLAIMS, namespace, wanted.claim)
+        if stored is None:
+            return f'fetch ResourceClaim {wanted.claim}: resourceclaims.resource.k8s.io "{wanted.claim}" not found'
+        if wanted.owned and owner(stored.object)[1] != pod["metadata"]["uid"]:
+            return f"ResourceClaim {namespace}/{wanted.claim} was not created for pod {namespace}/{name} (pod is not owner)"
+        if allocation(stored.object) is None:
+            return f"ResourceClaim {wanted.claim} is not allocated"
+        if not is_reserved_for(stored.object, pod):
+            return f"pod {name} ({pod['metadata']['uid']}) is not allowed to use ResourceClaim {wanted.claim} ({stored.uid})"
+        return ""
+
+    def _on_claim(self, change: Change) -> None:
+        stored = change.current
+        if stored is None:
+            return
+        # A claim that was just made is one that pods may not know by name yet.
+        for key in ((stored.namespace, stored.name), (stored.namespace, "")):
+            for pod in self._waiting.pop(key, {}).values():
+                self._start(pod)

@@ -1,0 +1,265 @@
+"""What the server says about itself: groups, versions, types, its own version and its OpenAPI documents.
+
+Clients pick between the older documents (one for each group and version) and the aggregated ones (everything in two
+requests) by their `Accept` header; kubectl up to 1.26 knows the older ones only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from kubesandbox.openapi import document_v2, document_v3, index_v3
+from kubesandbox.openapi_proto import ANSWERED_AS, ASKED_AS, encode_document
+from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.shapes import Object
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED_KIND = "APIGroupDiscoveryList"
+
+SchemaSource = Callable[[ResourceType], Mapping[str, Any] | None]
+"""Gives the openAPIV3Schema of a custom type; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVersion:
+    """The Kubernetes version that the server claims to be."""
+
+    major: str = "1"
+    minor: str = "36"
+    git_version: str = "v1.36.0-sandbox"
+
+    def document(self) -> Object:
+        """The body of `/version`."""
+        return {
+            "major": self.major,
+            "minor": self.minor,
+            "gitVersion": self.git_version,
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "none",
+            "compiler": "none",
+            "platform": "sandbox",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A document ready to be sent."""
+
+    body: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sub:
+    """How discovery shows a subresource; an empty kind is that of its parent."""
+
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+_SUBRESOURCES: Mapping[str, _Sub] = MappingProxyType(
+    {
+        "status": _Sub(("get", "patch", "update")),
+        "scale": _Sub(("get", "patch", "update"), "autoscaling", "v1", "Scale"),
+        "binding": _Sub(("create",), kind="Binding"),
+        "eviction": _Sub(("create",), "policy", "v1", "Eviction"),
+        "log": _Sub(("get",)),
+        "token": _Sub(("create",), "authentication.k8s.io", "v1", "TokenRequest"),
+    }
+)
+
+
+def _no_schema(_resource: ResourceType) -> Mapping[str, Any] | None:
+    return None
+
+
+class Discovery:
+    """The documents about one registry; encoded ones are kept until the registry changes."""
+
+    def __init__(
+        self, registry: ResourceRegistry, schemas: SchemaSource = _no_schema, version: ServerVersion | None = None
+    ) -> None:
+        self._registry = registry
+        self._schemas = schemas
+        self._version = version or ServerVersion()
+        self._answers: dict[tuple[str, str], Answer | None] = {}
+        self._answers_of = -1
+
+    def answer(self, path: str, accept: str) -> Answer | None:
+        """The encoded document at `path` for a client that sends this `Accept` header; None where nothing is."""
+        if self._answers_of != self._registry.generation:
+            self._answers, self._answers_of = {}, self._registry.generation
+        key = (path.rstrip("/"), accept)
+        if key not in self._answers:
+            if len(self._answers) > 500:  # every client may send another header
+                self._answers.clear()
+            self._answers[key] = self._encode(*key)
+        return self._answers[key]
+
+    def forget(self) -> None:
+        """Drops what is kept: a schema has changed without any type coming or going."""
+        self._answers_of = -1
+
+    def _encode(self, path: str, accept: str) -> Answer | None:
+        document = self.document(path, accept)
+        if document is None:
+            return None
+        if path == "/openapi/v2" and any(form in accept for form in ASKED_AS):
+            return Answer(encode_document(document), ANSWERED_AS)
+        aggregated = document.get("kind") == _AGGREGATED_KIND
+        return Answer(json.dumps(document).encode(), AGGREGATED if aggregated else "application/json")
+
+    def document(self, path: str, accept: str = "") -> Object | None:
+        """The document at `path` (`/api`, `/apis/apps/v1`, `/openapi/v3/api/v1`, `/version`), or None."""
+        root, *rest = path.strip("/").split("/")
+        if root == "version" and not rest:
+            return self._version.document()
+        if root == "openapi":
+            return self._openapi(rest)
+        if root in ("api", "apis"):
+            return self._below(root, rest) if rest else self._root(root, accept)
+        return None
+
+    def _root(self, root: str, accept: str) -> Object:
+        """All groups (`apis`) or all versions of the core group (`api`)."""
+        if _wants_aggregated(accept):
+            return self._aggregated(core=root == "api")
+        if root == "api":
+            return {"kind": "APIVersions", "versions": self._registry.groups().get("", []), **_ADDRESSES}
+        groups = [self._group(group) for group in self._registry.groups() if group]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def _below(self, root: str, rest: list[str]) -> Object | None:
+        """One group, or the types of one group and version."""
+        match [root, *rest]:
+            case ["api", version]:
+                return self._types("", version)
+            case ["apis", group] if group and group in self._registry.groups():
+                return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
+            case ["apis", group, version]:
+                return self._types(group, version)
+        return None
+
+    def _group(self, group: str) -> Object:
+        versions = [
+            {"groupVersion": f"{group}/{version}", "version": version} for version in self._registry.groups()[group]
+        ]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    def _types(self, group: str, version: str) -> Object | None:
+        types = self._registry.in_group_version(group, version)
+        if not types:
+            return None
+        return {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": types[0].api_version,
+            "resources": [entry for resource in types for entry in _listed(resource)],
+        }
+
+    def _aggregated(self, *, core: bool) -> Object:
+        items = [
+            {
+                "metadata": {"name": group, "creationTimestamp": None},
+                "versions": [
+                    {
+                        "version": version,
+                        "freshness": "Current",
+                        "resources": [_discovered(each) for each in self._registry.in_group_version(group, version)],
+                    }
+                    for version in versions
+                ],
+            }
+            for group, versions in self._registry.groups().items()
+            if (group == "") == core
+        ]
+        return {"kind": _AGGREGATED_KIND, "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+    def _openapi(self, rest: list[str]) -> Object | None:
+        match rest:
+            case ["v2"]:
+                return document_v2(self._registry, self._schemas, self._version.git_version)
+            case ["v3"]:
+                return index_v3(self._registry)
+            case ["v3", "api", version]:
+                types = self._registry.in_group_version("", version)
+            case ["v3", "apis", group, version]:
+                types = self._registry.in_group_version(group, version)
+            case _:
+                return None
+        return document_v3(types, self._schemas, self._version.git_version) if types else None
+
+
+_ADDRESSES: Mapping[str, Any] = MappingProxyType({"serverAddressByClientCIDRs": []})
+
+
+def _wants_aggregated(accept: str) -> bool:
+    """Whether the header offers the aggregated form in the version that we speak."""
+    ranges = (set(offer.replace(" ", "").split(";")) for offer in accept.split(","))
+    return any({"g=apidiscovery.k8s.io", "v=v2", f"as={_AGGREGATED_KIND}"} <= offer for offer in ranges)
+
+
+def _listed(resource: ResourceType) -> list[Object]:
+    """A type and its subresources as entries of an APIResourceList."""
+    entry: Object = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+        **_names(resource),
+    }
+    return [entry, *(_listed_sub(resource, name) for name in resource.subresources)]
+
+
+def _names(resource: ResourceType) -> Object:
+    names = {"shortNames": list(resource.short_names), "categories": list(resource.categories)}
+    return {key: value for key, value in names.items() if value}
+
+
+def _listed_sub(resource: ResourceType, name: str) -> Object:
+    sub = _SUBRESOURCES.get(name, _Sub(("get",)))
+    entry: Object = {
+        "name": f"{resource.plural}/{name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+        "kind": sub.kind or resource.kind,
+        "verbs": list(sub.verbs),
+    }
+    return {**entry, "group": sub.group, "version": sub.version} if sub.group else entry
+
+
+def _discovered(resource: ResourceType) -> Object:
+    """A type and its subresources as an entry of an aggregated document."""
+    entry: Object = {
+        "resource": resource.plural,
+        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+        **_names(resource),
+    }
+    if resource.subresources:
+        entry["subresources"] = [_discovered_sub(resource, name) for name in resource.subresources]
+    return entry
+
+
+def _discovered_sub(resource: ResourceType, name: str) -> Object:
+    sub = _SUBRESOURCES.get(name, _Sub(("get",)))
+    return {
+        "subresource": name,
+        "responseKind": {
+            "group": sub.group or resource.group,
+            "version": sub.version or resource.version,
+            "kind": sub.kind or resource.kind,
+        },
+        "verbs": list(sub.verbs),
+    }

@@ -1,0 +1,120 @@
+"""PodDisruptionBudgets: their status, kept as the disruption controller keeps it, and which pods they cover.
+
+Healthy is a running, ready pod that is not being deleted. How many there should be is asked of the pods' owners
+(`spec.replicas`) where they are stored, else it is the number of pods that match.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.selectors import LabelTest, label_selector
+from kubesandbox.status import ApiError, Object
+from kubesandbox.store import Change, Stored
+from kubesandbox.writes import Writes
+
+PODS: GroupResource = ("", "pods")
+_SCALABLE: dict[str, GroupResource] = {
+    "ReplicaSet": ("apps", "replicasets"),
+    "StatefulSet": ("apps", "statefulsets"),
+    "ReplicationController": ("", "replicationcontrollers"),
+    "Deployment": ("apps", "deployments"),
+}
+
+
+class Disruptions:
+    """Keeps `status.disruptionsAllowed` of every budget true, a moment after each change of pods or budgets."""
+
+    def __init__(self, writes: Writes, budgets: ResourceType) -> None:
+        self._writes = writes
+        self._store = writes.store
+        self._budgets = budgets
+        self._outdated: set[str] = set()
+        self._store.collection(PODS).listeners.append(self._on_change)
+        self._store.collection(budgets.key).listeners.append(self._on_change)
+
+    def covering(self, namespace: str, pod: Object) -> list[Stored]:
+        """The budgets whose selector matches the pod, with a status of this very moment."""
+        labels = pod["metadata"].get("labels") or {}
+        if namespace in self._outdated:
+            self._refresh(namespace)
+        return [
+            budget
+            for budget in self._store.listed(self._budgets.key, namespace)
+            if _covers(budget.object)(labels)
+        ]
+
+    def _on_change(self, change: Change) -> None:
+        subject = change.current or change.previous
+        assert subject is not None
+        namespace = subject.namespace
+        if namespace in self._outdated or namespace not in self._store.collection(self._budgets.key).namespaces:
+            return
+        self._outdated.add(namespace)
+        asyncio.get_running_loop().call_soon(self._refresh, namespace)
+
+    def _refresh(self, namespace: str) -> None:
+        if namespace not in self._outdated:
+            return
+        pods = self._store.listed(PODS, namespace)
+        for budget in self._store.listed(self._budgets.key, namespace):
+            status = self._status(budget.object, pods)
+            name = budget.object["metadata"]["name"]
+            self._writes.modify(self._budgets, namespace, name, lambda found, new=status: found.update(status=new))  # type: ignore[misc]
+        self._outdated.discard(namespace)
+
+    def _status(self, budget: Object, pods: list[Stored]) -> Object:
+        spec = budget.get("spec") or {}
+        matches = _covers(budget)
+        covered = [each.object for each in pods if matches(each.object["metadata"].get("labels") or {})]
+        healthy = sum(map(_is_healthy, covered))
+        expected = self._expected(covered)
+        if spec.get("maxUnavailable") is not None:
+            desired = max(0, expected - _scaled(spec["maxUnavailable"], expected))
+        else:
+            desired = _scaled(spec.get("minAvailable", 1), expected)
+        return {
+            "observedGeneration": budget["metadata"].get("generation", 1),
+            "disruptionsAllowed": max(0, healthy - desired) if expected else 0,
+            "currentHealthy": healthy,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+        }
+
+    def _expected(self, covered: list[Object]) -> int:
+        total, owners = 0, set()
+        for pod in covered:
+            metadata = pod["metadata"]
+            owner = next((each for each in metadata.get("ownerReferences") or [] if each.get("controller")), None)
+            key = _SCALABLE.get(str(owner.get("kind"))) if owner else None
+            found = self._store.get(key, metadata["namespace"], str(owner.get("name"))) if owner and key else None
+            if found is None:
+                total += 1
+            elif found.uid not in owners:
+                owners.add(found.uid)
+                total += int((found.object.get("spec") or {}).get("replicas", 1))
+        return total
+
+
+def _covers(budget: Object) -> LabelTest:
+    """Which pods a budget is about: none where nobody can read its selector, which must not keep other budgets from theirs."""
+    try:
+        return label_selector((budget.get("spec") or {}).get("selector"))
+    except ApiError:
+        return label_selector(None)
+
+
+def _is_healthy(pod: Object) -> bool:
+    status = pod.get("status") or {}
+    ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in status.get("conditions") or [])
+    return ready and "deletionTimestamp" not in pod["metadata"]
+
+
+def _scaled(amount: object, total: int) -> int:
+    """A number of pods, or a percentage of `total` rounded up; what cannot be read counts as none."""
+    text = str(amount)
+    if text.endswith("%") and text[:-1].isdigit():
+        return math.ceil(int(text[:-1]) * total / 100)
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,187 @@
+"""Trouble on demand: slow answers, refused or lost requests, broken watches, forgotten history.
+
+Tests set faults on the Python object, or, with the server in another process, by `POST /sandbox/faults` (same token):
+`GET` shows what is set, `POST` adds a rule, `DELETE` clears all. By `POST`, too: `/sandbox/drop-watches` (`resource`),
+`/sandbox/cut-watches` (`after` lines), `/sandbox/compact`, `/sandbox/refuse-connections` (`seconds`). Nothing is random
+but shares, and those come from a seeded generator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from kubesandbox.status import ApiError, Object, bad_request, method_not_allowed, no_such_path
+
+_REASONS = {
+    409: "Conflict",
+    410: "Expired",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+class Rule(msgspec.Struct, forbid_unknown_fields=True):
+    """Which requests meet a fault, how often, and what happens to them.
+
+    `method` and `path` (a part of the path) narrow it; empty is any. `watch` True: watches only, False: never watches. `times` 0 is
+    without end; `share` is the chance of each matching request, from 0 to 1. Then, in this order: wait `latency`
+    seconds; answer `code` (with `retry_after`) instead of doing it; do it but break the connection (`lose_answer`).
+    """
+
+    method: str = ""
+    path: str = ""
+    watch: bool | None = None
+    times: int = 0
+    share: float = 1.0
+    latency: float = 0.0
+    code: int = 0
+    retry_after: int | None = None
+    lose_answer: bool = False
+    met: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What becomes of one request."""
+
+    refusal: ApiError | None = None
+    lose_answer: bool = False
+
+
+class Faults:
+    """The faults of one server. The server hands in what it takes to break watches, compact and close the door."""
+
+    def __init__(
+        self,
+        *,
+        drop_watches: Callable[[str], int],
+        compact: Callable[[], None],
+        refuse: Callable[[float], None],
+        cut_watches: Callable[[int], None],
+        seed: int = 0,
+    ) -> None:
+        self._drop_watches = drop_watches
+        self._compact = compact
+        self._refuse = refuse
+        self._cut_watches = cut_watches
+        self._random = random.Random(seed)
+        self._rules: list[Rule] = []
+        self._let_go = asyncio.Event()
+
+    @property
+    def armed(self) -> bool:
+        """Whether any rule is set."""
+        return bool(self._rules)
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules that are still in force, with how often each was met."""
+        return list(self._rules)
+
+    def add(self, rule: Rule) -> Rule:
+        """Sets a rule; it goes by itself after `times` requests."""
+        if not 0 <= rule.share <= 1 or rule.latency < 0 or rule.times < 0:
+            raise ValueError("share must be within 0 and 1, latency and times 0 or more")
+        if rule.code and not 400 <= rule.code <= 599:
+            raise ValueError(f"code must be 400 to 599, found {rule.code}")
+        self._rules.append(rule)
+        return rule
+
+    def clear(self) -> None:
+        """Removes every rule."""
+        self._rules.clear()
+
+    def release(self) -> None:
+        """Ends the latency of every request that waits now."""
+        self._let_go.set()
+        self._let_go = asyncio.Event()
+
+    def drop_watches(self, resource: str = "") -> int:
+        """Breaks open watches off (of one plural, when given); answers how many."""
+        return self._drop_watches(resource)
+
+    def cut_watches_after(self, lines: int) -> None:
+        """Breaks every watch that starts from now on after that many lines; 0 ends this."""
+        self._cut_watches(lines)
+
+    def compact(self) -> None:
+        """Forgets history: resuming watches and continued lists get 410."""
+        self._compact()
+
+    def refuse_connections(self, seconds: float) -> None:
+        """Closes every connection and the listening socket; opens it again after `seconds`."""
+        self._refuse(seconds)
+
+    async def meet(self, method: str, path: str, query: dict[str, str]) -> Fault | None:
+        """What becomes of this request, after its latency; None when no rule matches."""
+        watching = query.get("watch", "") in ("1", "true")
+        for rule in tuple(self._rules):
+            if self._applies(rule, method, path, watching):
+                return await self._inflict(rule)
+        return None
+
+    def command(self, method: str, path: str, body: bytes) -> Object:
+        """A request to `/sandbox/...`; answers what it did. Raises ApiError 400, 404 and 405."""
+        try:
+            return self._command(method, path.removeprefix("/sandbox/"), body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise bad_request(f"{path}: {error}") from error
+
+    def _command(self, method: str, verb: str, body: bytes) -> Object:
+        if verb == "faults":
+            return self._edit_rules(method, body)
+        if method != "POST":
+            raise method_not_allowed()
+        if verb == "drop-watches":
+            wanted = msgspec.json.decode(body or b"{}", type=dict[str, str])
+            return {"dropped": self.drop_watches(wanted.get("resource", ""))}
+        if verb == "compact":
+            self.compact()
+            return {}
+        if verb == "cut-watches":
+            lines = msgspec.json.decode(body, type=dict[str, int]).get("after", 0)
+            self.cut_watches_after(lines)
+            return {"after": lines}
+        if verb == "refuse-connections":
+            seconds = msgspec.json.decode(body, type=dict[str, float]).get("seconds", 1.0)
+            self.refuse_connections(seconds)
+            return {"seconds": seconds}
+        raise no_such_path()
+
+    def _edit_rules(self, method: str, body: bytes) -> Object:
+        if method == "POST":
+            self.add(msgspec.json.decode(body, type=Rule))
+        elif method == "DELETE":
+            self.clear()
+        elif method != "GET":
+            raise method_not_allowed()
+        return {"rules": msgspec.to_builtins(self._rules)}
+
+    def _applies(self, rule: Rule, method: str, path: str, watching: bool) -> bool:
+        if rule.method and rule.method != method:
+            return False
+        if rule.path not in path or (rule.watch is not None and rule.watch is not watching):
+            return False
+        return rule.share >= 1 or self._random.random() < rule.share
+
+    async def _inflict(self, rule: Rule) -> Fault:
+        rule.met += 1
+        if rule.met == rule.times:
+            self._rules.remove(rule)
+        if rule.latency:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rule.latency):
+                    await self._let_go.wait()
+        refusal = None
+        if rule.code:
+            reason = _REASONS.get(rule.code, "InternalError")
+            refusal = ApiError(rule.code, reason, f"injected fault: {reason}", retry_after=rule.retry_after)
+        return Fault(refusal, rule.lose_answer)

@@ -1,0 +1,174 @@
+"""Sets of fields of an object: what a manager owns, in memory and in the FieldsV1 format of `managedFields`.
+
+A field is a path of encoded elements: `f:name` for a key of a map, `k:{"name":"web"}` for an element of a keyed list,
+`v:"a"` for an element of a set. A set of fields is a plain set of such paths, so owning, sharing and taking away are
+union, intersection and difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kubesandbox.shapes import PLAIN, Object, Shape
+
+FieldPath = tuple[str, ...]
+FieldSet = frozenset[FieldPath]
+
+_UNOWNED_METADATA = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "managedFields",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+_UNOWNED: FieldSet = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",), *((("f:metadata", f"f:{name}")) for name in _UNOWNED_METADATA)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What differs between two states of an object."""
+
+    added: FieldSet
+    modified: FieldSet
+    removed: FieldSet
+
+    @property
+    def written(self) -> FieldSet:
+        """Fields that have a new value."""
+        return self.added | self.modified
+
+
+def encode(fields: Iterable[FieldPath]) -> Object:
+    """The FieldsV1 tree of a set."""
+    tree: Object = {}
+    paths = sorted(fields)
+    inner = {path[:depth] for path in paths for depth in range(1, len(path))}
+    for path in paths:
+        node = tree
+        for element in path:
+            node = node.setdefault(element, {})
+        if path in inner:
+            node["."] = {}
+    return tree
+
+
+def decode(tree: Object) -> FieldSet:
+    """The set behind a FieldsV1 tree; raises ValueError for anything else."""
+    return frozenset(_decode(tree, ()))
+
+
+def _decode(tree: object, path: FieldPath) -> Iterator[FieldPath]:
+    if not isinstance(tree, dict):
+        raise ValueError(f"FieldsV1 holds objects only, found {tree!r}")  # noqa: TRY004 - bad input, not a bad call
+    if path and (not tree or "." in tree):
+        yield path
+    for element, below in tree.items():
+        if element != ".":
+            yield from _decode(below, (*path, element))
+
+
+def prefixes(fields: Iterable[FieldPath]) -> set[FieldPath]:
+    """All fields and everything that holds them."""
+    return {path[:depth] for path in fields for depth in range(1, len(path) + 1)}
+
+
+def fields_of(value: Object, shape: Shape) -> FieldSet:
+    """The fields that somebody who sends `value` has an opinion on."""
+    return frozenset(_fields(value, shape, ())) - _UNOWNED
+
+
+def _fields(value: Any, shape: Shape, path: FieldPath, *, holders: bool = False) -> Iterator[FieldPath]:
+    """The fields inside `value`; with `holders` also the nested objects that hold them (written as a whole)."""
+    if isinstance(value, dict) and value and not shape.atomic:
+        # The parts of built-in objects (spec, metadata) are always there; what is deeper inside mostly is optional.
+        if holders and path[-1].startswith("f:") and (shape.optional or len(path) > 1):
+            yield path
+        for name, below in value.items():
+            inner = (*path, f"f:{name}")
+            if shape.free and isinstance(below, dict) and not holders:
+                yield inner
+            yield from _fields(below, shape.child(name), inner, holders=holders)
+    elif isinstance(value, list) and value and (shape.keys or shape.is_set):
+        for element, below in elements(value, shape):
+            yield (*path, element)
+            if shape.keys:
+                yield from _fields(below, shape.element, (*path, element), holders=holders)
+    else:
+        yield path
+
+
+def elements(items: list[Any], shape: Shape) -> Iterator[tuple[str, Any]]:
+    """The elements of a keyed list or a set with their encoded path elements."""
+    for item in items:
+        yield element_name(item, shape), item
+
+
+def element_name(item: Any, shape: Shape) -> str:
+    """The path element of one element of a keyed list (`k:…`) or a set (`v:…`)."""
+    if shape.keys and isinstance(item, dict):
+        found = {key: value for key, value in zip(shape.keys, shape.key_of(item), strict=True) if value is not None}
+        return "k:" + json.dumps(found, sort_keys=True, separators=(",", ":"))
+    return "v:" + json.dumps(item, separators=(",", ":"))
+
+
+def compare(old: Object, new: Object, shape: Shape) -> Change:
+    """What became different from `old` to `new`, server-owned metadata aside."""
+    added: set[FieldPath] = set()
+    modified: set[FieldPath] = set()
+    removed: set[FieldPath] = set()
+    _compare(old, new, shape, (), (added, modified, removed))
+    return Change(frozenset(added - _UNOWNED), frozenset(modified - _UNOWNED), frozenset(removed - _UNOWNED))
+
+
+_Sets = tuple[set[FieldPath], set[FieldPath], set[FieldPath]]
+
+
+def _compare(old: Any, new: Any, shape: Shape, path: FieldPath, found: _Sets) -> None:
+    if isinstance(old, dict) and isinstance(new, dict) and not shape.atomic and (old or new):
+        _compare_children(old, new, path, found, {name: (f"f:{name}", shape.child(name)) for name in old | new})
+    elif isinstance(old, list) and isinstance(new, list) and (shape.keys or shape.is_set) and (old or new):
+        left, right = dict(elements(old, shape)), dict(elements(new, shape))
+        element = shape.element if shape.keys else PLAIN
+        _compare_children(left, right, path, found, {name: (name, element) for name in left | right})
+    else:
+        found[1].add(path)
+
+
+def _compare_children(
+    old: Object, new: Object, path: FieldPath, found: _Sets, names: dict[str, tuple[str, Shape]]
+) -> None:
+    for name, (element, child) in names.items():
+        inner = (*path, element)
+        if element.startswith("k:") and (name not in old or name not in new):
+            found[2 if name in old else 0].add(inner)
+        if name not in old:
+            found[0].update(_fields(new[name], child, inner, holders=True))
+        elif name not in new:
+            found[2].update(_fields(old[name], child, inner, holders=True))
+        elif old[name] != new[name]:
+            _compare(old[name], new[name], child, inner, found)
+
+
+def text(path: FieldPath) -> str:
+    """A path as messages show it: `.spec.containers[name="web"].image`."""
+    shown = ""
+    for element in path:
+        kind, value = element[:2], element[2:]
+        if kind == "f:":
+            shown += f".{value}"
+        elif kind == "k:":
+            keys = json.loads(value)
+            shown += "[" + ",".join(f"{key}={json.dumps(keys[key])}" for key in sorted(keys)) + "]"
+        else:
+            shown += f"[={value}]"
+    return shown

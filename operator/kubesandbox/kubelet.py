@@ -1,0 +1,210 @@
+"""Every node's kubelet in one task: bound pods start to run after a moment, deleted ones end, some complete.
+
+A pod runs once its node exists and its claims to devices are allocated and reserved for it. The annotation
+`sandbox.placewright.dev/run-seconds` makes a pod finish (Succeeded) that long after it started. Containers are imagined;
+nothing is executed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kubesandbox.devices.preparation import Preparation
+from kubesandbox.resources import ResourceType
+from kubesandbox.status import ApiError, Object
+from kubesandbox.store import Change, Stored
+from kubesandbox.writes import DeleteOptions, Writes
+
+RUN_SECONDS = "sandbox.placewright.dev/run-seconds"
+NODES = ("", "nodes")
+BATCH = 200
+"""Pods handled in one go, before requests get their turn again."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletTimes:
+    """Seconds from binding to running, and the most that a graceful end takes."""
+
+    start: float = 0.05
+    end: float = 0.05
+
+
+class Kubelets:
+    """Watches pods inside the process and moves them along. `run` is its task."""
+
+    def __init__(self, writes: Writes, pods: ResourceType, times: KubeletTimes) -> None:
+        self._writes = writes
+        self._pods = pods
+        self._times = times
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._addresses = itertools.count(1)
+        self._wake = asyncio.Event()
+        self._homeless: dict[str, list[Stored]] = {}
+        self._devices = Preparation(writes, lambda pod: self._later(0, lambda: self._start(pod)))
+        writes.store.collection(pods.key).listeners.append(self._on_pod)
+        writes.store.collection(NODES).listeners.append(self._on_node)
+
+    async def run(self) -> None:
+        """Works off what is due, in batches, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            for _ in range(BATCH):
+                if not self._due or self._due[0][0] > loop.time():
+                    break
+                heapq.heappop(self._due)[2]()
+            await self._until_next(loop)
+
+    async def _until_next(self, loop: asyncio.AbstractEventLoop) -> None:
+        wait = self._due[0][0] - loop.time() if self._due else None
+        if wait is not None and wait <= 0:
+            await asyncio.sleep(0)
+            return
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        moment = asyncio.get_running_loop().time() + seconds
+        heapq.heappush(self._due, (moment, next(self._order), act))
+        if self._due[0][0] >= moment:
+            self._wake.set()
+
+    def _on_pod(self, change: Change) -> None:
+        pod = change.current
+        if pod is None:
+            assert change.previous is not None
+            self._devices.forget(change.previous)
+            return
+        node = (pod.object.get("spec") or {}).get("nodeName")
+        if not node:
+            return
+        before = change.previous.object if change.previous else {"metadata": {}}
+        if "deletionTimestamp" in pod.object["metadata"]:
+            if "deletionTimestamp" not in before["metadata"]:
+                grace = pod.object["metadata"].get("deletionGracePeriodSeconds", 0)
+                self._later(min(self._times.end, grace), lambda: self._finish(pod))
+        elif not (before.get("spec") or {}).get("nodeName"):
+            self._adopt(node, pod)
+
+    def _adopt(self, node: str, pod: Stored) -> None:
+        if self._writes.store.get(NODES, "", node) is None:
+            self._homeless.setdefault(node, []).append(pod)
+        else:
+            self._later(self._times.start, lambda: self._start(pod))
+
+    def _on_node(self, change: Change) -> None:
+        if change.previous is None and change.current is not None:
+            for pod in self._homeless.pop(change.current.name, []):
+                self._adopt(change.current.name, pod)
+
+    def _current(self, pod: Stored) -> Stored | None:
+        """The pod as it is now, unless it is gone or another took its name."""
+        found = self._writes.store.get(self._pods.key, pod.namespace, pod.name)
+        return found if found is not None and found.uid == pod.uid else None
+
+    def _start(self, pod: Stored) -> None:
+        found = self._current(pod)
+        if found is None or "deletionTimestamp" in found.object["metadata"]:
+            return
+        status = found.object.get("status") or {}
+        if status.get("phase", "Pending") != "Pending" or not self._devices.is_ready(found):
+            return
+        running = _with_status(found.object, running_status(found.object, self._writes.identity.now(), self._next_address()))
+        self._writes.store.put(self._pods.key, pod.namespace, pod.name, running)
+        seconds = (found.object["metadata"].get("annotations") or {}).get(RUN_SECONDS)
+        if seconds is not None and (duration := run_seconds(seconds)) is not None:
+            self._later(duration, lambda: self._complete(pod))
+
+    def _complete(self, pod: Stored) -> None:
+        found = self._current(pod)
+        if found is not None and "deletionTimestamp" not in found.object["metadata"]:
+            completed = _with_status(found.object, completed_status(found.object, self._writes.identity.now()))
+            self._writes.store.put(self._pods.key, pod.namespace, pod.name, completed)
+
+    def _finish(self, pod: Stored) -> None:
+        if self._current(pod) is None:
+            return
+        try:
+            self._writes.delete(self._pods, pod.namespace, pod.name, DeleteOptions(grace=0))
+        except ApiError:
+            return  # gone meanwhile
+
+    def _next_address(self) -> str:
+        return pod_address(next(self._addresses))
+
+
+def pod_address(number: int) -> str:
+    """The address of the pod that started as number so-and-so."""
+    return f"10.{(number >> 16) & 255}.{(number >> 8) & 255}.{number & 255}"
+
+
+def running_status(pod: Object, now: str, address: str) -> Object:
+    """The status of this pod once all its containers run."""
+    status = pod.get("status") or {}
+    containers = (pod.get("spec") or {}).get("containers") or []
+    ready = [_condition(kind, now) for kind in ("Initialized", "Ready", "ContainersReady")]
+    scheduled = [each for each in status.get("conditions") or [] if each.get("type") == "PodScheduled"]
+    if not scheduled:  # whoever made the pod named its node
+        scheduled = [_condition("PodScheduled", now)]
+    return {
+        **status,
+        "phase": "Running",
+        "startTime": now,
+        "hostIP": "127.0.0.1",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": scheduled + ready,
+        "containerStatuses": [_container(each, {"running": {"startedAt": now}}, ready=True) for each in containers],
+    }
+
+
+def completed_status(pod: Object, now: str) -> Object:
+    """The status of this pod once all its containers have ended well."""
+    status = pod.get("status") or {}
+    containers = (pod.get("spec") or {}).get("containers") or []
+    ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
+    conditions = [
+        {**each, "status": "False", "reason": "PodCompleted"}
+        if each.get("type") in ("Ready", "ContainersReady")
+        else each
+        for each in status.get("conditions") or []
+    ]
+    statuses = [_container(each, ended, ready=False) for each in containers]
+    return {**status, "phase": "Succeeded", "conditions": conditions, "containerStatuses": statuses}
+
+
+def _with_status(pod: Object, status: Object) -> Object:
+    return {**pod, "metadata": {**pod["metadata"]}, "status": status}
+
+
+def _condition(kind: str, now: str) -> Object:
+    return {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+
+
+def _container(container: Object, state: Object, *, ready: bool) -> Object:
+    return {
+        "name": container.get("name", ""),
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": ready,
+        "started": ready,
+        "restartCount": 0,
+        "state": state,
+        "lastState": {},
+    }
+
+
+def run_seconds(text: str) -> float | None:
+    """The value of the annotation `RUN_SECONDS`; None for what is no number."""
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        return None

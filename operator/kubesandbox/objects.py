@@ -1,0 +1,205 @@
+"""Requests on objects: which method on which path does what, and how the outcome is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+from aiohttp import web
+
+from kubesandbox import queries, status
+from kubesandbox.access import Access
+from kubesandbox.devices.statusrights import CLAIMS, StatusRights
+from kubesandbox.endpoint import Answer, Reply
+from kubesandbox.patches import APPLY_PATCH
+from kubesandbox.pods import PodOperations
+from kubesandbox.queries import Query
+from kubesandbox.rbac import MASTERS, User
+from kubesandbox.reads import Reads
+from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.reviews import GROUPS as REVIEW_GROUPS
+from kubesandbox.reviews import Reviews
+from kubesandbox.routing import Route, route
+from kubesandbox.selectors import Predicate, selection
+from kubesandbox.status import bad_request, method_not_allowed
+from kubesandbox.store import Stored
+from kubesandbox.views import Views
+from kubesandbox.watches import View
+from kubesandbox.webhooks import Webhooks, Write
+from kubesandbox.writes import PatchRequest, WriteOptions, Writes
+
+_encode = msgspec.json.Encoder().encode
+SelectableFields = Callable[[ResourceType], tuple[str, ...]]
+
+
+@dataclass
+class ObjectRequests:
+    """Serves `/api` and `/apis` below the level of groups and versions."""
+
+    registry: ResourceRegistry
+    reads: Reads
+    writes: Writes
+    pods: PodOperations
+    views: Views
+    selectable: SelectableFields
+    access: Access
+    webhooks: Webhooks
+
+    async def answer(self, request: web.BaseRequest, path: str, query: Query, user: User) -> Answer | None:
+        """The answer to a request, or None when the path names nothing. Raises ApiError."""
+        found = route(self.registry, path)
+        if found is None:
+            return None
+        accept = request.headers.get("Accept", "")
+        if request.method in ("GET", "HEAD"):
+            return self._read(found, query, accept)
+        body = await request.read()
+        if request.method == "DELETE":
+            return self._delete(found, query, queries.decode(body, request.headers.get("Content-Type", "")))
+        write = self._write(request, found, body, user)
+        await self._ask_webhooks(found, query, write, user)
+        return write(query)
+
+    def _write(self, request: web.BaseRequest, found: Route, body: bytes, user: User) -> Callable[[Query], Answer]:
+        """What the request does when it is carried out with such parameters; it can be rehearsed with `dryRun`."""
+        content_type, agent = request.headers.get("Content-Type", ""), request.headers.get("User-Agent", "")
+        if request.method == "PATCH":
+            return lambda query: self._patch(found, query, body, content_type, agent, user)
+        if request.method == "POST":
+            return lambda query: self._post(found, query, queries.content(body, content_type), agent, user)
+        if request.method == "PUT":
+            return lambda query: self._put(found, query, queries.content(body, content_type), agent, user)
+        raise method_not_allowed()
+
+    async def _ask_webhooks(self, found: Route, query: Query, write: Callable[[Query], Answer], user: User) -> None:
+        """Raises ApiError where one refuses. Only they make a write wait; what they are shown comes of a rehearsal."""
+        resource = found.resource
+        old = self.writes.store.get(resource.key, found.scope, found.name) if found.name else None
+        operation = "UPDATE" if old is not None else "CREATE"
+        hooks = self.webhooks.wants(resource, found.subresource, operation) if found.subresource in ("", "status") else []
+        if hooks:
+            shown = write({**query, "dryRun": "All"})
+            assert isinstance(shown, Reply)
+            former, dry_run = None if old is None else old.object, bool(query.get("dryRun"))
+            new = msgspec.json.decode(shown.body)
+            await self.webhooks.ask(hooks, Write(resource, found.subresource, operation, new, former, dry_run, user.name))
+
+    def _read(self, found: Route, query: Query, accept: str) -> Answer:
+        _require(found, "get" if found.name else "list")
+        if found.subresource == "log":
+            self.reads.get(found.resource, found.scope, found.name)
+            return Reply(b"This pod is simulated: it has no log.\n", content_type="text/plain")
+        view = self.views.choose(found.resource, accept, query)
+        if found.name:
+            queries.check_read_version(query)
+            return Reply(view.encode(self.reads.get(found.resource, found.scope, found.name)))
+        options = queries.list_options(query)
+        matches = self._selection(found, query)
+        if queries.flag(query, "watch"):
+            return self.reads.watch(view, found.namespace, matches, options)
+        page = self.reads.page(found.resource, found.namespace, matches, options)
+        return Reply(self.views.encode_page(view, page, accept, query))
+
+    def _selection(self, found: Route, query: Query) -> Predicate | None:
+        fields = query.get("fieldSelector", "")
+        return selection(found.resource, query.get("labelSelector", ""), fields, self.selectable(found.resource))
+
+    def _post(self, found: Route, query: Query, sent: object, agent: str, user: User) -> Answer:
+        resource = found.resource
+        if found.subresource in ("binding", "eviction"):
+            return self._pod_operation(found, query, sent)
+        if found.subresource == "token":
+            return Reply(_encode(self.access.answer_token_request(found.scope, found.name, sent)), 201)
+        if found.name:
+            raise method_not_allowed()
+        _require(found, "create")
+        if resource.kind == "Binding":
+            return self._pod_operation(found, query, sent)
+        if resource.group in REVIEW_GROUPS:
+            return Reply(_encode(Reviews(self.access).answer(resource.kind, user, sent)), 201)
+        options = queries.write_options(query, "", agent, "CreateOptions")
+        return self._shown(resource, self.writes.create(resource, found.scope, sent, options), 201)
+
+    def _pod_operation(self, found: Route, query: Query, sent: object) -> Answer:
+        if found.subresource == "eviction":
+            if _name_of(sent, "Eviction") != found.name:
+                raise bad_request("name in URL does not match name in Eviction object")
+            self.pods.evict(found.scope, found.name, queries.eviction_options(query, sent))
+        else:
+            name = found.name or _name_of(sent, "Binding")
+            dry_run = queries.is_dry_run(query, "CreateOptions")
+            self.pods.bind(found.scope, name, sent, through_pod=bool(found.name), dry_run=dry_run)
+        return Reply(_encode(status.success(201)), 201)
+
+    def _put(self, found: Route, query: Query, sent: object, agent: str, user: User) -> Answer:
+        _require_name(found)
+        options = self._guarded(found, queries.write_options(query, found.subresource, agent, "UpdateOptions"), user, "update")
+        return self._shown(
+            found.resource, self.writes.replace(found.resource, found.scope, found.name, sent, options), 200
+        )
+
+    def _guarded(self, found: Route, options: WriteOptions, user: User, verb: str) -> WriteOptions:
+        """Only the status of claims is guarded, and not from administrators."""
+        if found.resource.key != CLAIMS or found.subresource != "status" or MASTERS in user.groups:
+            return options
+        return replace(options, guard=StatusRights(self.access.authorizer, user, verb).check)
+
+    def _patch(self, found: Route, query: Query, body: bytes, content_type: str, agent: str, user: User) -> Answer:
+        _require_name(found)
+        request = PatchRequest(
+            queries.content(body, content_type), queries.patch_type(content_type), queries.flag(query, "force")
+        )
+        options = self._guarded(found, queries.write_options(query, found.subresource, agent, "PatchOptions"), user, "patch")
+        if request.force and request.content_type != APPLY_PATCH:
+            raise status.invalid_options("PatchOptions", "force", "Forbidden: may not be specified for non-apply patch")
+        stored, created = self.writes.patch(found.resource, found.scope, found.name, request, options)
+        return self._shown(found.resource, stored, 201 if created else 200)
+
+    def _delete(self, found: Route, query: Query, sent: object) -> Answer:
+        if found.subresource:
+            raise method_not_allowed()
+        options = queries.delete_options(query, sent)
+        resource = found.resource
+        if not found.name:
+            _require(found, "deletecollection")
+            return self._delete_collection(found, query, sent)
+        _require(found, "delete")
+        stored, gone = self.writes.delete(resource, found.scope, found.name, options)
+        if gone and resource.kind != "Pod":
+            details = status.details_of(resource, found.name, uid=stored.uid)
+            return Reply(_encode(status.success(details=details)))
+        return self._shown(resource, stored, 200)
+
+    def _delete_collection(self, found: Route, query: Query, sent: object) -> Answer:
+        options = queries.delete_options(query, sent)
+        page = self.reads.page(
+            found.resource, found.namespace, self._selection(found, query), queries.list_options(query)
+        )
+        for each in page.objects:
+            self.writes.delete(found.resource, each.namespace, each.name, options)
+        view = self.views.plain(found.resource)
+        return Reply(self.reads.encode_page(view, page))
+
+    def _shown(self, resource: ResourceType, stored: Stored, code: int) -> Reply:
+        view: View = self.views.plain(resource)
+        return Reply(view.encode(stored), code)
+
+
+def _require(found: Route, verb: str) -> None:
+    if verb not in found.resource.verbs:
+        raise method_not_allowed()
+
+
+def _require_name(found: Route) -> None:
+    if not found.name or found.subresource not in ("", "status", "finalize"):
+        raise method_not_allowed()
+    _require(found, "update")
+
+
+def _name_of(sent: object, kind: str) -> str:
+    metadata = sent.get("metadata") if isinstance(sent, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        raise bad_request(f"{kind}: metadata.name must name the pod")
+    return name

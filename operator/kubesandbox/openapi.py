@@ -1,0 +1,166 @@
+"""OpenAPI documents, as far as kubectl reads them: which parameters a patch takes, and the schemas of custom types.
+
+Built-in types have no schemas here. kubectl has their types built in and falls back to them; a schema without merge
+keys would make its client-side apply compute wrong patches, so none is better than a thin one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.shapes import Object
+
+_QUERY = (
+    ("dryRun", "string", "All: nothing is stored."),
+    ("fieldManager", "string", "Who makes this change."),
+    ("fieldValidation", "string", "Ignore, Warn or Strict: what to do about unknown fields."),
+    ("force", "boolean", "Take fields from other managers (apply patches only)."),
+)
+_V2_UNKNOWN = ("nullable", "oneOf", "anyOf", "not", "x-kubernetes-int-or-string", "default")
+_METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+SchemaSource = Callable[[ResourceType], Mapping[str, Any] | None]
+
+
+def index_v3(registry: ResourceRegistry) -> Object:
+    """The list of v3 documents: one for each group and version, its address carrying a hash that changes with it."""
+    paths = {}
+    for group, versions in registry.groups().items():
+        for version in versions:
+            place = f"apis/{group}/{version}" if group else f"api/{version}"
+            stamp = hashlib.sha256(f"{place} {registry.generation}".encode()).hexdigest()
+            paths[place] = {"serverRelativeURL": f"/openapi/v3/{place}?hash={stamp[:16].upper()}"}
+    return {"paths": paths}
+
+
+def document_v3(types: Iterable[ResourceType], schemas: SchemaSource, version: str) -> Object:
+    """The v3 document of one group and version."""
+    paths: Object = {}
+    components: Object = {_METADATA: _metadata_schema()}
+    for resource in types:
+        paths[_path(resource)] = {"get": _operation_v3(resource, "get"), "patch": _operation_v3(resource, "patch")}
+        schema = schemas(resource)
+        if schema is not None:
+            reference = {"allOf": [{"$ref": f"#/components/schemas/{_METADATA}"}], "default": {}}
+            components[_model(resource)] = _with_type(schema, resource, {**reference, "description": _ABOUT_METADATA})
+    return {"openapi": "3.0.0", "info": _info(version), "paths": paths, "components": {"schemas": components}}
+
+
+def document_v2(registry: ResourceRegistry, schemas: SchemaSource, version: str) -> Object:
+    """The v2 document of the whole server."""
+    paths: Object = {}
+    definitions: Object = {_METADATA: _metadata_schema()}
+    for resource in registry:
+        paths[_path(resource)] = {"patch": _operation_v2(resource)}
+        schema = schemas(resource)
+        if schema is not None:
+            reference = {"$ref": f"#/definitions/{_METADATA}", "description": _ABOUT_METADATA}
+            definitions[_model(resource)] = _with_type(_downgraded(schema), resource, reference)
+    return {"swagger": "2.0", "info": _info(version), "paths": paths, "definitions": definitions}
+
+
+_ABOUT_METADATA = "Standard object's metadata."
+
+
+def _info(version: str) -> Object:
+    return {"title": "Placewright sandbox", "version": version}
+
+
+def _path(resource: ResourceType) -> str:
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    return f"{root}/{'namespaces/{namespace}/' if resource.namespaced else ''}{resource.plural}/{{name}}"
+
+
+def _model(resource: ResourceType) -> str:
+    """The schema's name: the group's labels turned round (`dev.placewright.v1alpha1.SchedulingProfile`)."""
+    return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
+
+
+def _gvk(resource: ResourceType) -> Object:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _operation_v3(resource: ResourceType, action: str) -> Object:
+    operation: Object = {
+        "operationId": f"{action}{resource.version}{resource.kind}",
+        "parameters": [],
+        "responses": {"200": {"description": "OK"}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": _gvk(resource),
+    }
+    if action == "patch":
+        operation["parameters"] = [
+            {"name": name, "in": "query", "description": about, "schema": {"type": kind, "uniqueItems": True}}
+            for name, kind, about in _QUERY
+        ]
+    return operation
+
+
+def _operation_v2(resource: ResourceType) -> Object:
+    return {
+        "operationId": f"patch{resource.version}{resource.kind}",
+        "parameters": [
+            {"name": name, "in": "query", "description": about, "type": kind, "uniqueItems": True}
+            for name, kind, about in _QUERY
+        ],
+        "responses": {"200": {"description": "OK"}},
+        "x-kubernetes-action": "patch",
+        "x-kubernetes-group-version-kind": _gvk(resource),
+    }
+
+
+def _with_type(schema: Mapping[str, Any], resource: ResourceType, metadata: Object) -> Object:
+    """The schema of a custom type with the three fields that every object has, and the mark that names its type."""
+    properties = {
+        "apiVersion": {"type": "string", "description": "The version of this object's schema."},
+        "kind": {"type": "string", "description": "The REST resource that this object represents."},
+        **{name: part for name, part in schema.get("properties", {}).items() if name != "metadata"},
+        "metadata": metadata,
+    }
+    return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_gvk(resource)]}
+
+
+def _downgraded(schema: Mapping[str, Any]) -> Object:
+    """A schema in the terms of v2, which lacks some words: what they said is left out."""
+    result: Object = {key: value for key, value in schema.items() if key not in _V2_UNKNOWN}
+    if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("nullable"):
+        for key in ("type", "properties", "items", "required") if schema.get("nullable") else ("properties",):
+            result.pop(key, None)
+    if "properties" in result:
+        result["properties"] = {name: _downgraded(part) for name, part in result["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(result.get(key), Mapping):
+            result[key] = _downgraded(result[key])
+    if "allOf" in result:
+        result["allOf"] = [_downgraded(part) for part in result["allOf"]]
+    return result
+
+
+def _metadata_schema() -> Object:
+    strings = {"type": "object", "additionalProperties": {"type": "string"}}
+    objects = {"type": "array", "items": {"type": "object"}}
+    text = {"type": "string"}
+    return {
+        "description": "ObjectMeta is metadata that all persisted resources must have.",
+        "type": "object",
+        "properties": {
+            "annotations": strings,
+            "creationTimestamp": text,
+            "deletionGracePeriodSeconds": {"type": "integer", "format": "int64"},
+            "deletionTimestamp": text,
+            "finalizers": {"type": "array", "items": text},
+            "generateName": text,
+            "generation": {"type": "integer", "format": "int64"},
+            "labels": strings,
+            "managedFields": objects,
+            "name": text,
+            "namespace": text,
+            "ownerReferences": objects,
+            "resourceVersion": text,
+            "selfLink": text,
+            "uid": text,
+        },
+    }

@@ -1,0 +1,89 @@
+"""A sandbox in a process of its own, so that what is measured or tested has an event loop to itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+START_SECONDS = 30.0
+END_SECONDS = 5.0
+
+
+class SandboxFailed(Exception):
+    """The process ended, or said nothing, before it was ready."""
+
+
+class _Ready(msgspec.Struct):
+    server: str
+    kubeconfig: str
+
+
+class SandboxProcess:
+    """`python -m kubesandbox`, ready when entered and gone when left, whatever happens in between.
+
+    Even when this process is killed the sandbox ends: it holds one end of a pipe whose other end dies with us.
+    """
+
+    def __init__(self, *, nodes: int = 0, crds: Sequence[Path] = (), arguments: Sequence[str] = ()) -> None:
+        self._arguments = ["--nodes", str(nodes), *arguments]
+        for folder in crds:
+            self._arguments += ["--crds", str(folder)]
+        self._process: Process | None = None
+        self.server = ""
+        self.kubeconfig = Path()
+
+    @property
+    def pid(self) -> int:
+        """The process id; 0 before the start."""
+        return self._process.pid if self._process else 0
+
+    async def __aenter__(self) -> Self:
+        command = (sys.executable, "-m", "kubesandbox", "--exit-with-stdin", *self._arguments)
+        # In a session of its own it does not get the terminal's Ctrl-C: whoever started it says when it ends.
+        self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, start_new_session=True)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                assert self._process.stdout is not None
+                line = await self._process.stdout.readline()
+            ready = msgspec.json.decode(line, type=_Ready)
+        except (TimeoutError, msgspec.MsgspecError) as error:
+            await self.close()
+            raise SandboxFailed(f"the sandbox did not start (exit code {self._process.returncode})") from error
+        except BaseException:
+            await self.close()
+            raise
+        self.server, self.kubeconfig = ready.server, Path(ready.kubeconfig)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the process: politely, then surely."""
+        if self._process is not None:
+            await end_process(self._process, END_SECONDS)
+
+
+async def end_process(process: Process, seconds: float) -> None:
+    """Ask a child process to end, and make it end when it has not after so many seconds. One that has ended already is no error."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(seconds):
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

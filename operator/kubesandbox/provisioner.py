@@ -1,0 +1,82 @@
+"""The volume that a CSI driver with its provisioner would make for a claim, and from which nodes it could be reached. Pure.
+
+Every provisioner but `kubernetes.io/no-provisioner` is simulated; volumes have no content. Where they can be reached is decided as external
+provisioners do it: on the selected node's topology where the claim waited for a pod, in one zone that the claim's name picks otherwise.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kubesandbox.claims import IS_DEFAULT_CLASS, PROVISIONED_BY
+from kubesandbox.status import Object
+
+ZONE = "topology.kubernetes.io/zone"
+PROVISIONER = "sandbox.placewright.dev/disks"
+DEFAULT_CLASS = "standard"
+"""How kind and minikube call the class that they begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a volume is to be made: labels that its nodes have, or nothing where every node reaches it."""
+
+    labels: tuple[tuple[str, str], ...]
+
+
+def simulated_class(name: str) -> Object:
+    """A default StorageClass whose volumes are made where the pod goes."""
+    metadata = {"name": name, "annotations": {IS_DEFAULT_CLASS: "true"}}
+    return {"metadata": metadata, "provisioner": PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer"}
+
+
+def place_on_node(node: Object, csi_node: Object | None, driver: str) -> Place:
+    """The topology of a node, in the keys that the driver registered on it; in the zone where it registered none."""
+    labels = node["metadata"].get("labels") or {}
+    keys = _topology_keys(csi_node, driver)
+    return Place(tuple((key, str(labels[key])) for key in ([ZONE] if keys is None else keys) if key in labels))
+
+
+def place_for_anybody(claim: Object, storage_class: Object, nodes: Iterable[Object]) -> Place:
+    """Where a volume goes that waits for no pod: by the class' first topology, else in one of the zones there are."""
+    for term in storage_class.get("allowedTopologies") or ():
+        wanted = term.get("matchLabelExpressions") or ()
+        return Place(tuple((each["key"], _picked(claim, each["values"])) for each in wanted if each.get("values")))
+    labels = ((node["metadata"].get("labels") or {}).get(ZONE) for node in nodes)
+    zones = sorted({str(zone) for zone in labels if zone})
+    return Place(((ZONE, _picked(claim, zones)),) if zones else ())
+
+
+def made_volume(claim: Object, storage_class: Object, place: Place) -> Object:
+    """The PersistentVolume as the provisioner creates it: it names its claim."""
+    meta, wanted, driver = claim["metadata"], claim["spec"], str(storage_class["provisioner"])
+    name = f"pvc-{meta['uid']}"
+    reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": meta["namespace"], "name": meta["name"]}
+    spec: Object = {
+        "capacity": {"storage": ((wanted.get("resources") or {}).get("requests") or {}).get("storage", "1Gi")},
+        "accessModes": wanted.get("accessModes") or ["ReadWriteOnce"],
+        "volumeMode": wanted.get("volumeMode") or "Filesystem",
+        "claimRef": {**reference, "uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+        "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy") or "Delete",
+        "storageClassName": storage_class["metadata"]["name"],
+        "csi": {"driver": driver, "volumeHandle": name},
+    }
+    if place.labels:
+        expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in place.labels]
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+    if wanted.get("volumeAttributesClassName"):
+        spec["volumeAttributesClassName"] = wanted["volumeAttributesClassName"]
+    return {"metadata": {"name": name, "annotations": {PROVISIONED_BY: driver}}, "spec": spec}
+
+
+def _topology_keys(csi_node: Object | None, driver: str) -> Sequence[str] | None:
+    """None where the driver is not registered on the node."""
+    drivers = ((csi_node or {}).get("spec") or {}).get("drivers") or ()
+    return next((each.get("topologyKeys") or () for each in drivers if each.get("name") == driver), None)
+
+
+def _picked(claim: Object, values: Sequence[str]) -> str:
+    """One of several, always the same for one name, and evenly over many."""
+    return values[zlib.crc32(str(claim["metadata"]["name"]).encode()) % len(values)]

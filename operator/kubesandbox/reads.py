@@ -1,0 +1,191 @@
+"""Reading: one object, pages of a list from one consistent snapshot, and the start of a watch."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import msgspec
+
+from kubesandbox import status
+from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.selectors import Predicate
+from kubesandbox.status import Object
+from kubesandbox.store import Expired, Store, Stored
+from kubesandbox.versions import presented
+from kubesandbox.watches import View, Watch, Watches
+
+_encode = msgspec.json.Encoder().encode
+MOST_SNAPSHOTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """The query of a list or watch. `limit` 0 is all; `version` is resourceVersion as sent."""
+
+    limit: int = 0
+    token: str = ""
+    version: str = ""
+    match: str = ""
+    bookmarks: bool = False
+    initial_events: bool | None = None
+
+
+class _Token(msgspec.Struct):
+    """What a continue token carries: which snapshot, and where in it."""
+
+    snapshot: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    version: int
+    objects: list[Stored]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list: the objects, the version of the whole list, how it goes on."""
+
+    objects: list[Stored]
+    version: int
+    token: str = ""
+    remaining: int = 0
+
+    @property
+    def metadata(self) -> Object:
+        """The ListMeta of the page."""
+        shown: Object = {"resourceVersion": str(self.version)}
+        if self.token:
+            shown["continue"] = self.token
+            shown["remainingItemCount"] = self.remaining
+        return shown
+
+
+class Reads:
+    """All reading of one server. Snapshots of unfinished lists are kept, the newest `MOST_SNAPSHOTS` of them."""
+
+    def __init__(self, store: Store, registry: ResourceRegistry, watches: Watches) -> None:
+        self.store = store
+        self.registry = registry
+        self.watches = watches
+        self._snapshots: OrderedDict[int, _Snapshot] = OrderedDict()
+        self._numbers = itertools.count(1)
+
+    def get(self, resource: ResourceType, namespace: str, name: str) -> Stored:
+        """One object. Raises ApiError 404."""
+        found = self.store.get(resource.key, namespace, name)
+        if found is None:
+            raise status.not_found(resource, name)
+        return found
+
+    def page(
+        self, resource: ResourceType, namespace: str | None, matches: Predicate | None, options: ListOptions
+    ) -> Page:
+        """One page of a list. Raises ApiError 410 when its snapshot is gone, 400 for a bad token."""
+        if options.token:
+            return self._continued(options)
+        self._check_version(options)
+        found = self.store.listed(resource.key, namespace)
+        if matches is not None:
+            found = [each for each in found if matches(each.object)]
+        if not options.limit or len(found) <= options.limit:
+            return Page(found, self.store.version)
+        number = next(self._numbers)
+        self._snapshots[number] = _Snapshot(self.store.version, found)
+        if len(self._snapshots) > MOST_SNAPSHOTS:
+            self._snapshots.popitem(last=False)
+        return self._slice(number, 0, options.limit)
+
+    def watch(
+        self,
+        view: View,
+        namespace: str | None,
+        matches: Predicate | None,
+        options: ListOptions,
+    ) -> Watch:
+        """An open stream: present state first when no version was given, else every change since it."""
+        key = view.resource.key
+        watch = Watch(view, matches, namespace, bookmarks=options.bookmarks, cut_after=self.watches.cut_after)
+        from_start = options.version in ("", "0") if options.initial_events is None else options.initial_events
+        try:
+            if from_start:
+                found = self.store.listed(key, namespace)
+                watch.add_initial(each for each in found if matches is None or matches(each.object))
+            elif options.version not in ("", "0"):
+                for change in self.store.collection(key).since(int(options.version)):
+                    watch.offer(change)
+        except Expired as gone:
+            watch.fail(status.expired(str(gone)))
+            return watch
+        if from_start and options.initial_events and options.bookmarks:
+            watch.bookmark(self.store.version, initial_events_end=True)
+        self.watches.open(watch)
+        return watch
+
+    def encode_page(self, view: View, page: Page) -> bytes:
+        """The JSON of a list, from the bytes that the store holds; as on the real server only custom items say their kind."""
+        resource = view.resource
+        head = _encode(
+            {"kind": resource.collection_kind, "apiVersion": resource.api_version, "metadata": page.metadata}
+        )
+        items = [view.encode(each) for each in page.objects]
+        if resource.custom:
+            return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
+        return head[:-1] + b',"items":[' + _without_kind(resource, items) + b"]}"
+
+    def _check_version(self, options: ListOptions) -> None:
+        version = int(options.version or 0)
+        if version > self.store.version:
+            message = f"Timeout: Too large resource version: {version}, current: {self.store.version}"
+            causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+            raise status.ApiError(504, "Timeout", message, {"causes": causes}, retry_after=1)
+        if options.match == "Exact" and version != self.store.version:
+            raise status.expired(f"The resourceVersion for the provided list is too old: {version}")
+
+    def _continued(self, options: ListOptions) -> Page:
+        try:
+            token = msgspec.json.decode(base64.urlsafe_b64decode(options.token), type=_Token)
+        except (msgspec.MsgspecError, binascii.Error, ValueError, UnicodeError) as error:
+            raise status.bad_request("continue key is not valid: it must come from an earlier page") from error
+        snapshot = self._snapshots.get(token.snapshot)
+        if snapshot is None or snapshot.version < self.store.compacted or token.start < 0:
+            self._snapshots.pop(token.snapshot, None)
+            message = (
+                "The provided continue parameter is too old to display a consistent list result. "
+                "You can start a new list without the continue parameter."
+            )
+            raise status.expired(message)
+        return self._slice(token.snapshot, token.start, options.limit or len(snapshot.objects))
+
+    def _slice(self, number: int, start: int, limit: int) -> Page:
+        snapshot = self._snapshots[number]
+        end = start + limit
+        objects = snapshot.objects[start:end]
+        remaining = len(snapshot.objects) - end
+        if remaining <= 0:
+            return Page(objects, snapshot.version)
+        token = base64.urlsafe_b64encode(_encode(_Token(number, end))).decode()
+        return Page(objects, snapshot.version, token, remaining)
+
+
+def _without_kind(resource: ResourceType, items: list[bytes]) -> bytes:
+    kind = _encode({"kind": resource.kind, "apiVersion": resource.api_version})[:-1] + b","
+    cut = [memoryview(item)[len(kind) :] if item.startswith(kind) else memoryview(item)[1:] for item in items]
+    return b"{" + b",{".join(cut) if cut else b""
+
+
+def plain_view(resource: ResourceType) -> View:
+    """Objects as they are, in the version of `resource`."""
+    wanted = resource.api_version
+
+    def encode(stored: Stored) -> bytes:
+        if stored.object.get("apiVersion") == wanted:
+            return stored.encoded
+        return _encode(presented(resource, stored.object))
+
+    return View(resource, encode, key=wanted)

@@ -1,0 +1,218 @@
+"""Label and field selectors: text from a query to a predicate over objects.
+
+Label selectors take equality (`a=b`, `a==b`, `a!=b`), sets (`a in (x,y)`, `a notin (x)`) and existence (`a`, `!a`).
+Field selectors take `=`, `==` and `!=` on the fields that the real server knows for the type. Everything else is a 400.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from kubesandbox.resources import ResourceType
+from kubesandbox.status import Object, bad_request
+
+Predicate = Callable[[Object], bool]
+LabelTest = Callable[[Mapping[str, str]], bool]
+
+_KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
+_SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
+_EQUAL = re.compile(rf"({_KEY})\s*(==|=|!=)\s*([A-Za-z0-9]?[A-Za-z0-9._-]*)")
+_COMPARE = re.compile(rf"({_KEY})\s*([<>])\s*(-?[0-9]+)")
+_EXISTS = re.compile(rf"(!?)\s*({_KEY})")
+_OUTSIDE_PARENTHESES = re.compile(r",(?![^()]*\))")
+
+_POD_FIELDS = (
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.phase",
+    "status.podIP",
+    "status.nominatedNodeName",
+)
+_EVENT_FIELDS = (
+    "involvedObject.kind",
+    "involvedObject.namespace",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.apiVersion",
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
+_FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "pods"): _POD_FIELDS,
+    ("", "events"): _EVENT_FIELDS,
+    ("", "nodes"): ("spec.unschedulable",),
+    ("", "namespaces"): ("status.phase",),
+    ("", "secrets"): ("type",),
+    ("", "replicationcontrollers"): ("status.replicas",),
+    ("apps", "replicasets"): ("status.replicas",),
+    ("batch", "jobs"): ("status.successful",),
+    ("resource.k8s.io", "resourceslices"): ("spec.nodeName", "spec.driver"),
+}
+_FALSE_WHEN_ABSENT = frozenset({"spec.hostNetwork", "spec.unschedulable"})
+
+
+def selection(resource: ResourceType, labels: str, fields: str, extra_fields: tuple[str, ...] = ()) -> Predicate | None:
+    """The predicate for a request's labelSelector and fieldSelector, or None when everything is selected.
+
+    `extra_fields` are the selectable fields of a custom resource. Raises ApiError 400.
+    """
+    tests: list[Predicate] = []
+    if labels.strip():
+        tests.append(_on_labels(parse_labels(labels)))
+    if fields.strip():
+        tests.extend(_parse_fields(resource, fields, extra_fields))
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    return lambda found: all(test(found) for test in tests)
+
+
+def parse_labels(text: str) -> LabelTest:
+    """The test of a label selector in its text form. Raises ApiError 400."""
+    tests = [_label_requirement(part.strip(), text) for part in _OUTSIDE_PARENTHESES.split(text)]
+    return lambda labels: all(test(labels) for test in tests)
+
+
+def label_selector(selector: Object | None) -> LabelTest:
+    """The test of a LabelSelector object (`matchLabels`, `matchExpressions`); None selects nothing, {} everything."""
+    if selector is None:
+        return lambda _labels: False
+    tests = [_equals(key, value) for key, value in (selector.get("matchLabels") or {}).items()]
+    tests += [_expression(each) for each in selector.get("matchExpressions") or []]
+    return lambda labels: all(test(labels) for test in tests)
+
+
+def _on_labels(test: LabelTest) -> Predicate:
+    return lambda found: test(found["metadata"].get("labels") or {})
+
+
+def _label_requirement(part: str, whole: str) -> LabelTest:
+    if match := _SET.fullmatch(part):
+        values = frozenset(value.strip() for value in match[3].split(","))
+        return _membership(match[1], values, inside=match[2] == "in")
+    if match := _EQUAL.fullmatch(part):
+        test = _equals(match[1], match[3])
+        return _negated(test) if match[2] == "!=" else test
+    if match := _COMPARE.fullmatch(part):
+        return _compares(match[1], match[2], int(match[3]))
+    if match := _EXISTS.fullmatch(part):
+        return _exists(match[2], present=not match[1])
+    message = f"unable to parse requirement: {part!r} in label selector {whole!r}: allowed are k=v, k!=v, k in (v,w), k notin (v), k, !k"
+    raise bad_request(message)
+
+
+def _expression(each: Object) -> LabelTest:
+    key, operator = str(each.get("key")), each.get("operator")
+    values = frozenset(each.get("values") or ())
+    if operator in ("In", "NotIn"):
+        return _membership(key, values, inside=operator == "In")
+    if operator in ("Exists", "DoesNotExist"):
+        return _exists(key, present=operator == "Exists")
+    raise bad_request(f"{operator!r} is not a valid label selector operator")
+
+
+def _equals(key: str, value: str) -> LabelTest:
+    return lambda labels: labels.get(key) == value
+
+
+def _negated(test: LabelTest) -> LabelTest:
+    return lambda labels: not test(labels)
+
+
+def _membership(key: str, values: frozenset[str], *, inside: bool) -> LabelTest:
+    return lambda labels: (labels.get(key) in values) is inside
+
+
+def _exists(key: str, *, present: bool) -> LabelTest:
+    return lambda labels: (key in labels) is present
+
+
+def _compares(key: str, operator: str, bound: int) -> LabelTest:
+    def test(labels: Mapping[str, str]) -> bool:
+        try:
+            value = int(labels.get(key, ""))
+        except ValueError:
+            return False
+        return value > bound if operator == ">" else value < bound
+
+    return test
+
+
+def _parse_fields(resource: ResourceType, text: str, extra: tuple[str, ...]) -> list[Predicate]:
+    return [_field_requirement(resource, part, extra) for part in re.split(r"(?<!\\),", text) if part]
+
+
+def _field_requirement(resource: ResourceType, part: str, extra: tuple[str, ...]) -> Predicate:
+    match = re.fullmatch(r"([^=!]+?)(==|!=|=)(.*)", part)
+    if match is None:
+        raise bad_request(f"invalid field selector {part!r}: allowed are field=value, field==value, field!=value")
+    field, operator = match[1].strip(), match[2]
+    value = re.sub(r"\\(.)", r"\1", match[3])
+    read = _reader(resource, field, extra)
+    if operator == "!=":
+        return lambda found: read(found) != value
+    return lambda found: read(found) == value
+
+
+def _reader(resource: ResourceType, field: str, extra: tuple[str, ...]) -> Callable[[Object], str]:
+    known = ("metadata.name", "metadata.namespace", *_FIELDS.get(resource.key, ()), *extra)
+    stored_field = _stored_field(resource, field)
+    if stored_field not in known:
+        raise bad_request(f"field label not supported: {field}: allowed for {resource.kind} are {', '.join(known)}")
+    if stored_field == "source":
+        return _event_source
+    absent = "false" if stored_field in _FALSE_WHEN_ABSENT else ""
+    path = stored_field.lstrip(".").split(".")
+    return _path_reader(path, absent)
+
+
+def _stored_field(resource: ResourceType, field: str) -> str:
+    """events.k8s.io names some fields otherwise than the core events it shows."""
+    if resource.group != "events.k8s.io":
+        return field
+    renamed = re.sub(r"^regarding\.", "involvedObject.", field)
+    return {"reportingController": "reportingComponent"}.get(renamed, renamed)
+
+
+def _path_reader(path: list[str], absent: str) -> Callable[[Object], str]:
+    def read(found: Object) -> str:
+        value: object = found
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+            if value is None:
+                return absent
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return str(value)
+
+    if len(path) == 2:
+        return _pair_reader(path[0], path[1], absent, read)
+    return read
+
+
+def _pair_reader(outer: str, inner: str, absent: str, general: Callable[[Object], str]) -> Callable[[Object], str]:
+    """The common depth, without a loop: this runs for each change and each watch."""
+
+    def read(found: Object) -> str:
+        holder = found.get(outer)
+        if holder.__class__ is not dict:
+            return absent
+        value = holder.get(inner)
+        if value is None:
+            return absent
+        return value if value.__class__ is str else general(found)
+
+    return read
+
+
+def _event_source(found: Object) -> str:
+    return str((found.get("source") or {}).get("component") or found.get("reportingComponent") or "")

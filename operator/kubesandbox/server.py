@@ -1,0 +1,265 @@
+"""One sandbox, put together: store, rules, kubelets and the listening socket, from start to end.
+
+async with Sandbox(nodes=3) as sandbox:
+    ...  # sandbox.server, sandbox.kubeconfig, sandbox.store, sandbox.faults
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+from kubesandbox.access import Access
+from kubesandbox.admission import Admission
+from kubesandbox.collector import Collector
+from kubesandbox.credentials import Credentials, make_credentials, write_private
+from kubesandbox.definitionfiles import read_definitions
+from kubesandbox.definitions import Definitions
+from kubesandbox.devices.claimcontroller import ClaimController
+from kubesandbox.devices.driver import SimulatedDriver
+from kubesandbox.devices.layouts import DeviceLayout
+from kubesandbox.discovery import Discovery
+from kubesandbox.disruptions import Disruptions
+from kubesandbox.endpoint import Endpoint, Reply
+from kubesandbox.ephemeralclaims import EphemeralClaims
+from kubesandbox.faults import Faults
+from kubesandbox.kubelet import Kubelets, KubeletTimes
+from kubesandbox.metadata import Identity
+from kubesandbox.nodes import simulated_node
+from kubesandbox.objects import ObjectRequests
+from kubesandbox.pods import PodOperations
+from kubesandbox.priorities import SYSTEM_CLASSES
+from kubesandbox.provisioner import simulated_class
+from kubesandbox.reads import Reads
+from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.status import ApiError
+from kubesandbox.store import Store
+from kubesandbox.views import Views
+from kubesandbox.volumecontroller import VolumeController
+from kubesandbox.watches import Watches
+from kubesandbox.webhooks import Webhooks
+from kubesandbox.writes import Writes
+
+LARGEST_BODY = 3 * 1024 * 1024
+"""Bytes; the real server's limit."""
+
+BOOKMARK_SECONDS = 30.0
+END_SECONDS = 1.0
+"""How long watchers and requests under way are waited for at the end."""
+_FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+@dataclass(frozen=True)
+class SandboxOptions:
+    """How to start.
+
+    `port` 0 takes a free one; `kubeconfig` None writes to a folder that goes with the sandbox; `nodes` are made at the
+    start; `crds` are folders of YAML definitions; `history` is how many changes a type remembers at least; `seed` fixes
+    uids, generated names and the choice of faults. With `volumes` claims get volumes, as controllers and provisioners
+    would give them; `default_class` names a StorageClass to begin with, the default of claims (empty: none). `devices` are
+    what a simulated driver publishes for each node (None: no driver).
+    """
+
+    port: int = 0
+    kubeconfig: Path | None = None
+    nodes: int = 0
+    crds: Sequence[Path] = ()
+    history: int = 10_000
+    kubelets: KubeletTimes = field(default_factory=KubeletTimes)
+    seed: int | None = None
+    volumes: bool = False
+    default_class: str = ""
+    devices: DeviceLayout | None = None
+
+
+class Sandbox:
+    """An API server on loopback, for as long as the context is open."""
+
+    def __init__(self, options: SandboxOptions | None = None) -> None:
+        self._options = options or SandboxOptions()
+        self.credentials: Credentials = make_credentials()
+        self.registry = ResourceRegistry()
+        self.store = Store(self._options.history)
+        self.watches = Watches(self.store)
+        self.definitions = Definitions(self.store, self.registry)
+        admission = Admission(self.store, self.definitions)
+        self.writes = Writes(self.store, self.registry, Identity(Random(self._options.seed)), admission)
+        self.access = Access(self.credentials.token, self.store, self.registry, self.writes.identity)
+        self.discovery = Discovery(self.registry, self.definitions.schema)
+        self.reads = Reads(self.store, self.registry, self.watches)
+        self.faults = Faults(
+            drop_watches=self.watches.abort_all,
+            compact=self.store.compact,
+            refuse=self._refuse_connections,
+            cut_watches=self._cut_watches,
+            seed=self._options.seed or 0,
+        )
+        self.driver: SimulatedDriver | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._http: web.Server | None = None
+        self._listening: asyncio.Server | None = None
+        self._port = self._options.port
+        self.kubeconfig = Path()
+
+    @property
+    def server(self) -> str:
+        """The URL; known once the context is open."""
+        return f"https://127.0.0.1:{self._port}"
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._assemble()
+            self._fill()
+            await self._listen()
+            self._write_kubeconfig()
+        except BaseException:
+            await self.close()
+            raise
+        self._spawn(self._bookmark())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends watches, connections and tasks; a second call does nothing."""
+        self.watches.close_all()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                await self.watches.ended()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._listening is not None:
+            self._listening.close()
+        if self._http is not None:
+            for connection in self._http.connections:
+                connection.force_close()  # an idle one would be waited for
+            await self._http.shutdown(timeout=END_SECONDS)
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def resource(self, group: str, version: str, plural: str) -> ResourceType:
+        """A type that is served. Raises KeyError."""
+        found = self.registry.find(group, version, plural)
+        if found is None:
+            raise KeyError(f"{plural}.{version}.{group} is not served")
+        return found
+
+    def account_kubeconfig(self, namespace: str, name: str) -> bytes:
+        """The kubeconfig of a ServiceAccount. Raises ApiError 404."""
+        return self.credentials.kubeconfig(self.server, self.access.new_token(namespace, name))
+
+    def _assemble(self) -> None:
+        pods = self.resource("", "v1", "pods")
+        disruptions = Disruptions(self.writes, self.resource("policy", "v1", "poddisruptionbudgets"))
+        operations = PodOperations(self.writes, pods, disruptions)
+        views = Views(self.reads, self.definitions, self.writes.identity.clock)
+        webhooks, selectable = Webhooks(self.store), self.definitions.selectable
+        objects = ObjectRequests(self.registry, self.reads, self.writes, operations, views, selectable, self.access, webhooks)
+        Collector(self.writes)
+        ClaimController(self.writes)
+        if self._options.devices is not None:
+            self.driver = SimulatedDriver(self.writes, self._options.devices)
+        if self._options.volumes:
+            VolumeController(self.writes)
+            EphemeralClaims(self.writes, pods, self.resource("", "v1", "persistentvolumeclaims"))
+        endpoint = Endpoint(self.access, self._document, objects.answer, self.faults, self.watches)
+        self._http = web.Server(
+            endpoint.handle,
+            request_factory=_make_request,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=600.0,
+        )
+        self._spawn(Kubelets(self.writes, pods, self._options.kubelets).run())
+
+    def _fill(self) -> None:
+        namespaces, nodes = self.resource("", "v1", "namespaces"), self.resource("", "v1", "nodes")
+        for name in _FIRST_NAMESPACES:
+            self.writes.create(namespaces, "", {"metadata": {"name": name}})
+        classes = self.resource("scheduling.k8s.io", "v1", "priorityclasses")
+        for name, value in SYSTEM_CLASSES.items():
+            self.writes.create(classes, "", {"metadata": {"name": name}, "value": value})
+        if self._options.default_class:
+            storage_classes = self.resource("storage.k8s.io", "v1", "storageclasses")
+            self.writes.create(storage_classes, "", simulated_class(self._options.default_class))
+        for number in range(self._options.nodes):
+            self.writes.create(nodes, "", simulated_node(number, self.writes.identity.now()))
+        for folder in self._options.crds:
+            self._define(folder)
+
+    def _define(self, folder: Path) -> None:
+        definitions = self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        for content in read_definitions(folder):
+            try:
+                self.writes.create(definitions, "", content)
+            except ApiError as refused:
+                raise ValueError(f"{folder}: {refused.message}") from refused
+
+    def _document(self, path: str, accept: str) -> Reply | None:
+        found = self.discovery.answer(path, accept)
+        return Reply(found.body, content_type=found.content_type) if found else None
+
+    async def _listen(self) -> None:
+        assert self._http is not None
+        loop = asyncio.get_running_loop()
+        context = self.credentials.server_context()
+        self._listening = await loop.create_server(
+            self._http, "127.0.0.1", self._port, ssl=context, backlog=1024, reuse_address=True
+        )
+        self._port = self._listening.sockets[0].getsockname()[1]
+
+    def _write_kubeconfig(self) -> None:
+        if self._options.kubeconfig is not None:
+            self.kubeconfig = self._options.kubeconfig.absolute()
+        else:
+            self._folder = tempfile.TemporaryDirectory(prefix="placewright-sandbox-")
+            self.kubeconfig = Path(self._folder.name, "kubeconfig")
+        write_private(self.kubeconfig, self.credentials.kubeconfig(self.server))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _bookmark(self) -> None:
+        while True:
+            await asyncio.sleep(BOOKMARK_SECONDS)
+            self.watches.bookmark_all()
+
+    def _refuse_connections(self, seconds: float) -> None:
+        assert self._listening is not None and self._http is not None
+        self._listening.close()
+        for connection in self._http.connections:
+            connection.force_close()
+        self._spawn(self._reopen(seconds))
+
+    def _cut_watches(self, lines: int) -> None:
+        self.watches.cut_after = lines
+
+    async def _reopen(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        while True:
+            with suppress(OSError):
+                return await self._listen()
+            await asyncio.sleep(0.05)
+
+
+def _make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, asyncio.get_running_loop(), client_max_size=LARGEST_BODY
+    )

@@ -1,0 +1,190 @@
+"""Refusals as the Kubernetes API words them: an exception that knows its HTTP code, reason and Status body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from kubesandbox.resources import ResourceType
+
+Object = dict[str, Any]
+"""A decoded Kubernetes object. Objects in the store are never changed in place."""
+
+
+_CAUSES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Required value": "FieldValueRequired",
+        "Unsupported value": "FieldValueNotSupported",
+        "Forbidden": "FieldValueForbidden",
+        "Duplicate value": "FieldValueDuplicate",
+        "Too long": "FieldValueTooLong",
+        "Too many": "FieldValueTooMany",
+        "Not found": "FieldValueNotFound",
+    }
+)
+"""How a message about a field begins, and the reason that goes with it."""
+
+
+class ApiError(Exception):
+    """A request that is refused.
+
+    `code` is the HTTP status, `reason` Kubernetes' machine-readable word, `retry_after` seconds for the
+    `Retry-After` header.
+    """
+
+    def __init__(
+        self, code: int, reason: str, message: str, details: Object | None = None, retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = dict(details or {})
+        self.retry_after = retry_after
+        if retry_after is not None:
+            self.details["retryAfterSeconds"] = retry_after
+
+    def status(self) -> Object:
+        """The Status object of the answer."""
+        body: Object = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        }
+        if self.reason:
+            body["reason"] = self.reason
+        if self.details:
+            body["details"] = self.details
+        return body
+
+
+def success(code: int | None = None, details: Object | None = None) -> Object:
+    """The Status object of a request that has no object to answer with; deletions leave `code` out."""
+    body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if code is not None:
+        body["code"] = code
+    if details:
+        body["details"] = details
+    return body
+
+
+def details_of(resource: ResourceType, name: str, **more: Any) -> Object:
+    """The `details` that name an object."""
+    found: Object = {"name": name, "group": resource.group, "kind": resource.plural}
+    return {key: value for key, value in {**found, **more}.items() if value}
+
+
+def bad_request(message: str) -> ApiError:
+    """400: the request itself cannot be understood."""
+    return ApiError(400, "BadRequest", message)
+
+
+def unauthorized() -> ApiError:
+    """401: no token, or not ours."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(resource: ResourceType, name: str, why: str, causes: Iterable[Object] = ()) -> ApiError:
+    """403: understood and not allowed."""
+    message = f'{resource.qualified} "{name}" is forbidden: {why}'
+    return ApiError(403, "Forbidden", message, details_of(resource, name, causes=list(causes)))
+
+
+def not_found(resource: ResourceType, name: str) -> ApiError:
+    """404 for an object."""
+    return ApiError(404, "NotFound", f'{resource.qualified} "{name}" not found', details_of(resource, name))
+
+
+def no_such_path() -> ApiError:
+    """404 for a path that nobody serves."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def method_not_allowed() -> ApiError:
+    """405: the type does not serve this verb."""
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message)
+
+
+def already_exists(resource: ResourceType, name: str) -> ApiError:
+    """409 on creating what is there."""
+    return ApiError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', details_of(resource, name))
+
+
+def conflict(resource: ResourceType, name: str, why: str, subresource: str = "") -> ApiError:
+    """409: somebody else was first, or a precondition does not hold."""
+    suffix = f"/{subresource}" if subresource else ""
+    message = f'Operation cannot be fulfilled on {resource.qualified}{suffix} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details_of(resource, name, kind=f"{resource.plural}{suffix}"))
+
+
+def not_the_one_meant(resource: ResourceType, name: str, why: str) -> ApiError:
+    """409: a deletion meant for another object of that name, or for another version of it. It speaks of the kind."""
+    message = f'Operation cannot be fulfilled on {resource.kind}{_group_suffix(resource)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details_of(resource, name, kind=resource.kind))
+
+
+def unspecific(message: str) -> ApiError:
+    """500 without a reason: what real servers make of checks that nobody gave a status of their own."""
+    return ApiError(500, "", message)
+
+
+def modified(resource: ResourceType, name: str) -> ApiError:
+    """409: the resourceVersion sent is not the current one."""
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(resource, name, why)
+
+
+def expired(message: str) -> ApiError:
+    """410: the version asked for has been compacted away."""
+    return ApiError(410, "Expired", message)
+
+
+def unsupported_media_type(content_type: str, accepted: Iterable[str]) -> ApiError:
+    """415: a body in a format that is not read."""
+    message = (
+        f"the body of the request was in an unknown format - {content_type or 'none'}"
+        f" - accepted media types include: {', '.join(accepted)}"
+    )
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def not_acceptable(accepted: Iterable[str]) -> ApiError:
+    """406: an answer in a format that nobody here writes."""
+    message = f"only the following media types are accepted: {', '.join(accepted)}"
+    return ApiError(406, "NotAcceptable", message)
+
+
+def invalid(resource: ResourceType, name: str, faults: Iterable[tuple[str, str]]) -> ApiError:
+    """422: well-formed, and not allowed to be stored; `faults` are (path of the field, what is wrong)."""
+    found = list(faults)
+    lines = [f"{path}: {what}" if path else what for path, what in found]
+    shown = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+    causes = [_cause(path, what) for path, what in found]
+    details = details_of(resource, name, causes=causes)
+    details["kind"] = resource.kind
+    return ApiError(422, "Invalid", f'{resource.kind}{_group_suffix(resource)} "{name}" is invalid: {shown}', details)
+
+
+def invalid_options(kind: str, field: str, what: str) -> ApiError:
+    """422 about a parameter; `kind` is that of the options (`DeleteOptions`)."""
+    details: Object = {"group": "meta.k8s.io", "kind": kind, "causes": [_cause(field, what)]}
+    return ApiError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {field}: {what}', details)
+
+
+def too_many_requests(message: str, retry_after: int | None = None, causes: Iterable[Object] = ()) -> ApiError:
+    """429: try again later."""
+    found = list(causes)
+    return ApiError(429, "TooManyRequests", message, {"causes": found} if found else None, retry_after)
+
+
+def _cause(field: str, what: str) -> Object:
+    return {"reason": _CAUSES.get(what.partition(":")[0], "FieldValueInvalid"), "message": what, "field": field}
+
+
+def _group_suffix(resource: ResourceType) -> str:
+    return f".{resource.group}" if resource.group else ""

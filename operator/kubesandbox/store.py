@@ -1,0 +1,207 @@
+"""Objects in memory, one version counter over all of them, and the recent changes of each type.
+
+An object is kept as a dict that is never changed again, beside its JSON bytes: reads, lists and watches send those bytes
+and never encode. Rules about what may be written live above (`writes`); here is only what was written, and when.
+Everything happens on one event loop, so a read followed by a write without `await` between is a transaction.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import msgspec
+
+from kubesandbox.resources import GroupResource
+from kubesandbox.status import Object
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+_encode = msgspec.json.Encoder().encode
+
+
+class Expired(Exception):
+    """Changes since the version asked for are no longer known; `floor` is the oldest version to resume from."""
+
+    def __init__(self, version: int, floor: int) -> None:
+        super().__init__(f"too old resource version: {version} ({floor})")
+        self.floor = floor
+
+
+class Stored:
+    """One object in one version: `object` is read-only by agreement, `encoded` its JSON."""
+
+    __slots__ = ("encoded", "name", "namespace", "object", "version")
+
+    def __init__(self, namespace: str, name: str, version: int, content: Object) -> None:
+        self.namespace = namespace
+        self.name = name
+        self.version = version
+        self.object = _with_kind_first(content)
+        self.encoded = _encode(self.object)
+
+    @property
+    def uid(self) -> str:
+        """The object's uid."""
+        uid: str = self.object["metadata"]["uid"]
+        return uid
+
+
+class Change:
+    """One write: what was there before, what is there now (None once deleted), and the version it got.
+
+    `lines` caches the watch lines that streams share, by whatever key they choose, while the change is handed round.
+    """
+
+    __slots__ = ("_departed", "current", "lines", "previous", "version")
+
+    def __init__(self, version: int, previous: Stored | None, current: Stored | None) -> None:
+        self.version = version
+        self.previous = previous
+        self.current = current
+        self.lines: dict[tuple[str, str], bytes] = {}
+        self._departed: Stored | None = None
+
+    @property
+    def type(self) -> ChangeType:
+        """What a watch without a selector calls this change."""
+        if self.previous is None:
+            return "ADDED"
+        return "DELETED" if self.current is None else "MODIFIED"
+
+    @property
+    def departed(self) -> Stored:
+        """The previous content under this change's version: what a stream sends as DELETED, as the real server does."""
+        if self._departed is None:
+            last = self.previous
+            assert last is not None, "nothing departs on creation"
+            metadata = {**last.object["metadata"], "resourceVersion": str(self.version)}
+            content = {**last.object, "metadata": metadata}
+            self._departed = Stored(last.namespace, last.name, self.version, content)
+        return self._departed
+
+    def forget_lines(self) -> None:
+        """Frees what only mattered while the change was handed round; a resuming watch makes it anew."""
+        self.lines = {}
+        self._departed = None
+
+
+Listener = Callable[[Change], None]
+
+
+class Collection:
+    """All objects of one type, and its latest changes (at least `history`, at most twice as many)."""
+
+    def __init__(self, history: int) -> None:
+        self.namespaces: dict[str, dict[str, Stored]] = {}
+        self.listeners: list[Listener] = []
+        self._history = history
+        self._changes: list[Change] = []
+        self._floor = 0
+
+    def listed(self, namespace: str | None) -> list[Stored]:
+        """Objects by namespace and name; all namespaces for None."""
+        wanted: Iterable[str] = sorted(self.namespaces) if namespace is None else (namespace,)
+        found: list[Stored] = []
+        for each in wanted:
+            named = self.namespaces.get(each, {})
+            found.extend(named[name] for name in sorted(named))
+        return found
+
+    def record(self, change: Change) -> None:
+        """Keeps a change for those who resume, and tells the listeners."""
+        self._changes.append(change)
+        if len(self._changes) >= 2 * self._history:
+            self._floor = self._changes[-self._history - 1].version
+            del self._changes[: -self._history]
+        for listener in tuple(self.listeners):
+            listener(change)
+        change.forget_lines()
+
+    def since(self, version: int) -> list[Change]:
+        """The changes after `version`. Raises Expired when some of them are gone."""
+        if version < self._floor:
+            raise Expired(version, self._floor)
+        return self._changes[bisect_right(self._changes, version, key=_version_of) :]
+
+    def compact(self, version: int) -> None:
+        """Forgets all changes up to `version`."""
+        self._floor = version
+        self._changes = self._changes[bisect_right(self._changes, version, key=_version_of) :]
+
+
+class Store:
+    """Every object of one server. `version` is the newest resourceVersion handed out; `listeners` hear of all types."""
+
+    def __init__(self, history: int = 10_000) -> None:
+        self.version = 1
+        self.compacted = 0
+        self.listeners: list[Callable[[GroupResource, Change], None]] = []
+        self._history = history
+        self._collections: dict[GroupResource, Collection] = {}
+
+    def collection(self, key: GroupResource) -> Collection:
+        """The objects of one type; an empty one when nothing was stored yet."""
+        found = self._collections.get(key)
+        if found is None:
+            found = self._collections[key] = Collection(self._history)
+        return found
+
+    def types(self) -> list[GroupResource]:
+        """The types that hold, or once held, objects."""
+        return list(self._collections)
+
+    def get(self, key: GroupResource, namespace: str, name: str) -> Stored | None:
+        """One object, or None; `namespace` is empty for cluster-scoped types."""
+        return self.collection(key).namespaces.get(namespace, {}).get(name)
+
+    def listed(self, key: GroupResource, namespace: str | None = None) -> list[Stored]:
+        """The objects of a type in order; all namespaces for None."""
+        return self.collection(key).listed(namespace)
+
+    def put(self, key: GroupResource, namespace: str, name: str, content: Object) -> Stored:
+        """Writes `content` (whose metadata belongs to the caller until now) as the newest version."""
+        self.version += 1
+        content["metadata"]["resourceVersion"] = str(self.version)
+        stored = Stored(namespace, name, self.version, content)
+        collection = self.collection(key)
+        named = collection.namespaces.setdefault(namespace, {})
+        previous = named.get(name)
+        named[name] = stored
+        self._record(key, collection, Change(self.version, previous, stored))
+        return stored
+
+    def remove(self, key: GroupResource, namespace: str, name: str) -> Stored:
+        """Removes an object; answers its last content under the version of the removal. KeyError when absent."""
+        collection = self.collection(key)
+        named = collection.namespaces[namespace]
+        previous = named.pop(name)
+        if not named:
+            del collection.namespaces[namespace]
+        self.version += 1
+        change = Change(self.version, previous, None)
+        departed = change.departed
+        self._record(key, collection, change)
+        return departed
+
+    def _record(self, key: GroupResource, collection: Collection, change: Change) -> None:
+        collection.record(change)
+        for listener in self.listeners:
+            listener(key, change)
+
+    def compact(self) -> None:
+        """Forgets all history: whoever resumes from an older version, or continues a list, is told 410."""
+        self.compacted = self.version
+        for collection in self._collections.values():
+            collection.compact(self.version)
+
+
+def _with_kind_first(content: Object) -> Object:
+    """Kind and apiVersion lead, so that lists of built-in types can leave them out by cutting bytes."""
+    if next(iter(content), "kind") == "kind":
+        return content
+    return {"kind": content.get("kind"), "apiVersion": content.get("apiVersion"), **content}
+
+
+def _version_of(change: Change) -> int:
+    return change.version

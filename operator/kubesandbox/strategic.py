@@ -1,0 +1,148 @@
+"""Strategic merge patch: a merge patch that merges lists of built-in types by key and obeys directives.
+
+Directives: `$patch` (merge, replace, delete), `$retainKeys`, `$deleteFromPrimitiveList/FIELD`, `$setElementOrder/FIELD`.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from kubesandbox.shapes import Object, Shape
+
+_PATCH, _RETAIN = "$patch", "$retainKeys"
+_DELETE_VALUES, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
+
+
+class StrategicPatchError(Exception):
+    """The patch cannot be read as one; the message names the field. Real servers have a code for few of its faults: 500 is theirs."""
+
+    def __init__(self, message: str, *, code: int = 500) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def strategic_merge(current: Object, patch: Object, shape: Shape) -> Object:
+    """A patched copy of `current` (parts that the patch does not touch are shared)."""
+    directive = patch.get(_PATCH, "merge")
+    if directive == "delete":
+        return {}
+    if directive == "replace":
+        replaced: Object = _without_directives({key: value for key, value in patch.items() if key != _PATCH})
+        return replaced
+    if directive != "merge":
+        raise StrategicPatchError(f"Unknown {_PATCH} value {directive!r}: delete, replace or merge are allowed")
+    result = _retained(current, patch)
+    for name, value in patch.items():
+        if not name.startswith("$"):
+            _merge_field(result, name, value, shape.child(name))
+        elif name.startswith(_DELETE_VALUES):
+            field = name.removeprefix(_DELETE_VALUES)
+            if isinstance(result.get(field), list) and isinstance(value, list):
+                result[field] = [kept for kept in result[field] if kept not in value]
+    for name, value in patch.items():
+        if name.startswith(_ORDER):
+            field = name.removeprefix(_ORDER)
+            _reorder(result, field, _list(value, name), _items(current.get(field)), shape.child(field).merge_key)
+    return result
+
+
+def _retained(current: Object, patch: Object) -> Object:
+    if _RETAIN not in patch:
+        return dict(current)
+    kept = patch[_RETAIN]
+    if not isinstance(kept, list):
+        raise StrategicPatchError("invalid patch format of retainKeys", code=400)
+    unlisted = [k for k, v in patch.items() if not k.startswith("$") and v is not None and k not in kept]
+    if unlisted:
+        raise StrategicPatchError("invalid patch format of retainKeys", code=400)
+    return {key: value for key, value in current.items() if key in kept}
+
+
+def _merge_field(result: Object, name: str, value: Any, shape: Shape) -> None:
+    found = result.get(name)
+    if value is None:
+        result.pop(name, None)
+    elif isinstance(value, dict):
+        merged = strategic_merge(found if isinstance(found, dict) else {}, value, shape)
+        if value.get(_PATCH) == "delete":
+            result.pop(name, None)
+        else:
+            result[name] = merged
+    elif isinstance(value, list):
+        result[name] = _merge_list(found if isinstance(found, list) else [], value, shape, name)
+    else:
+        result[name] = value
+
+
+def _merge_list(found: list[Any], patch: list[Any], shape: Shape, name: str) -> list[Any]:
+    if any(isinstance(item, dict) and item.get(_PATCH) == "replace" for item in patch):
+        return [_without_directives(item) for item in patch if not (isinstance(item, dict) and _PATCH in item)]
+    if shape.merge_key:
+        return _merge_keyed(found, patch, shape, name)
+    if shape.merge_set:
+        return _in_order(found + [item for item in patch if item not in found], patch, found, "")
+    return [_without_directives(item) for item in patch]
+
+
+def _merge_keyed(found: list[Any], patch: list[Any], shape: Shape, name: str) -> list[Any]:
+    result, key = list(found), shape.merge_key
+    for item in patch:
+        if not isinstance(item, dict) or key not in item:
+            raise StrategicPatchError(f"{name}: {item!r} does not contain declared merge key: {key}")
+        at = next((i for i, other in enumerate(result) if _identity(other, key) == item[key]), None)
+        if item.get(_PATCH) == "delete":
+            result = [other for other in result if _identity(other, key) != item[key]]
+        elif at is None:
+            result.append(_without_directives(item))
+        else:
+            existing = result[at] if isinstance(result[at], dict) else {}
+            result[at] = strategic_merge(existing, item, shape.element)
+    return _in_order(result, [item for item in patch if _PATCH not in item], found, key)
+
+
+def _reorder(result: Object, name: str, order: list[Any], before: list[Any], key: str) -> None:
+    """Sorts the elements of a list that `order` names into its order."""
+    if isinstance(result.get(name), list):
+        result[name] = _in_order(result[name], order, before, key)
+
+
+def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
+    """`items` with those that `order` names in that order, and the others as they are among themselves.
+
+    Of one of each, the other goes first only if it stood before the named one in the list as it was: new elements come first.
+    """
+    wanted, former = [_identity(each, key) for each in order], [_identity(each, key) for each in before]
+    named = sorted((item for item in items if _identity(item, key) in wanted), key=lambda item: wanted.index(_identity(item, key)))
+    others = [item for item in items if _identity(item, key) not in wanted]
+    result: list[Any] = []
+    while named and others:
+        other, first = _identity(others[0], key), _identity(named[0], key)
+        is_before = other in former and first in former and former.index(other) < former.index(first)
+        result.append((others if is_before else named).pop(0))
+    return result + named + others
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _identity(element: Any, key: str) -> Any:
+    """What tells an element of a list from the others: its key, or itself where it is no object."""
+    return element.get(key) if isinstance(element, dict) else element
+
+
+def _without_directives(value: Any) -> Any:
+    """`value` as it is stored: nulls and directives taken out, at any depth."""
+    if isinstance(value, dict):
+        return {k: _without_directives(v) for k, v in value.items() if v is not None and not k.startswith("$")}
+    if isinstance(value, list):
+        kept = [v for v in value if not (isinstance(v, dict) and v.get(_PATCH) == "delete")]
+        return [_without_directives(v) for v in kept]
+    return copy.deepcopy(value)
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise StrategicPatchError(f"{name}: a list is expected, found {type(value).__name__}")
+    return value

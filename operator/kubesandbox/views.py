@@ -1,0 +1,102 @@
+"""How objects are shown: as they are, as rows of a Table (kubectl get), or as metadata only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from kubesandbox.definitions import Definitions
+from kubesandbox.queries import Query
+from kubesandbox.reads import Page, Reads, plain_view
+from kubesandbox.resources import ResourceType
+from kubesandbox.status import Object, bad_request, not_acceptable
+from kubesandbox.store import Stored
+from kubesandbox.tables import partial_metadata, table
+from kubesandbox.versions import presented
+from kubesandbox.watches import View
+
+_encode = msgspec.json.Encoder().encode
+_INCLUDES = ("", "None", "Metadata", "Object")
+_ACCEPTABLE = frozenset({"", "*/*", "application/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"})
+"""What real servers speak. Here all of it is answered in JSON, and says so."""
+
+
+class Views:
+    """The views of one server; plain ones are made once a type."""
+
+    def __init__(self, reads: Reads, definitions: Definitions, clock: Callable[[], float]) -> None:
+        self._reads = reads
+        self._definitions = definitions
+        self._clock = clock
+        self._plain: dict[ResourceType, View] = {}
+
+    def plain(self, resource: ResourceType) -> View:
+        """Objects as they are."""
+        view = self._plain.get(resource)
+        if view is None:
+            view = self._plain[resource] = plain_view(resource)
+        return view
+
+    def choose(self, resource: ResourceType, accept: str, query: Query) -> View:
+        """The view that an Accept header asks for first."""
+        if "as=" not in accept:
+            _require_acceptable(accept)
+            return self.plain(resource)
+        wanted = accept.split(",", 1)[0].replace(" ", "")
+        if "as=Table" in wanted:
+            return View(resource, self._row_encoder(resource, query))
+        if "as=PartialObjectMetadata" in wanted:
+            return View(resource, lambda stored: _encode(partial_metadata(stored.object)))
+        return self.plain(resource)
+
+    def encode_page(self, view: View, page: Page, accept: str, query: Query) -> bytes:
+        """The JSON of a list in this view."""
+        wanted = accept.split(",", 1)[0].replace(" ", "")
+        if "as=Table" in wanted:
+            return _encode(self._table(view.resource, page.objects, query, page.metadata))
+        if "as=PartialObjectMetadata" in wanted:
+            head: Object = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            items = [partial_metadata(each.object) for each in page.objects]
+            return _encode({**head, "metadata": page.metadata, "items": items})
+        return self._reads.encode_page(view, page)
+
+    def _row_encoder(self, resource: ResourceType, query: Query) -> Callable[[Stored], bytes]:
+        """Tables of one row, for a watch: the first one alone says what the columns are."""
+        said = False
+
+        def encode(stored: Stored) -> bytes:
+            nonlocal said
+            version = {"resourceVersion": str(stored.version)}
+            shown = self._table(resource, [stored], query, version, with_definitions=not said)
+            said = True
+            return _encode(shown)
+
+        return encode
+
+    def _table(
+        self,
+        resource: ResourceType,
+        objects: list[Stored],
+        query: Query,
+        metadata: Object,
+        *,
+        with_definitions: bool = True,
+    ) -> Object:
+        include = query.get("includeObject", "")
+        if include not in _INCLUDES:
+            raise bad_request(f"includeObject={include!r}: allowed are None, Metadata and Object")
+        return table(
+            resource.kind,
+            [presented(resource, each.object) for each in objects],
+            columns=self._definitions.columns(resource),
+            include_object=include or "Metadata",
+            now=self._clock(),
+            metadata=metadata,
+            with_definitions=with_definitions,
+        )
+
+
+def _require_acceptable(accept: str) -> None:
+    if not any(each.partition(";")[0].strip() in _ACCEPTABLE for each in accept.split(",")):
+        raise not_acceptable(sorted(kind for kind in _ACCEPTABLE if kind.startswith("application/") and "*" not in kind))

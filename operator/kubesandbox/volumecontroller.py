@@ -1,0 +1,290 @@
+"""Claims get their volumes: what kube-controller-manager's volume controller and external provisioners do, in one listener.
+
+Claims whose class binds at once get a volume at once; those that wait for their consumer, once the scheduler has named the claim in a
+volume or the node on the claim. What a claim leaves behind is released, or goes with it. Nothing is attached, resized or protected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from kubesandbox.claimedits import annotate, drop_selected_node, forget_claim, name_claim, name_volume
+from kubesandbox.claims import (
+    BIND_COMPLETED,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    STORAGE_CLASSES,
+    annotations_of,
+    best_volume,
+    class_of,
+    default_class,
+    reference_of,
+    satisfies,
+    waits_for_consumer,
+)
+from kubesandbox.provisioner import Place, made_volume, place_for_anybody, place_on_node
+from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.status import ApiError, Object
+from kubesandbox.store import Change
+from kubesandbox.writes import DeleteOptions, Writes
+
+VOLUMES: GroupResource = ("", "persistentvolumes")
+CLAIMS: GroupResource = ("", "persistentvolumeclaims")
+NODES: GroupResource = ("", "nodes")
+CSI_NODES: GroupResource = ("storage.k8s.io", "csinodes")
+_STORAGE_PROVISIONERS = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
+_log = logging.getLogger(__name__)
+BATCH = 200
+"""Claims, and as many volumes, handled in one go, before requests get their turn again."""
+_Key = tuple[str, str]
+"""Namespace and name of a claim."""
+
+
+class VolumeController:
+    """Listens to claims, volumes and classes; acts a moment later, when the write that caused it has been answered."""
+
+    def __init__(self, writes: Writes) -> None:
+        self._writes = writes
+        self._store = writes.store
+        self._claims = _served(writes, CLAIMS)
+        self._volumes = _served(writes, VOLUMES)
+        self._waiting = _Waiting()
+        #: Volumes that name a claim, by that claim, and those that name none, by class.
+        self._named: defaultdict[_Key, set[str]] = defaultdict(set)
+        self._free: defaultdict[str, set[str]] = defaultdict(set)
+        #: What is to be looked at, in the order in which it came up: dicts as sets that keep it.
+        self._due_claims: dict[_Key, None] = {}
+        self._due_volumes: dict[str, None] = {}
+        self._working = False
+        self._store.collection(CLAIMS).listeners.append(self._on_claim)
+        self._store.collection(VOLUMES).listeners.append(self._on_volume)
+        self._store.collection(STORAGE_CLASSES).listeners.append(self._on_class)
+
+    # --- what is to be looked at ---
+
+    def _on_claim(self, change: Change) -> None:
+        claim = change.current or change.departed
+        key = (claim.namespace, claim.name)
+        self._waiting.drop(key)
+        if change.current is not None and BIND_COMPLETED not in annotations_of(claim.object):
+            self._waiting.add(key, claim.object)
+        asked = str(claim.object["spec"].get("volumeName") or "")
+        self._look_at([key], sorted({asked, *self._named.get(key, ())} - {""}))
+
+    def _on_volume(self, change: Change) -> None:
+        volume = change.current or change.departed
+        keys = self._waiting.for_volume(volume.name)
+        if change.previous is not None:
+            keys += self._note(change.previous.object, known=False)
+        if change.current is not None:
+            keys += self._note(change.current.object, known=True)
+            storage_class = class_of(volume.object) or ""
+            if reference_of(volume.object) is None and not waits_for_consumer(self._class(storage_class)):
+                keys += self._waiting.for_class(storage_class)
+        self._look_at(keys, [volume.name])
+
+    def _note(self, volume: Object, *, known: bool) -> list[_Key]:
+        """Keep in mind, or forget, whose a volume is; answers the claim that it names, if any."""
+        reference, name = reference_of(volume), volume["metadata"]["name"]
+        key = (reference.namespace, reference.name) if reference is not None else None
+        names = self._free[class_of(volume) or ""] if key is None else self._named[key]
+        if known:
+            names.add(name)
+        else:
+            names.discard(name)
+            if key is not None and not names:
+                del self._named[key]
+        return [] if key is None else [key]
+
+    def _on_class(self, change: Change) -> None:
+        if change.current is not None:
+            self._look_at(self._waiting.for_class(change.current.name) + self._waiting.for_class(""), [])
+
+    def _look_at(self, claims: Iterable[_Key], volumes: Iterable[str]) -> None:
+        self._due_claims.update(dict.fromkeys(claims))
+        self._due_volumes.update(dict.fromkeys(volumes))
+        if not self._working and (self._due_claims or self._due_volumes):
+            self._working = True
+            asyncio.get_running_loop().call_soon(self._work)
+
+    def _work(self) -> None:
+        for key in list(islice(self._due_claims, BATCH)):
+            del self._due_claims[key]
+            self._with(self._claim(key), self._sync_claim)
+        for name in list(islice(self._due_volumes, BATCH)):
+            del self._due_volumes[name]
+            self._with(self._volume(name), self._sync_volume)
+        self._working = False
+        self._look_at((), ())
+
+    def _with(self, content: Object | None, act: Callable[[Object], None]) -> None:
+        """Objects of these types are stored as they come: what one of them lacks must not stop the others."""
+        try:
+            if content is not None:
+                act(content)
+        except (ApiError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+            assert content is not None
+            _log.warning("%s %s is left as it is: %r", content["kind"], content["metadata"]["name"], problem)
+
+    # --- claims ---
+
+    def _sync_claim(self, claim: Object) -> None:
+        if BIND_COMPLETED in annotations_of(claim):
+            self._bound_claim(claim)
+        else:
+            self._unbound_claim(claim)
+
+    def _unbound_claim(self, claim: Object) -> None:
+        asked = claim["spec"].get("volumeName")
+        if asked:
+            volume = self._volume(str(asked))
+            if volume is not None and _may_have(claim, volume):
+                self._bind(claim, volume)
+        elif class_of(claim) is not None or not self._give_default_class(claim):  # the change brings it back here
+            self._find_or_make(claim, self._class(class_of(claim)))
+
+    def _find_or_make(self, claim: Object, storage_class: Object | None) -> None:
+        """One that the claim has a right to, a free one unless the scheduler is to choose it, or else a new one."""
+        names = {*self._named.get(_key(claim), ())}
+        if not waits_for_consumer(storage_class):
+            names |= self._free.get(class_of(claim) or "", set())
+        volume = best_volume(claim, (each for name in sorted(names) if (each := self._volume(name)) is not None))
+        if volume is not None:
+            self._bind(claim, volume)
+        elif storage_class is not None and storage_class.get("provisioner") != NO_PROVISIONER:
+            self._provision(claim, storage_class)
+
+    def _provision(self, claim: Object, storage_class: Object) -> None:
+        place = self._place(claim, storage_class)
+        if place is None:
+            return
+        made = made_volume(claim, storage_class, place)
+        self._writes.modify(self._claims, *_key(claim), lambda new: annotate(new, _STORAGE_PROVISIONERS, storage_class["provisioner"]))
+        if self._volume(made["metadata"]["name"]) is None:
+            self._writes.create(self._volumes, "", made)
+
+    def _place(self, claim: Object, storage_class: Object) -> Place | None:
+        """Where to make the claim's volume; None as long as it is not known."""
+        if not waits_for_consumer(storage_class):
+            return place_for_anybody(claim, storage_class, (each.object for each in self._store.listed(NODES)))
+        selected = annotations_of(claim).get(SELECTED_NODE)
+        node = self._store.get(NODES, "", selected) if selected else None
+        if node is None:
+            if selected:  # the node is gone: the scheduler is to select another
+                self._writes.modify(self._claims, *_key(claim), drop_selected_node)
+            return None
+        csi_node = self._store.get(CSI_NODES, "", node.name)
+        return place_on_node(node.object, csi_node.object if csi_node else None, str(storage_class["provisioner"]))
+
+    def _give_default_class(self, claim: Object) -> bool:
+        name = default_class(each.object for each in self._store.listed(STORAGE_CLASSES))
+        if name is None:
+            return False
+        self._writes.modify(self._claims, *_key(claim), lambda new: new["spec"].update(storageClassName=name))
+        return True
+
+    def _bound_claim(self, claim: Object) -> None:
+        """A claim stays bound as long as its volume is there, and is its own."""
+        volume = self._volume(str(claim["spec"].get("volumeName") or ""))
+        reference = reference_of(volume) if volume is not None else None
+        if volume is None or (reference is not None and not reference.names(claim)):
+            self._writes.modify(self._claims, *_key(claim), lambda new: new.setdefault("status", {}).update(phase="Lost"))
+        else:
+            self._bind(claim, volume)
+
+    def _bind(self, claim: Object, volume: Object) -> None:
+        """Volume first, then claim; what is so already is not written again."""
+        meta, name = claim["metadata"], volume["metadata"]["name"]
+        chosen_here = reference_of(volume) is None
+        self._writes.modify(self._volumes, "", name, lambda new: name_claim(new, meta, chosen_here=chosen_here))
+        self._writes.modify(self._claims, *_key(claim), lambda new: name_volume(new, volume))
+
+    # --- volumes ---
+
+    def _sync_volume(self, volume: Object) -> None:
+        reference, name = reference_of(volume), volume["metadata"]["name"]
+        if reference is None or not reference.uid:
+            self._set_phase(name, "Available")
+            return
+        claim = self._claim((reference.namespace, reference.name))
+        if claim is None or not reference.names(claim):
+            self._release(volume)
+        elif claim["spec"].get("volumeName") == name:
+            self._set_phase(name, "Bound")
+        elif claim["spec"].get("volumeName"):
+            self._unbind(volume)
+
+    def _release(self, volume: Object) -> None:
+        name = volume["metadata"]["name"]
+        self._set_phase(name, "Released")
+        if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            self._writes.delete(self._volumes, "", name, DeleteOptions(uid=volume["metadata"]["uid"]))
+
+    def _unbind(self, volume: Object) -> None:
+        """The claim got another volume: this one is free again, or goes if it was made for the claim."""
+        if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            self._release(volume)
+        else:
+            self._writes.modify(self._volumes, "", volume["metadata"]["name"], forget_claim)
+
+    def _set_phase(self, name: str, phase: str) -> None:
+        self._writes.modify(self._volumes, "", name, lambda new: new.setdefault("status", {}).update(phase=phase))
+
+    # --- what there is ---
+
+    def _claim(self, key: _Key) -> Object | None:
+        found = self._store.get(CLAIMS, *key)
+        return found.object if found is not None else None
+
+    def _volume(self, name: str) -> Object | None:
+        found = self._store.get(VOLUMES, "", name)
+        return found.object if found is not None else None
+
+    def _class(self, name: str | None) -> Object | None:
+        found = self._store.get(STORAGE_CLASSES, "", name) if name else None
+        return found.object if found is not None else None
+
+
+class _Waiting:
+    """Claims without a volume, by what could help them: the volume that they ask for, or else their class."""
+
+    def __init__(self) -> None:
+        self._topics: dict[_Key, str] = {}
+        self._claims: defaultdict[str, dict[_Key, None]] = defaultdict(dict)
+
+    def add(self, key: _Key, claim: Object) -> None:
+        asked = claim["spec"].get("volumeName")
+        topic = f"volume {asked}" if asked else f"class {class_of(claim) or ''}"
+        self._topics[key] = topic
+        self._claims[topic][key] = None
+
+    def drop(self, key: _Key) -> None:
+        topic = self._topics.pop(key, None)
+        if topic is not None:
+            del self._claims[topic][key]
+
+    def for_volume(self, name: str) -> list[_Key]:
+        return list(self._claims.get(f"volume {name}", ()))
+
+    def for_class(self, name: str) -> list[_Key]:
+        return list(self._claims.get(f"class {name}", ()))
+
+
+def _served(writes: Writes, key: GroupResource) -> ResourceType:
+    found = writes.registry.find(key[0], "v1", key[1])
+    assert found is not None
+    return found
+
+
+def _key(claim: Object) -> _Key:
+    return claim["metadata"]["namespace"], claim["metadata"]["name"]
+
+
+def _may_have(claim: Object, volume: Object) -> bool:
+    """Whether a claim may be bound to the volume that it asks for by name."""
+    reference = reference_of(volume)
+    return satisfies(claim, volume) if reference is None else reference.names(claim)

@@ -1,0 +1,196 @@
+"""Watch streams: which changes one watcher sees, in which words, and how they wait until its connection takes them.
+
+A change is offered to every watch of its type in the same step that stores it; each watch keeps finished lines and its
+connection sends all that gathered since the last write in one piece.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from kubesandbox.resources import ResourceType
+from kubesandbox.selectors import Predicate
+from kubesandbox.status import ApiError, Object
+from kubesandbox.store import Change, ChangeType, Store, Stored
+
+_encode = msgspec.json.Encoder().encode
+
+MOST_PENDING_LINES = 200_000
+"""A watcher further behind than this is cut off, as the real server does with slow ones; its first state may be longer."""
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class View:
+    """How a request wants objects shown: `encode` gives JSON; equal `key`s give equal bytes (empty: never shared)."""
+
+    def __init__(self, resource: ResourceType, encode: Callable[[Stored], bytes], key: str = "") -> None:
+        self.resource = resource
+        self.encode = encode
+        self.key = key
+
+
+class Watch:
+    """One stream, from the store's changes to lines of JSON.
+
+    `cut_after` that many lines (0: never) the connection is to be broken: then `cut` is set.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        matches: Predicate | None,
+        namespace: str | None,
+        *,
+        bookmarks: bool = False,
+        cut_after: int = 0,
+    ) -> None:
+        self.view = view
+        self.bookmarks = bookmarks
+        self.closed = False
+        self.broken = False
+        self.cut = False
+        self._left = cut_after
+        self._matches = matches
+        self._namespace = namespace
+        self._pending: list[bytes] = []
+        self._wake = asyncio.Event()
+
+    def offer(self, change: Change) -> None:
+        """Queues what this watcher must hear about a change; most hear nothing of most."""
+        subject = change.current or change.previous
+        assert subject is not None
+        if self._namespace is not None and subject.namespace != self._namespace:
+            return
+        was, becomes = self._sees(change.previous), self._sees(change.current)
+        if becomes:
+            assert change.current is not None
+            self._push(self._line(change, "MODIFIED" if was else "ADDED", change.current))
+        elif was:
+            self._push(self._line(change, "DELETED", change.departed))
+        if len(self._pending) > MOST_PENDING_LINES:
+            self.abort()
+
+    def add_initial(self, stored: Iterable[Stored]) -> None:
+        """Queues the present state as ADDED."""
+        for each in stored:
+            self._push(_line("ADDED", self.view.encode(each)))
+
+    def bookmark(self, version: int, *, initial_events_end: bool = False) -> None:
+        """Queues a bookmark: everything up to `version` has been sent."""
+        metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+        if initial_events_end:
+            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+        resource = self.view.resource
+        shown = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        self._push(_line("BOOKMARK", _encode(shown)))
+
+    def fail(self, error: ApiError) -> None:
+        """Ends the stream with an ERROR event."""
+        self._push(_line("ERROR", _encode(error.status())))
+        self.close()
+
+    def close(self) -> None:
+        """Ends the stream after what is queued."""
+        self.closed = True
+        self._wake.set()
+
+    def abort(self) -> None:
+        """Breaks the stream off, as a lost connection would."""
+        self.broken = True
+        self.close()
+
+    async def next(self) -> bytes:
+        """All lines queued so far, once there are some; empty when the stream has ended."""
+        while not self._pending and not self.closed:
+            self._wake.clear()
+            await self._wake.wait()
+        if self.broken:
+            return b""
+        lines, self._pending = self._pending, []
+        return b"".join(lines)
+
+    def _sees(self, stored: Stored | None) -> bool:
+        return stored is not None and (self._matches is None or self._matches(stored.object))
+
+    def _line(self, change: Change, word: ChangeType, stored: Stored) -> bytes:
+        if not self.view.key:
+            return _line(word, self.view.encode(stored))
+        key = (self.view.key, word)
+        line = change.lines.get(key)
+        if line is None:
+            line = change.lines[key] = _line(word, self.view.encode(stored))
+        return line
+
+    def _push(self, line: bytes) -> None:
+        if self.closed:
+            return
+        self._pending.append(line)
+        self._left -= 1
+        if self._left == 0:
+            self.cut = True
+            self.close()
+        self._wake.set()
+
+
+class Watches:
+    """All streams of one server. `cut_after` is for those still to come."""
+
+    def __init__(self, store: Store) -> None:
+        self.cut_after = 0
+        self._store = store
+        self._open: set[Watch] = set()
+        self._all_ended = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, watch: Watch) -> None:
+        """From now on the watch hears of changes."""
+        self._open.add(watch)
+        self._store.collection(watch.view.resource.key).listeners.append(watch.offer)
+
+    def forget(self, watch: Watch) -> None:
+        """The watch hears nothing any more."""
+        if watch in self._open:
+            self._open.remove(watch)
+            if not self._open:
+                self._all_ended.set()
+            self._store.collection(watch.view.resource.key).listeners.remove(watch.offer)
+
+    def bookmark_all(self) -> None:
+        """Sends each watcher that asked for bookmarks where it stands."""
+        for watch in self._open:
+            if watch.bookmarks:
+                watch.bookmark(self._store.version)
+
+    def expire(self, watch: Watch) -> None:
+        """Ends a stream whose time is up, with a bookmark to go on from for whoever asked for bookmarks."""
+        if watch.bookmarks:
+            watch.bookmark(self._store.version)
+        watch.close()
+
+    def close_all(self) -> None:
+        """Ends every stream in good order."""
+        for watch in tuple(self._open):
+            watch.close()
+
+    async def ended(self) -> None:
+        """Returns once the last stream has ended."""
+        self._all_ended.clear()
+        if self._open:
+            await self._all_ended.wait()
+
+    def abort_all(self, resource: str = "") -> int:
+        """Breaks off every stream (of the type with this plural, when given); answers how many."""
+        found = [watch for watch in self._open if resource in ("", watch.view.resource.plural)]
+        for watch in found:
+            watch.abort()
+        return len(found)
+
+
+def _line(word: str, shown: bytes) -> bytes:
+    return b'{"type":"' + word.encode() + b'","object":' + shown + b"}\n"

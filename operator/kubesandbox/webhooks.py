@@ -1,0 +1,143 @@
+"""Validating admission webhooks: who wants to be asked about a write, and what comes of his answer.
+
+As far as rules on groups, versions, resources and operations go, of creations and updates; selectors of objects and namespaces are not
+looked at, and of the ways to reach a webhook only `url` is, since no services run here. Refusals are worded as an API server words them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ssl
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiohttp
+
+from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.status import ApiError, Object
+from kubesandbox.store import Store
+
+CONFIGURATIONS: Final[GroupResource] = ("admissionregistration.k8s.io", "validatingwebhookconfigurations")
+_LONGEST_WAIT: Final = 10
+"""Seconds, where a webhook does not say."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write that is about to happen: `new` as it would be stored, `old` as it is, None when there is none."""
+
+    resource: ResourceType
+    subresource: str
+    operation: str
+    new: Object
+    old: Object | None
+    dry_run: bool
+    user: str
+
+
+@dataclass(frozen=True)
+class Webhooks:
+    """The webhooks of one server, as its configurations name them now."""
+
+    store: Store
+
+    def wants(self, resource: ResourceType, subresource: str, operation: str) -> list[Object]:
+        """The webhooks to ask about such a write, in order of their configurations' names."""
+        found = sorted(self.store.listed(CONFIGURATIONS), key=lambda each: each.name)
+        hooks = (hook for each in found for hook in each.object.get("webhooks") or ())
+        return [hook for hook in hooks if any(_matches(rule, resource, subresource, operation) for rule in hook.get("rules") or ())]
+
+    async def ask(self, hooks: list[Object], write: Write) -> None:
+        """Ask them one after the other. Raises ApiError when one refuses, or fails and may not be passed over."""
+        for hook in hooks:
+            try:
+                answer = await _call(hook, write)
+            except _Failed as failure:
+                if hook.get("failurePolicy", "Fail") == "Ignore":
+                    continue
+                message = f'Internal error occurred: failed calling webhook "{hook.get("name")}": {failure}'
+                raise ApiError(500, "InternalError", message) from failure
+            if answer.get("allowed") is not True:
+                raise _denied(hook, answer.get("status") or {})
+
+
+class _Failed(Exception):
+    """A webhook that could not be asked, or answered what is no answer."""
+
+
+def _matches(rule: Mapping[str, Any], resource: ResourceType, subresource: str, operation: str) -> bool:
+    wanted = f"{resource.plural}/{subresource}" if subresource else resource.plural
+    resources = {wanted, "*/*"} if subresource else {wanted, "*", "*/*"}
+    return bool(
+        {"*", operation} & set(rule.get("operations") or ())
+        and {"*", resource.group} & set(rule.get("apiGroups") or ())
+        and {"*", resource.version} & set(rule.get("apiVersions") or ())
+        and resources & set(rule.get("resources") or ())
+    )
+
+
+async def _call(hook: Mapping[str, Any], write: Write) -> Mapping[str, Any]:
+    """The `response` of the review."""
+    config = hook.get("clientConfig") or {}
+    if not config.get("url"):
+        raise _Failed("the sandbox has no services: clientConfig.url is all that it can call")
+    review = _review(write)
+    timeout = aiohttp.ClientTimeout(total=hook.get("timeoutSeconds") or _LONGEST_WAIT)
+    try:
+        connector = aiohttp.TCPConnector(ssl=_trusting(config.get("caBundle")))
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
+            session.post(config["url"], json=review) as reply,
+        ):
+            if reply.status != 200:
+                raise _Failed(f"an error on the server: {reply.status} {reply.reason}")
+            answer = await reply.json()
+        response = answer["response"]
+        if response["uid"] != review["request"]["uid"]:
+            raise _Failed("expected response.uid to be the request's")
+    except (aiohttp.ClientError, TimeoutError, ssl.SSLError, binascii.Error, ValueError, KeyError, TypeError) as error:
+        raise _Failed(f"Post {config['url']!r}: {error or type(error).__name__}") from error
+    found: Mapping[str, Any] = response
+    return found
+
+
+def _trusting(bundle: str | None) -> ssl.SSLContext:
+    """TLS that trusts the bundle alone, or the system's authorities where there is none."""
+    return ssl.create_default_context(cadata=base64.b64decode(bundle).decode() if bundle else None)
+
+
+def _review(write: Write) -> Object:
+    resource = write.resource
+    named = {"group": resource.group, "version": resource.version}
+    kind, plural = {**named, "kind": resource.kind}, {**named, "resource": resource.plural}
+    metadata = write.new["metadata"]
+    request: Object = {
+        "uid": str(uuid.uuid4()),
+        "kind": kind,
+        "resource": plural,
+        "requestKind": kind,
+        "requestResource": plural,
+        "name": metadata.get("name", ""),
+        "operation": write.operation,
+        "userInfo": {"username": write.user, "groups": ["system:authenticated"]},
+        "object": write.new,
+        "oldObject": write.old,
+        "dryRun": write.dry_run,
+        "options": {"kind": f"{write.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"},
+        **dict(_optional(namespace=metadata.get("namespace"), subResource=write.subresource)),
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def _optional(**fields: str | None) -> Iterator[tuple[str, str]]:
+    return ((name, value) for name, value in fields.items() if value)
+
+
+def _denied(hook: Mapping[str, Any], status: Mapping[str, Any]) -> ApiError:
+    explanation = status.get("message") or status.get("reason")
+    denied = f'admission webhook "{hook.get("name")}" denied the request'
+    message = f"{denied}: {explanation}" if explanation else f"{denied} without explanation"
+    return ApiError(max(400, int(status.get("code") or 400)), str(status.get("reason") or ""), message)

@@ -1,0 +1,342 @@
+"""The rules of writing: create, replace, patch and delete, for every type alike.
+
+A write reads the current object, works out the new one and stores it without ever waiting in between, so it cannot lose
+a race; optimistic concurrency is for the clients. What differs by type hangs on `Admission`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from kubesandbox import metadata as meta
+from kubesandbox.admission import Admission
+from kubesandbox.definitions import DEFINITIONS
+from kubesandbox.patches import PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
+from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.status import (
+    ApiError,
+    Object,
+    already_exists,
+    bad_request,
+    details_of,
+    forbidden,
+    invalid,
+    not_found,
+    unspecific,
+)
+from kubesandbox.store import Store, Stored
+from kubesandbox.versions import presented, to_stored
+
+NAMESPACES = ("", "namespaces")
+_VERSION_REQUIRED = frozenset(
+    {
+        ("coordination.k8s.io", "leases"),
+        ("policy", "poddisruptionbudgets"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+    }
+)
+"""Types that, like custom ones, are only ever replaced by somebody who says which version he read."""
+
+_BUSY = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases"), ("resource.k8s.io", "resourceclaims")})
+"""Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
+and from the first server-side apply of an object on: until then nobody reads it, and it would double the cost."""
+
+_STATUS_ALONE = frozenset({"resource.k8s.io"})
+"""Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers."""
+
+Guard = Callable[[ResourceType, Object, Object], None]
+_REASONS = {400: "BadRequest", 404: "NotFound", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType"}
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a request says about how to write: `dry_run` checks everything and stores nothing.
+
+    `manager` is who writes, empty for the server itself; `named` says that the client itself gave that name. `strict`
+    refuses fields that the schema of a custom type does not know. `guard` is asked last, with the type, the object as it was
+    and as it would be, and raises ApiError where this client may not change just that.
+    """
+
+    dry_run: bool = False
+    manager: str = ""
+    subresource: str = ""
+    named: bool = False
+    strict: bool = False
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRequest:
+    """A patch as it came: `content` decoded, `content_type` without parameters, `force` for server-side apply."""
+
+    content: object
+    content_type: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """`grace` in seconds (None: the type's default); `uid` and `version` are preconditions; `orphan` keeps dependents."""
+
+    grace: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    orphan: bool = False
+    dry_run: bool = False
+
+
+@dataclass
+class Writes:
+    """All writing of one server. `orphaned` holds uids whose dependents must outlive them."""
+
+    store: Store
+    registry: ResourceRegistry
+    identity: meta.Identity
+    admission: Admission
+    orphaned: set[str] = field(default_factory=set)
+
+    def create(
+        self, resource: ResourceType, namespace: str, sent: object, options: WriteOptions | None = None
+    ) -> Stored:
+        """Stores a new object. Raises ApiError 400, 403, 404 (no such namespace), 409 or 422."""
+        options = options or WriteOptions()
+        new = meta.check_object(resource, namespace, sent)
+        self._check_namespace(resource, namespace, new)
+        name = meta.begin(resource, new, self.identity)
+        if self.store.get(resource.key, namespace, name) is not None:
+            raise already_exists(resource, name)
+        self._refuse_unknown_fields(resource, new, options)
+        new = to_stored(resource, self.admission.on_create(resource, new, self.identity.now()))
+        if self._is_tracked(resource, options):
+            desired = {key: value for key, value in new.items() if key != "status"}
+            schema = self.admission.schema(resource)
+            track_update(None, desired, field_manager=options.manager, now=self.identity.now(), schema=schema)
+            new["metadata"] = desired["metadata"]
+        if options.dry_run:
+            return Stored(namespace, name, self.store.version, new)
+        return self.store.put(resource.key, namespace, name, new)
+
+    def replace(
+        self, resource: ResourceType, namespace: str, name: str, sent: object, options: WriteOptions | None = None
+    ) -> Stored:
+        """Stores `sent` in place of the current object (its status only, through that subresource)."""
+        options = options or WriteOptions()
+        current = self.current(resource, namespace, name)
+        new = meta.check_object(resource, namespace, sent)
+        if not new["metadata"].get("resourceVersion") and (resource.custom or resource.key in _VERSION_REQUIRED):
+            why = "Invalid value: 0x0: must be specified for an update"
+            raise invalid(resource, name, [("metadata.resourceVersion", why)])
+        meta.continue_from(resource, current.object, new)
+        return self._update(resource, current, new, options)
+
+    def patch(
+        self,
+        resource: ResourceType,
+        namespace: str,
+        name: str,
+        request: PatchRequest,
+        options: WriteOptions | None = None,
+    ) -> tuple[Stored, bool]:
+        """Applies a patch to the current object; server-side apply creates it. Answers (object, whether created)."""
+        options = options or WriteOptions()
+        current = self.store.get(resource.key, namespace, name)
+        applying = request.content_type == "application/apply-patch+yaml"
+        if current is None:
+            if not applying or options.subresource:
+                raise not_found(resource, name)
+            new = self._patched(resource, name, None, request, options)
+            new.setdefault("metadata", {})["name"] = name
+            fresh = WriteOptions(options.dry_run, strict=options.strict)
+            return self.create(resource, namespace, new, fresh), True
+        shown = _decode(current.encoded)
+        new = self._patched(resource, name, presented(resource, shown), request, options)
+        if not applying:
+            meta.check_patched(resource, new)
+        meta.check_uid(resource, current.object, new)
+        new = meta.check_object(resource, namespace, new)
+        meta.continue_from(resource, current.object, new)
+        silent = replace(options, manager="", named=False) if applying else options
+        return self._update(resource, current, new, silent), False
+
+    def delete(
+        self, resource: ResourceType, namespace: str, name: str, options: DeleteOptions | None = None
+    ) -> tuple[Stored, bool]:
+        """Deletes, or begins to: answers (last content, whether it is gone).
+
+        An object with finalizers, a running pod and a namespace stay, marked with a deletionTimestamp.
+        """
+        options = options or DeleteOptions()
+        current = self.current(resource, namespace, name)
+        meta.check_deletion(resource, current.object, options.uid, options.version)
+        grace = self.admission.grace(resource, current.object, options.grace)
+        if options.orphan and not options.dry_run:
+            self.orphaned.add(current.uid)
+        marked = self._marked_for_deletion(current, grace)
+        if grace == 0 and not marked["metadata"].get("finalizers") and resource.key != NAMESPACES:
+            if options.dry_run:
+                return current, True
+            if resource.dies_gracefully and marked != current.object:
+                # Watchers see the mark before the end, also when no time lies between them.
+                self.store.put(resource.key, namespace, name, marked)
+            return self.store.remove(resource.key, namespace, name), True
+        if marked == current.object or options.dry_run:
+            return current, False
+        marked = self.admission.on_deletion_begun(resource, marked)
+        return self.store.put(resource.key, namespace, name, marked), False
+
+    def modify(
+        self, resource: ResourceType, namespace: str, name: str, change: Callable[[Object], None]
+    ) -> Stored | None:
+        """A write by the server itself: `change` edits a private copy; None when there is no such object.
+
+        A change that changes nothing is not stored.
+        """
+        current = self.store.get(resource.key, namespace, name)
+        if current is None:
+            return None
+        new: Object = _decode(current.encoded)
+        change(new)
+        return self._commit(resource, current, new, dry_run=False)
+
+    def current(self, resource: ResourceType, namespace: str, name: str) -> Stored:
+        """The stored object. Raises ApiError 404."""
+        found = self.store.get(resource.key, namespace, name)
+        if found is None:
+            raise not_found(resource, name)
+        return found
+
+    def _patched(
+        self, resource: ResourceType, name: str, current: Object | None, request: PatchRequest, options: WriteOptions
+    ) -> Object:
+        terms = PatchTerms(
+            kind=resource.kind,
+            now=self.identity.now(),
+            field_manager=options.manager if options.named else None,
+            force=request.force,
+            schema=self.admission.schema(resource),
+            subresource=options.subresource,
+        )
+        try:
+            return apply_patch(current, request.content, request.content_type, terms)
+        except PatchConflict as refused:
+            details = details_of(resource, name, causes=refused.causes)
+            raise ApiError(409, "Conflict", str(refused), details) from refused
+        except PatchInvalid as refused:
+            if refused.code == 500:
+                raise unspecific(str(refused)) from refused
+            reason = _REASONS.get(refused.code, "Invalid")
+            raise ApiError(refused.code, reason, str(refused), details_of(resource, name)) from refused
+
+    def _update(self, resource: ResourceType, current: Stored, new: Object, options: WriteOptions) -> Stored:
+        """`new` has passed the metadata checks; here status and the rest are kept apart, and admission looks."""
+        old, now = current.object, self.identity.now()
+        if options.subresource == "status":
+            keep = _with_managers if resource.custom or resource.group in _STATUS_ALONE else _with_owners
+            new = {**old, "status": new.get("status"), "metadata": keep(old["metadata"], new["metadata"])}
+            if new["status"] is None:
+                del new["status"]
+        elif resource.has_status:
+            new.pop("status", None)
+        self._refuse_unknown_fields(resource, new, options)
+        new = to_stored(resource, self.admission.on_update(resource, old, new, now, options.subresource))
+        if options.guard is not None:
+            options.guard(resource, old, new)
+        if resource.has_status and not options.subresource and resource.key != DEFINITIONS:
+            new = _keep(old, new, "status")
+        if self._is_tracked(resource, options) or (options.manager and "managedFields" in old["metadata"]):
+            self._track(resource, old, new, options)
+        return self._commit(resource, current, new, dry_run=options.dry_run)
+
+    def _refuse_unknown_fields(self, resource: ResourceType, new: Object, options: WriteOptions) -> None:
+        """What is pruned silently otherwise is refused where the client asked for strictness."""
+        unknown = self.admission.definitions.unknown_fields(resource, new) if options.strict else []
+        if unknown:
+            shown = ", ".join(f'unknown field "{path}"' for path in unknown)
+            what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+            raise bad_request(f"{what}: strict decoding error: {shown}")
+
+    def _is_tracked(self, resource: ResourceType, options: WriteOptions) -> bool:
+        return options.named or bool(options.manager and resource.key not in _BUSY)
+
+    def _track(self, resource: ResourceType, old: Object, new: Object, options: WriteOptions) -> None:
+        new["metadata"] = {**new["metadata"]}
+        track_update(
+            old,
+            new,
+            field_manager=options.manager,
+            now=self.identity.now(),
+            subresource=options.subresource,
+            schema=self.admission.schema(resource),
+        )
+
+    def _commit(self, resource: ResourceType, current: Stored, new: Object, *, dry_run: bool) -> Stored:
+        if new == current.object:
+            return current
+        metadata = new["metadata"]
+        if resource.counts_generations and not meta.same_desire(resource, current.object, new):
+            metadata["generation"] = metadata.get("generation", 0) + 1
+        if dry_run:
+            return Stored(current.namespace, current.name, current.version, new)
+        if _deletion_is_due(metadata) and resource.key != NAMESPACES:
+            return self.store.remove(resource.key, current.namespace, current.name)
+        return self.store.put(resource.key, current.namespace, current.name, new)
+
+    def _marked_for_deletion(self, current: Stored, grace: int) -> Object:
+        metadata = {**current.object["metadata"]}
+        if "deletionTimestamp" not in metadata or grace < metadata.get("deletionGracePeriodSeconds", 0):
+            if "generation" in metadata and "deletionTimestamp" not in metadata:
+                metadata["generation"] += 1
+            metadata["deletionTimestamp"] = self.identity.later(grace)
+            metadata["deletionGracePeriodSeconds"] = grace
+        return {**current.object, "metadata": metadata}
+
+    def _check_namespace(self, resource: ResourceType, namespace: str, new: Object) -> None:
+        if not resource.namespaced:
+            return
+        if not namespace:
+            raise bad_request(f"{resource.kind}: an object of a namespaced type must be created in a namespace")
+        found = self.store.get(NAMESPACES, "", namespace)
+        if found is None:
+            namespaces = self.registry.find("", "v1", "namespaces")
+            assert namespaces is not None
+            raise not_found(namespaces, namespace)
+        if "deletionTimestamp" in found.object["metadata"]:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            cause: dict[str, Any] = {"reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace"}
+            raise forbidden(resource, str(new["metadata"].get("name", "")), why, [cause])
+
+
+def _with_managers(old: Object, new: Object) -> Object:
+    """The old metadata, with the new managedFields: status writes of custom types change nothing else there."""
+    kept = {**old}
+    if "managedFields" in new:
+        kept["managedFields"] = new["managedFields"]
+    return kept
+
+
+def _with_owners(old: Object, new: Object) -> Object:
+    """The new metadata, with the old owners: all that status writes of built-in types leave alone there."""
+    kept = {key: value for key, value in new.items() if key != "ownerReferences"}
+    if "ownerReferences" in old:
+        kept["ownerReferences"] = old["ownerReferences"]
+    return kept
+
+
+def _keep(old: Object, new: Object, part: str) -> Object:
+    kept = {key: value for key, value in new.items() if key != part}
+    if part in old:
+        kept[part] = old[part]
+    return kept
+
+
+def _deletion_is_due(metadata: Object) -> bool:
+    return (
+        "deletionTimestamp" in metadata
+        and not metadata.get("finalizers")
+        and metadata.get("deletionGracePeriodSeconds", 0) == 0
+    )

@@ -1,0 +1,273 @@
+"""Everything there is to say of one pod, as one document: attempts, its place in the queue, and what the profile says of it now.
+
+A running operator serves it as JSON, `placewright explain` shows it, or makes it itself from the API server's objects.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from placewright.api.annotations import Decision
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.explain.claimfacts import ClaimFact, FreeDevices, free_devices
+from placewright.explain.groupfacts import GroupFacts
+from placewright.explain.nearestmiss import Miss, nearest_misses
+from placewright.explain.records import Record
+from placewright.framework.blame import why
+from placewright.framework.errors import CycleError, InvalidScoreError
+from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.interface import Diagnosis, Rows
+from placewright.framework.steps import Step
+from placewright.scheduler.insight import TOP, Refusal, best_rows, cut, refusals
+from placewright.scheduler.messages import NO_NODES, fit_error
+from placewright.scheduler.selection import Choice
+
+_logger = logging.getLogger(__name__)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One plugin's part in a node's total."""
+
+    raw: int
+    normalised: int
+    weight: int
+    product: int
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A node that could hold the pod, with its total and, by plugin, what it is made of."""
+
+    node: str
+    total: int
+    parts: dict[str, Part] = {}
+
+
+class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One attempt that is over: a `Record` for people. Durations are seconds.
+
+    Attributes:
+        at: when it ended, seconds since 1970.
+        best: the chosen node and the next best ones, with all their scores; empty where the record has only the chosen one's products.
+        together: so many members of its group were decided with it, itself included; 0 for a pod decided by itself.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    profile: str
+    generation: int
+    attempt: int
+    at: float
+    result: str
+    seconds: float
+    steps: dict[str, float]
+    node: str = ""
+    nominated_node: str = ""
+    feasible: int = 0
+    nodes: int = 0
+    score: int = 0
+    runner_up: int | None = None
+    ties: int = 0
+    plugins: dict[str, int] = {}
+    best: tuple[Ranked, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    message: str = ""
+    together: int = 0
+
+
+class Queued(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Where a pod is in the queue.
+
+    Attributes:
+        place: active, backoff, unschedulable, gated or in-flight.
+        waiting_seconds: since it entered the queue or came back after its last attempt.
+        backoff_seconds: until it may be tried again.
+        profile: whether a profile claims it, and takes pods: `active`, `paused` or `missing`.
+        meant: where no profile does, the name that the pod's schedulerName is likely to be a misspelling of.
+        held: why the profile that has the name takes no pods, where a plugin of it did not return.
+    """
+
+    place: str
+    waiting_seconds: float
+    attempts: int = 0
+    backoff_seconds: float = 0.0
+    rejected_by: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    gated_by: str = ""
+    nominated_node: str = ""
+    profile: str = "active"
+    meant: str = ""
+    held: str = ""
+
+
+class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the profile says of the pod on the cluster as it stands; nothing is changed by it, and extenders are not asked.
+
+    Attributes:
+        feasible, nodes: how many nodes could hold it, of how many.
+        best: the best few of them.
+        refusals: who rejects how many of the others; together with `feasible` they are all nodes.
+        misses: what would have to change, the least first; only where no node can hold it.
+        gated: why it would not even be tried.
+        devices: where the devices are that its claims want; only where no node can hold it.
+        message: what its event would say.
+        error: what broke.
+        unasked: extenders that would have a say.
+    """
+
+    feasible: int = 0
+    nodes: int = 0
+    best: tuple[Ranked, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    misses: tuple[Miss, ...] = ()
+    devices: FreeDevices | None = None
+    gated: str = ""
+    message: str = ""
+    error: str = ""
+    unasked: tuple[str, ...] = ()
+
+
+class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """All of it.
+
+    Attributes:
+        node: where the pod is.
+        assumed: True where only the scheduler has put it there so far.
+        group: the group that it names.
+        claims: its claims to devices.
+        tried: its last attempts, the latest first.
+        decision: what the pod's annotation tells, where there are no attempts to tell.
+        source: who says so.
+        pending: the API server shows it, and on no node; where no operator says more.
+        notes: what a reader should know besides.
+    """
+
+    namespace: str
+    name: str
+    uid: str = ""
+    scheduler_name: str = ""
+    profile: str = ""
+    generation: int = 0
+    node: str = ""
+    assumed: bool = False
+    queue: Queued | None = None
+    now: Now | None = None
+    group: GroupFacts | None = None
+    claims: tuple[ClaimFact, ...] = ()
+    tried: tuple[Tried, ...] = ()
+    decision: Decision | None = None
+    source: str = ""
+    pending: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def tried(record: Record) -> Tried:
+    """A record with its scores beside the nodes they belong to."""
+    return Tried(
+        namespace=record.namespace,
+        name=record.name,
+        uid=record.uid,
+        profile=record.profile,
+        generation=record.generation,
+        attempt=record.attempt,
+        at=record.at,
+        result=record.result,
+        seconds=record.seconds,
+        steps=_added_up(record.steps),
+        node=record.node or "",
+        nominated_node=record.nominated_node or "",
+        feasible=record.feasible,
+        nodes=record.nodes,
+        score=record.score,
+        runner_up=record.runner_up,
+        ties=record.ties,
+        plugins=record.plugins,
+        best=_ranked(record.best, record.parts) if record.parts else (),
+        refusals=record.refusals,
+        message=record.message,
+        together=record.together,
+    )
+
+
+def evaluated(evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> Now:
+    """Evaluate one pending pod on every node, changing nothing; preemption is not tried."""
+    try:
+        gate = evaluator.runtime.run_pre_enqueue(pod)
+        if not gate.ok:
+            return Now(gated=cut(gate.message), nodes=cluster.node_count)
+        if cluster.node_count == 0:
+            return Now(message=NO_NODES)
+        return _evaluated(evaluator, cluster, evaluator.evaluate(pod))
+    except (CycleError, InvalidScoreError) as problem:
+        return Now(error=cut(str(problem)), nodes=cluster.node_count)
+    except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+        return Now(error=cut(why(problem)), nodes=cluster.node_count)
+
+
+def _evaluated(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> Now:
+    diagnosis = evaluator.diagnose(evaluation)
+    diagnosis.node_count -= evaluation.count
+    rejected = refusals(cluster, diagnosis)
+    diagnosis.node_count += evaluation.count
+    return Now(
+        feasible=evaluation.count,
+        nodes=diagnosis.node_count,
+        best=_best(evaluator, cluster, evaluation) if evaluation.count else (),
+        refusals=rejected,
+        misses=_misses(evaluator, cluster, evaluation),
+        devices=_devices(evaluator, cluster, evaluation, diagnosis),
+        message="" if evaluation.count else cut(fit_error(diagnosis), 1024),
+        unasked=tuple(extender.settings.name for extender in evaluator.runtime.extenders_for(evaluation.pod)),
+    )
+
+
+def _misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
+    """What would have to change; that a plugin breaks when it is asked for more than a decision needs leaves the rest standing."""
+    try:
+        return nearest_misses(evaluator, cluster, evaluation)
+    except Exception:
+        _logger.exception("the nearest misses of pod %s cannot be told", evaluation.pod.key)
+        return ()
+
+
+def _devices(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation, diagnosis: Diagnosis) -> FreeDevices | None:
+    if evaluation.count:
+        return None
+    try:
+        return free_devices(evaluator, cluster, evaluation, diagnosis)
+    except Exception:
+        _logger.exception("the devices that pod %s could have cannot be told", evaluation.pod.key)
+        return None
+
+
+def _best(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Ranked, ...]:
+    totals = evaluator.score(evaluation)
+    order = np.argsort(-totals, kind="stable")[:2]
+    runner_up = int(order[1]) if evaluation.count > 1 else None
+    rows = best_rows(totals, Choice(int(order[0]), int(totals[order[0]]), 1, runner_up), TOP)
+    return _ranked(_names(cluster, rows), evaluator.breakdown(evaluation, rows))
+
+
+def _added_up(steps: Iterable[Step]) -> dict[str, float]:
+    """Seconds by step, in order; a step that was repeated counts once, with all its time."""
+    seconds: dict[str, float] = {}
+    for step in steps:
+        seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds
+    return seconds
+
+
+def _names(cluster: Cluster, rows: Rows) -> list[str]:
+    return [str(cluster.names[row]) for row in rows.tolist()]
+
+
+def _ranked(nodes: Iterable[str], parts: dict[str, list[PluginScore]]) -> tuple[Ranked, ...]:
+    ranked = []
+    for at, node in enumerate(nodes):
+        scores = {plugin: Part(*scores[at], scores[at].product) for plugin, scores in parts.items()}
+        ranked.append(Ranked(node, sum(part.product for part in scores.values()), scores))
+    return tuple(ranked)

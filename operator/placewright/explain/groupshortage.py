@@ -1,0 +1,135 @@
+"""What a group that waits lacks, all its members together, and who has it: `explain` tells it of members that fit each by itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from placewright.api.podgroups import Gang, GroupRef
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.explain.clusterlimits import amount as amount_of
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.interface import Rows
+from placewright.framework.status import Code
+
+_logger = logging.getLogger(__name__)
+
+#: Holders that are named, for each resource.
+MOST_HOLDERS: Final = 10
+
+
+class Holder(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Who has some of what a group lacks.
+
+    Attributes:
+        name: `NAMESPACE/NAME` of a pod, or a group as its members name it.
+        amount: in words.
+        priority: the highest of its pods', or the group's own.
+        pods: how many pods of a group; 0 for a pod that is in none.
+    """
+
+    name: str
+    amount: str
+    priority: int
+    pods: int = 0
+
+
+class Shortage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A resource of which there is too little for a group, on the nodes that its members may use.
+
+    Attributes:
+        wanted, free, total: amounts in words.
+        short: how much is lacking; empty where there is enough, in pieces that are too small.
+        fit: so many members would find room, if it were for this resource alone.
+        members: so many have to.
+        holders: who has most of it.
+        others: how many more have some.
+    """
+
+    resource: str
+    wanted: str
+    free: str
+    total: str
+    fit: int
+    members: int
+    short: str = ""
+    holders: tuple[Holder, ...] = ()
+    others: int = 0
+
+
+def shortages(evaluator: Evaluator, cluster: Cluster, gang: Gang, waiting: Collection[PodInfo]) -> tuple[Shortage, ...]:
+    """The resources that by themselves keep the group from being placed, the scarcest first; none where it is something else.
+
+    `waiting`: its members without a node. Nodes that a member may not use whoever leaves (taints, selectors) are left out.
+    """
+    members = sorted((pod for pod in waiting if cluster.placement(pod.uid) is None), key=lambda pod: -pod.priority)
+    needed = gang.min_member - len(cluster.gangs.placed(gang.ref))
+    if gang.basic or needed <= 0 or len(members) < needed:
+        return ()
+    try:
+        rows = _usable(evaluator, cluster, members[0])
+    except Exception:
+        _logger.exception("what %s lacks cannot be told", gang.ref)
+        return ()
+    found = [_shortage(cluster, rows, name, members, needed) for name in sorted({name for pod in members for name in pod.requests})]
+    return tuple(sorted((each for each in found if each is not None), key=lambda each: each.fit))
+
+
+def _usable(evaluator: Evaluator, cluster: Cluster, member: PodInfo) -> Rows:
+    """The rows that hold the member, or could if others left."""
+    evaluation = evaluator.evaluate(member)
+    diagnosis = evaluator.diagnose(evaluation)
+    closed = [rows for status, rows in diagnosis.rejections if status.code is not Code.UNSCHEDULABLE]
+    return np.setdiff1d(cluster.rows(), np.concatenate([np.zeros(0, np.intp), *closed]))
+
+
+def _shortage(cluster: Cluster, rows: Rows, resource: str, members: Collection[PodInfo], needed: int) -> Shortage | None:
+    asked = sorted(pod.requests.get(resource, 0) for pod in members)[:needed]
+    least = asked[0]
+    if least <= 0:
+        return None
+    column = cluster.resources.column(resource)
+    free = np.maximum(column.allocatable[rows] - column.requested[rows], 0)
+    fit = int((free // least).sum())
+    if fit >= needed:
+        return None
+    held = _holders(cluster, rows, resource)
+    left, wanted = int(free.sum()), sum(asked)
+    return Shortage(
+        resource,
+        wanted=amount_of(resource, wanted),
+        free=amount_of(resource, left),
+        total=amount_of(resource, int(column.allocatable[rows].sum())),
+        fit=fit,
+        members=needed,
+        short=amount_of(resource, wanted - left) if wanted > left else "",
+        holders=tuple(held[:MOST_HOLDERS]),
+        others=max(len(held) - MOST_HOLDERS, 0),
+    )
+
+
+def _holders(cluster: Cluster, rows: Rows, resource: str) -> list[Holder]:
+    """Groups and pods, those that have most first."""
+    by: dict[GroupRef | str, list[PodInfo]] = {}
+    for row in rows.tolist():
+        name = cluster.names[row]
+        for pod in () if name is None else cluster.pods_on(name):
+            if pod.requests.get(resource, 0) > 0:
+                by.setdefault(pod.gang if pod.gang is not None else pod.key, []).append(pod)
+    amounts = {who: sum(pod.requests[resource] for pod in pods) for who, pods in by.items()}
+    ordered = sorted(by, key=lambda who: (-amounts[who], str(who)))
+    return [_holder(cluster, who, by[who], amount_of(resource, amounts[who])) for who in ordered]
+
+
+def _holder(cluster: Cluster, who: GroupRef | str, pods: Collection[PodInfo], amount: str) -> Holder:
+    highest = max(pod.priority for pod in pods)
+    if isinstance(who, str):
+        return Holder(who, amount, highest)
+    gang = cluster.gangs.get(who)
+    own = None if gang is None else gang.priority
+    return Holder(str(who), amount, highest if own is None else own, len(pods))

@@ -1,0 +1,253 @@
+"""The nearest misses of a pod that no node can hold: nodes that one thing alone keeps it from, and what would have to change.
+
+Every filter is asked about every node, not just the first that rejects it. Nodes that the fewest filters reject come first; among those
+that lack resources, the ones that lack least. What a change of the pod, or pods that come or go, would bring is tried out on the columns
+before it is told; nothing is changed by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from typing import Final
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from placewright.api import objects as kube
+from placewright.api.objects import NodeName, ObjectMeta, Pod, PodSpec
+from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.explain.remedies import OF_THE_NODE, OF_THE_POD, Change, Kind, Teller, lacking, untolerated
+from placewright.framework.errors import CycleError
+from placewright.framework.evaluation import Evaluation, Evaluator
+from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rows
+from placewright.framework.podcolumns import PodColumns
+from placewright.framework.prefiltering import pre_filter
+from placewright.plugins import nodeaffinity, nodeunschedulable, tainttoleration
+from placewright.plugins.dynamicresources.plugin import DynamicResources
+from placewright.plugins.noderesources.fit import NodeResourcesFit
+from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
+from placewright.plugins.topology import counts_by_row
+
+#: Misses that are told.
+MOST_MISSES: Final = 5
+#: Numbers of rejecting filters that are looked at, the lowest first, and combinations of filters of each.
+_LEVELS: Final = 3
+_COMBINATIONS: Final = 8
+#: Rows of one combination of filters that are looked at, and those that are told apart.
+_ROWS: Final = 500
+_FEW_ROWS: Final = 20
+_TOLD_APART: Final = 2
+#: Filters of which telling is quick.
+_CHEAP: Final = frozenset({tainttoleration.NAME, nodeunschedulable.NAME, nodeaffinity.NAME})
+#: Changes that are tried out on all nodes: each costs as much as a decision.
+_TRIALS: Final = 12
+
+
+class Miss(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Nodes that could hold the pod if all of these changes were made.
+
+    Attributes:
+        node: one of them.
+        nodes: how many; with changes of nodes, each of them would have to be changed.
+        at_least: True where not all nodes were counted.
+    """
+
+    node: str
+    nodes: int
+    changes: tuple[Change, ...]
+    at_least: bool = False
+
+    @property
+    def of_the_pod(self) -> bool:
+        """True where the pod alone would have to change."""
+        return all(change.kind in OF_THE_POD for change in self.changes)
+
+    @property
+    def told_only(self) -> bool:
+        """True where some filter has only words."""
+        return any(change.kind is Kind.TOLD for change in self.changes)
+
+
+def nearest_misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
+    """The nearest first; none where nodes can hold the pod, or where it was rejected before any node was looked at."""
+    if evaluation.count or evaluation.refusal is not None:
+        return ()
+    search = _Search(evaluator, cluster, evaluation)
+    found: list[Miss] = []
+    for level in search.levels():
+        found += sorted(level, key=lambda miss: (miss.told_only, len(miss.changes)))
+        if sum(not miss.told_only for miss in found) >= MOST_MISSES:
+            break
+    found.sort(key=lambda miss: miss.told_only)  # stable: the nearest stay first
+    return tuple(found[:MOST_MISSES])
+
+
+class _Search:
+    def __init__(self, evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> None:
+        self._evaluator = evaluator
+        self._cluster = cluster
+        self._evaluation = evaluation
+        self._pod = evaluation.pod
+        self._teller = Teller(evaluation, evaluator.runtime.profile, cluster)
+        self._trials = _TRIALS
+        skipped = evaluation.state.skip_filter
+        self._filters = [plugin for plugin in evaluator.runtime.filter if plugin.name not in skipped]
+        self._rejects = [self._rejected_by(plugin) for plugin in self._filters]
+
+    def _rejected_by(self, plugin: FilterPlugin) -> BoolColumn:
+        evaluation, cluster = self._evaluation, self._cluster
+        passes = evaluation.columns.passes(plugin, evaluation.state, self._pod, cluster)
+        rejects: BoolColumn = cluster.present & ~passes
+        if plugin.name == tainttoleration.NAME and any(each.name == nodeunschedulable.NAME for each in self._filters):
+            # The taint of a cordoned node goes with the cordon, of which another filter speaks.
+            rows = np.flatnonzero(rejects & cluster.unschedulable[: cluster.size])
+            rejects[rows] = ~cluster.taints.where(rows, lambda taints: not untolerated(taints, self._pod, cordoned=True))
+        return rejects
+
+    def levels(self) -> Iterator[list[Miss]]:
+        """Misses by how many filters reject the nodes, the fewest first."""
+        if not self._rejects:
+            return
+        counts = np.sum(self._rejects, axis=0)
+        among = self._cluster.present.copy()
+        if self._evaluation.candidates is not None:
+            among[:] = False
+            among[[row for name in self._evaluation.candidates if (row := self._cluster.row(name)) is not None]] = True
+        for number in np.unique(counts[among & (counts > 0)])[:_LEVELS].tolist():
+            yield list(chain.from_iterable(self._misses(rows) for rows in self._combinations(np.flatnonzero(among & (counts == number)))))
+
+    def _combinations(self, rows: Rows) -> Iterator[Rows]:
+        """The rows by which filters reject them, the most frequent combinations first."""
+        packed = np.packbits(np.array([rejects[rows] for rejects in self._rejects]), axis=0).T
+        _, which, sizes = np.unique(packed, axis=0, return_inverse=True, return_counts=True)
+        for code in np.argsort(-sizes, kind="stable")[:_COMBINATIONS].tolist():
+            yield rows[which.reshape(-1) == code]
+
+    def _misses(self, rows: Rows) -> list[Miss]:
+        """Misses of rows that the same filters reject."""
+        filters = [plugin for plugin, rejects in zip(self._filters, self._rejects, strict=True) if rejects[rows[0]]]
+        names = {plugin.name for plugin in filters}
+        looked_at = rows[: _ROWS if names <= _CHEAP else _FEW_ROWS]
+        if NodeResourcesFit.name in names:
+            looked_at = self._least_lacking_first(rows)[:_FEW_ROWS]
+        elif DynamicResources.name in names:
+            looked_at = self._most_devices_first(rows)[:_FEW_ROWS]
+        groups: dict[bytes, tuple[tuple[Change, ...], list[int]]] = {}
+        for row in looked_at.tolist():
+            changes = tuple([change for plugin in filters for change in self._teller.changes(plugin, row)])
+            groups.setdefault(msgspec.json.encode(changes), (changes, []))[1].append(row)
+        ordered = list(groups.values())
+        if not names & {NodeResourcesFit.name, DynamicResources.name}:
+            ordered.sort(key=lambda group: -len(group[1]))
+        misses = [self._tried(changes, alike, at_least=len(looked_at) < len(rows)) for changes, alike in ordered[:_TOLD_APART]]
+        return [miss for miss in misses if miss is not None]
+
+    def _least_lacking_first(self, rows: Rows) -> Rows:
+        """By how much is missing, as a share of what the pod asks for, over all resources."""
+        lacks = np.zeros(len(rows))
+        for name, asked in self._pod.requests.items():
+            if asked > 0:
+                column = self._cluster.resources.column(name)
+                lacks += np.maximum(column.requested[rows] + asked - column.allocatable[rows], 0) / asked
+        return rows[np.argsort(lacks, kind="stable")]
+
+    def _most_devices_first(self, rows: Rows) -> Rows:
+        """By how many devices of the class that the pod wants are free, where that can be said."""
+        plugin = next(each for each in self._filters if isinstance(each, DynamicResources))
+        simple = plugin.free(self._evaluation.state, self._cluster)
+        return rows if simple is None else rows[np.argsort(-simple[2][rows], kind="stable")]
+
+    # --- whether it is true --------------------------------------------------------------------------------------------------
+
+    def _tried(self, changes: tuple[Change, ...], rows: list[int], *, at_least: bool) -> Miss | None:
+        """The miss, if what can be tried out shows that the changes help."""
+        row = rows[0]
+        miss = Miss(str(self._cluster.names[row]), len(rows), changes, at_least)
+        if miss.told_only or not self._trials:
+            return miss if miss.told_only else None
+        self._trials -= 1
+        try:
+            if miss.of_the_pod:
+                opened = self._evaluator.evaluate(changed_pod(self._pod, changes)).feasible
+                return replace(miss, nodes=int(np.count_nonzero(opened)), at_least=False) if opened[row] else None
+            return miss if self._helps(changes, row) else None
+        except CycleError:
+            return None
+
+    def _helps(self, changes: tuple[Change, ...], row: int) -> bool:
+        """Whether the row would do if pods came and went and the pod itself were changed, but for what changes of the node promise."""
+        pod = changed_pod(self._pod, changes)
+        gone = {key for change in changes for key in change.pods}
+        nominated = [other for other in self._evaluator.checker.nominations.pods_on(self._name(row)) if other.priority >= pod.priority]
+        with self._cluster.supposing() as supposition:
+            supposition.remove([self._teller.named[key] for key in gone])
+            supposition.add([(row, added_pod(change)) for change in changes if change.kind is Kind.ADD_POD])
+            supposition.add([(row, other) for other in nominated if other.uid != pod.uid])
+            return self._only_promises_left(pod, changes, row)
+
+    def _only_promises_left(self, pod: PodInfo, changes: tuple[Change, ...], row: int) -> bool:
+        runtime, cluster = self._evaluator.runtime, self._cluster
+        columns, state, rows = PodColumns(runtime), CycleState(), np.array([row], np.intp)
+        refusal, candidates, _ = pre_filter(runtime, state, pod, cluster, columns)
+        if refusal is not None or (candidates is not None and self._name(row) not in candidates):
+            return False
+        promised = {change.plugin for change in changes if change.kind in OF_THE_NODE}
+        for plugin in runtime.filter:
+            if plugin.name in state.skip_filter or plugin.filter(state, pod, cluster, rows)[0]:
+                continue
+            if plugin.name == tainttoleration.NAME and nodeunschedulable.NAME in promised:
+                if untolerated(cluster.taints.get(row), pod, cordoned=True):
+                    return False
+            elif plugin.name not in promised:
+                return False
+            if plugin.name == NodeResourcesFit.name:
+                given = {name: units for change in changes for name, units in change.resources.items()}
+                if any(units > given.get(name, 0) for name, units in lacking(plugin, state, pod, cluster, row).items()):
+                    return False
+        return not self._crowds(state, promised, row)
+
+    def _crowds(self, state: CycleState, promised: AbstractSet[str], row: int) -> bool:
+        """Whether spreading would reject the row once the node is changed, because its own pods would then count, too."""
+        for plugin in self._evaluator.runtime.filter:
+            if not isinstance(plugin, PodTopologySpread) or plugin.name in state.skip_filter:
+                continue
+            for constraint, matching, least in plugin.standings(state, self._cluster, row):
+                by_labels = constraint.honor_affinity and nodeaffinity.NAME in promised
+                by_cordon = constraint.honor_taints and nodeunschedulable.NAME in promised
+                if constraint.counted is None or not (by_labels or by_cordon):
+                    continue
+                counted = (matching or 0) + int(counts_by_row(self._cluster, constraint.counted)[row])
+                if counted + constraint.counts_itself - min(least, counted) > constraint.max_skew:
+                    return True
+        return False
+
+    def _name(self, row: int) -> NodeName:
+        return NodeName(str(self._cluster.names[row]))
+
+
+def changed_pod(pod: PodInfo, changes: Iterable[Change]) -> PodInfo:
+    """The pod with what these changes change of it."""
+    spec = pod.pod.spec
+    for change in changes:
+        if change.kind is Kind.TOLERATION:
+            more = [kube.Toleration(key=each.key, operator="Equal", value=each.value, effect=each.effect) for each in change.tolerations]
+            spec = replace(spec, tolerations=[*(spec.tolerations or ()), *more])
+        elif change.kind is Kind.MAX_SKEW:
+            spec = replace(spec, topology_spread_constraints=[_wider(each, change) for each in spec.topology_spread_constraints or ()])
+    return pod if spec is pod.pod.spec else PodInfo(replace(pod.pod, spec=spec))
+
+
+def _wider(constraint: kube.TopologySpreadConstraint, change: Change) -> kube.TopologySpreadConstraint:
+    if constraint.topology_key != change.topology_key or constraint.max_skew >= change.max_skew:
+        return constraint
+    return replace(constraint, max_skew=change.max_skew)
+
+
+def added_pod(change: Change) -> PodInfo:
+    """A pod as `Kind.ADD_POD` means it, that asks for nothing."""
+    labels = {key: value for key, value in change.labels.items() if value is not None}
+    return PodInfo(Pod(metadata=ObjectMeta(name="added", namespace=change.namespace, uid="added", labels=labels), spec=PodSpec()))

@@ -1,0 +1,81 @@
+"""Profiles of KubeSchedulerConfiguration v1beta1 to v1beta3 in the words of v1: other defaults, other weights, other names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placewright.api.profile import PluginRef
+from placewright.profiles.kubescheduler.draft import Draft
+from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.history import (
+    DEFAULT_STRATEGY,
+    DEFAULT_WEIGHTS,
+    FIT,
+    FORMER_DEFAULTS,
+    SPREAD,
+    STRATEGIES,
+)
+from placewright.profiles.kubescheduler.strategy import Strategy, adopt_strategy, heaviest
+
+
+def upgrade(draft: Draft, version: str, path: str, findings: Findings) -> None:
+    """Rewrite a profile of that version (`v1beta1` to `v1beta3`) in place, so that it means under v1 what it meant there."""
+    if version == "v1beta1":
+        _strategies(draft, path, findings)
+        _default_constraints(draft, path, findings)
+    for name, weight in DEFAULT_WEIGHTS[version].items():
+        if name not in draft.multi_point.names() and not draft.multi_point.drops(name):
+            draft.multi_point.enable(name, weight)
+    _former_defaults(draft, version, path, findings)
+
+
+def _former_defaults(draft: Draft, version: str, path: str, findings: Findings) -> None:
+    """Plugins that were on by default stay on, unless the profile switched them off."""
+    kept = []
+    for former in FORMER_DEFAULTS[version]:
+        own = draft.sets[former.point]
+        named = former.name in (*own.names(), *draft.multi_point.names())
+        if not named and not own.drops(former.name) and not draft.multi_point.drops(former.name):
+            draft.multi_point.enable(former.name, former.weight)
+            kept.append(former.name)
+        elif not named:
+            own.forget([former.name])  # nobody brings it any more: there is nothing left to switch off
+            draft.multi_point.forget([former.name])
+    if kept:
+        text = f"{', '.join(kept)}: on by default in {version}, therefore enabled; not among today's defaults"
+        findings.note(f"{path}.plugins", text)
+
+
+def _strategies(draft: Draft, path: str, findings: Findings) -> None:
+    """Three score plugins became three strategies of one, which has one at a time."""
+    score = draft.score
+    own = [Strategy(ref.name, ref.weight or 1, _args(draft, ref.name)) for ref in score.enabled if ref.name in STRATEGIES]
+    if not score.drops(DEFAULT_STRATEGY) and DEFAULT_STRATEGY not in [one.name for one in own]:
+        own.append(Strategy(DEFAULT_STRATEGY, 1, _args(draft, DEFAULT_STRATEGY)))
+    chosen = heaviest(own, f"{path}.plugins.score", findings)
+    if chosen is None:
+        score.disable(FIT)
+    else:
+        _enable_in_place(draft, chosen)
+        adopt_strategy(draft.args, chosen)
+    draft.forget(STRATEGIES)
+
+
+def _enable_in_place(draft: Draft, chosen: Strategy) -> None:
+    """NodeResourcesFit scores where the strategy's plugin did; it does so by default where that was the default."""
+    names = draft.score.names()
+    if chosen.name in names:
+        draft.score.enabled[names.index(chosen.name)] = PluginRef(name=FIT, weight=chosen.weight)
+
+
+def _args(draft: Draft, name: str) -> dict[str, Any]:
+    return draft.args.get(name, {})
+
+
+def _default_constraints(draft: Draft, path: str, findings: Findings) -> None:
+    """Kubernetes 1.19 took a list of constraints without being told that it is one."""
+    args = draft.args.get(SPREAD, {})
+    if args.get("defaultConstraints") and not args.get("defaultingType"):
+        args["defaultingType"] = "List"
+        text = f"{SPREAD}: defaultConstraints take defaultingType: List, which went without saying in Kubernetes 1.19"
+        findings.note(f"{path}.pluginConfig", text)

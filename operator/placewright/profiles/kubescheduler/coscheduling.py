@@ -1,0 +1,55 @@
+"""Coscheduling, scheduler-plugins' way to place groups, becomes GangScheduling, which reads the same PodGroups and labels.
+
+There it has to be enabled, and takes the place of the plugin that sorts the queue; here it is a default plugin, and groups have their
+place in the queue whichever plugin sorts it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from placewright.api.bad_input import in_json
+from placewright.profiles.kubescheduler.draft import Draft
+from placewright.profiles.kubescheduler.findings import Findings
+
+COSCHEDULING: Final = "Coscheduling"
+GANG_SCHEDULING: Final = "GangScheduling"
+_QUEUE_SORT: Final = "queue_sort"
+_GATE: Final = "pre_enqueue"
+_WITHOUT_COUNTERPART: Final = {
+    "permitWaitingTimeSeconds": "no number of seconds above 0",
+    "podGroupBackoffSeconds": "a group backs off as a pod does; the profile's backoff says how long",
+    "podGroupRejectPercentage": "a group is decided as a whole, and refused as a whole",
+}
+
+
+def replace_coscheduling(draft: Draft, path: str, findings: Findings) -> None:
+    """Put GangScheduling in its place, with what its arguments have a counterpart for."""
+    named = any(COSCHEDULING in each.names() for each in draft.sets.values())
+    args = draft.args.get(COSCHEDULING)
+    if not named and args is None:
+        return
+    sort = draft.sets[_QUEUE_SORT]
+    if sort.names() == [COSCHEDULING]:
+        sort.disabled = []
+    draft.forget([COSCHEDULING])
+    if named:
+        findings.note(f"{path}.plugins", f"{COSCHEDULING} is {GANG_SCHEDULING} here, a default plugin: same PodGroups, same label")
+        for name in ("multi_point", _GATE):
+            if draft.sets[name].drops(GANG_SCHEDULING):
+                draft.sets[name].enable(GANG_SCHEDULING)
+    _arguments(draft, args or {}, f"{path}.pluginConfig", findings)
+
+
+def _arguments(draft: Draft, args: dict[str, Any], path: str, findings: Findings) -> None:
+    for name, value in args.items():
+        if name == "permitWaitingTimeSeconds" and _is_positive(value):
+            draft.args.setdefault(GANG_SCHEDULING, {}).setdefault("scheduleTimeoutSeconds", value)
+            findings.note(path, f"{COSCHEDULING}: {name} is {GANG_SCHEDULING}'s scheduleTimeoutSeconds")
+        elif value not in (0, None):
+            why = _WITHOUT_COUNTERPART.get(name, "there is no such setting here")
+            findings.setting(path, f"{COSCHEDULING}: {in_json(name)} {in_json(value)}: {why}")
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

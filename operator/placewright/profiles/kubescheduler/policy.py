@@ -1,0 +1,137 @@
+"""From the legacy Policy file to a profile.
+
+The profile starts from today's default one. Plugins that a Policy could choose filter and score only where it says so; what came after the
+Policy (scheduling gates, dynamic resources, preemption) stays on, because pods count on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.bad_input import in_json
+from placewright.api.extenders import ExtenderSpec
+from placewright.api.objects import ObjectMeta
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME, Plugins, ProfileSpec, SchedulingProfile
+from placewright.framework.resolved import ExtensionPoint
+from placewright.profiles.defaults import Catalogue
+from placewright.profiles.kubescheduler.draft import Draft
+from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.history import FIT, GONE, SPREAD
+from placewright.profiles.kubescheduler.policytypes import POLICY_KIND, LegacyExtender, Policy
+from placewright.profiles.kubescheduler.predicates import PREDICATES, Filters, read_predicates
+from placewright.profiles.kubescheduler.priorities import PRIORITIES, Scores, read_priorities
+from placewright.profiles.kubescheduler.strategy import adopt_strategy, heaviest
+from placewright.profiles.problem import Problem, ProfileError
+from placewright.profiles.strict import decode_strict
+
+__all__ = ["POLICY_KIND", "read_policy"]
+
+#: Every plugin that a Policy could choose, in a settled order.
+_CHOSEN: Final = tuple(dict.fromkeys([*(name for names in PREDICATES.values() for name in names), *PRIORITIES.values()]))
+_FILTERING: Final = ("pre_filter", "filter", "reserve", "pre_bind")
+_UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+
+
+def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: Findings) -> SchedulingProfile:
+    """The profile that places pods as the Policy did; raises `ProfileError` for what cannot be read, or made kube-scheduler die."""
+    policy = decode_strict(_with_todays_spelling(document), Policy)
+    if policy.api_version != "v1":
+        raise ProfileError([Problem("apiVersion", in_json(policy.api_version), "v1")])
+    filters = read_predicates(policy.predicates, findings)
+    scores = read_priorities(policy.priorities, findings)
+    draft = Draft(Plugins(), ())
+    _arguments(draft, policy, filters, scores)
+    _strategy(draft, scores, findings)
+    weights = _choose(draft, filters.plugins, scores.weights, catalogue)
+    if policy.always_check_all_predicates is not None:
+        findings.setting("alwaysCheckAllPredicates", "a node is always rejected by the first plugin that says no")
+    extenders = [_extender(extender, f"extenders[{i}]") for i, extender in enumerate(policy.extenders or ())]
+    spec = ProfileSpec(
+        scheduler_name=DEFAULT_SCHEDULER_NAME,
+        plugins=draft.plugins(),
+        plugin_config=draft.plugin_config(),
+        weights=weights or None,
+        extenders=extenders or None,
+    )
+    return SchedulingProfile(metadata=ObjectMeta(name=DEFAULT_SCHEDULER_NAME), spec=spec)
+
+
+def _choose(draft: Draft, filtering: Iterable[str], scoring: Mapping[str, int], catalogue: Catalogue) -> dict[str, int]:
+    """Switch plugins on and off; returns the weights of those that score, 0 for those that only filter."""
+    filtering, weights = set(filtering), dict(scoring)
+    for name in _CHOSEN:
+        plugin = catalogue.get(name)
+        if plugin is None:
+            continue
+        if name not in filtering and name not in scoring:
+            if name not in GONE:
+                draft.multi_point.disable(name)
+            continue
+        if name in GONE:
+            draft.multi_point.enable(name)
+        if name not in filtering:
+            for point in ExtensionPoint:
+                if point.name.lower() in _FILTERING and point.implemented_by(plugin):
+                    draft.sets[point.name.lower()].disable(name)
+        elif name not in scoring and ExtensionPoint.SCORE.implemented_by(plugin):
+            weights[name] = 0
+    return weights
+
+
+def _strategy(draft: Draft, scores: Scores, findings: Findings) -> None:
+    chosen = heaviest(scores.strategies, "priorities", findings)
+    if chosen is not None:
+        adopt_strategy(draft.args, chosen)
+        scores.add(FIT, chosen.weight)
+
+
+def _arguments(draft: Draft, policy: Policy, filters: Filters, scores: Scores) -> None:
+    labels = {
+        "presentLabels": filters.present_labels,
+        "absentLabels": filters.absent_labels,
+        "presentLabelsPreference": scores.present_labels,
+        "absentLabelsPreference": scores.absent_labels,
+    }
+    services = {"affinityLabels": filters.affinity_labels, "antiAffinityLabelsPreference": scores.anti_affinity_labels}
+    for name, args in (("NodeLabel", labels), ("ServiceAffinity", services)):
+        if stated := {field: values for field, values in args.items() if values}:
+            draft.args[name] = stated
+    if policy.hard_pod_affinity_symmetric_weight is not None:
+        draft.args["InterPodAffinity"] = {"hardPodAffinityWeight": policy.hard_pod_affinity_symmetric_weight}
+    if SPREAD in scores.weights and not scores.system_spread:
+        draft.args[SPREAD] = {"defaultingType": "List"}
+
+
+# --- extenders -------------------------------------------------------------------------------------------------------------
+
+
+def _with_todays_spelling(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`enableHTTPS` was read too: Go's JSON does not look at case."""
+    extenders = document.get("extenders")
+    if not isinstance(extenders, list):
+        return document
+    renamed = [
+        {("enableHttps" if key == "enableHTTPS" else key): value for key, value in one.items()} if isinstance(one, Mapping) else one
+        for one in extenders
+    ]
+    return {**document, "extenders": renamed}
+
+
+def _extender(legacy: LegacyExtender, path: str) -> ExtenderSpec:
+    same = {name: getattr(legacy, name) for name in ExtenderSpec.__struct_fields__ if name != "http_timeout"}
+    return msgspec.structs.replace(ExtenderSpec(), **same, http_timeout=_duration(legacy.http_timeout, path))
+
+
+def _duration(timeout: int | str, path: str) -> str:
+    """Go wrote durations as nanoseconds; today's are in the largest unit that is whole."""
+    if isinstance(timeout, str):
+        return timeout
+    if timeout < 0:
+        raise ProfileError([Problem(f"{path}.httpTimeout", str(timeout), "nanoseconds, 0 or more")])
+    if not timeout:
+        return ""
+    size, unit = next((size, unit) for size, unit in _UNITS if timeout % size == 0)
+    return f"{timeout // size}{unit}"

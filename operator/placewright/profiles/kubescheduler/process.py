@@ -1,0 +1,89 @@
+"""What a configuration says of the process: what of it `placewright run --config` takes, and what has no counterpart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from placewright.profiles.config import ClientConnection, KubeSchedulerConfiguration, LeaderElection
+from placewright.profiles.kubescheduler.findings import Findings
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """Settings of the process; None where the file does not say.
+
+    Attributes:
+        leader_elect: whether replicas elect one that is active.
+        kubeconfig: path of a kubeconfig.
+        qps: requests a second to the API server; 0 or less: no limit.
+        burst: how many of them may come at once.
+    """
+
+    leader_elect: bool | None = None
+    kubeconfig: str | None = None
+    qps: float | None = None
+    burst: int | None = None
+
+    def flags(self) -> Iterator[tuple[str, str]]:
+        """What is said, as field of the file and flag of `placewright run`. That replicas elect one is what they do anyway."""
+        if self.leader_elect is False:
+            yield "leaderElection.leaderElect", "--leader-elect=false"
+        if self.kubeconfig:
+            yield "clientConnection.kubeconfig", f"--kubeconfig {self.kubeconfig}"
+        if self.qps:
+            yield "clientConnection.qps", f"--kube-api-qps {self.qps:g}"
+        if self.burst:
+            yield "clientConnection.burst", f"--kube-api-burst {self.burst}"
+
+    def document(self) -> dict[str, Any]:
+        """What is said, as the two parts of a KubeSchedulerConfiguration that it stands in."""
+        client = {"kubeconfig": self.kubeconfig, "qps": self.qps, "burst": self.burst}
+        parts: dict[str, dict[str, Any]] = {"leaderElection": {"leaderElect": self.leader_elect}, "clientConnection": client}
+        stated = {part: {name: value for name, value in fields.items() if value is not None} for part, fields in parts.items()}
+        return {part: fields for part, fields in stated.items() if fields}
+
+
+class OlderConfiguration(KubeSchedulerConfiguration, frozen=True):
+    """A configuration of v1beta1 to v1beta3, which had two fields more."""
+
+    healthz_bind_address: str | None = None
+    metrics_bind_address: str | None = None
+
+
+def process_settings(config: KubeSchedulerConfiguration, findings: Findings) -> ProcessSettings:
+    """The settings that `placewright run --config` takes; all others that are stated are findings."""
+    if config.parallelism is not None:
+        findings.setting("parallelism", "all nodes are evaluated at once, on columns")
+    for name, value in (
+        ("delayCacheUntilActive", config.delay_cache_until_active),
+        ("enableProfiling", config.enable_profiling),
+        ("enableContentionProfiling", config.enable_contention_profiling),
+    ):
+        if value is not None:
+            findings.setting(name, "there is nothing to switch")
+    if isinstance(config, OlderConfiguration):
+        _addresses(config, findings)
+    leader, client = config.leader_election or LeaderElection(), config.client_connection or ClientConnection()
+    _unused(leader, {"leaderElect"}, "leaderElection", "replicas elect one by Kopf's peering, which has its own settings", findings)
+    _unused(client, {"kubeconfig", "qps", "burst"}, "clientConnection", "JSON is what is spoken", findings)
+    return ProcessSettings(leader.leader_elect, client.kubeconfig or None, client.qps, client.burst)
+
+
+def _addresses(config: OlderConfiguration, findings: Findings) -> None:
+    instead = "served over HTTPS at --secure-port"
+    for name, value, text in (
+        ("healthzBindAddress", config.healthz_bind_address, f"health is {instead}, and without TLS on loopback at --health-port"),
+        ("metricsBindAddress", config.metrics_bind_address, f"metrics are {instead} alone"),
+    ):
+        if value and not value.endswith(":0"):
+            findings.setting(name, text)
+
+
+def _unused(part: LeaderElection | ClientConnection, used: set[str], path: str, text: str, findings: Findings) -> None:
+    for name, value in zip(part.__struct_encode_fields__, msgspec.structs.astuple(part), strict=True):
+        if value not in (None, "") and name not in used:
+            findings.setting(f"{path}.{name}", text)

@@ -1,0 +1,163 @@
+"""The way back: SchedulingProfiles as a KubeSchedulerConfiguration v1, for simulators, cluster-autoscaler, and a way home.
+
+What is folded into weights and arguments of plugins: the preset and `spec.weights`. What a configuration cannot hold is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.extenders import ExtenderSpec
+from placewright.api.profile import Backoff, ProfileSpec, SchedulingProfile
+from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND
+from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
+from placewright.profiles.kubescheduler.documents import Document, stated_plugins
+from placewright.profiles.kubescheduler.draft import PRE_SCORE, SCORE, Draft
+from placewright.profiles.kubescheduler.findings import Finding, Findings
+from placewright.profiles.kubescheduler.history import GONE
+from placewright.profiles.presets import find_preset, preset_weights, with_preset
+from placewright.profiles.resolve import resolve
+
+#: Points where a weight can stand.
+_WEIGHED: Final = ("multi_point", SCORE)
+_ADDED: Final = (Origin.WEIGHTS, Origin.PRESET)
+
+
+def to_configuration(profiles: Sequence[SchedulingProfile], catalogue: Catalogue) -> tuple[Document, tuple[Finding, ...]]:
+    """One configuration for all profiles, and what it cannot hold; raises `ProfileError` for a profile that does not resolve."""
+    findings = Findings()
+    for shadow in (profile for profile in profiles if profile.spec.is_shadow):
+        findings.note(f"profile {shadow.metadata.name}", "is left out: it is a shadow, and kube-scheduler has none")
+    profiles = [profile for profile in profiles if not profile.spec.is_shadow]
+    configured = [_profile(profile, catalogue, findings) for profile in profiles]
+    document: Document = {"apiVersion": CONFIG_API_VERSION, "kind": CONFIG_KIND}
+    document |= _backoff(profiles, findings)
+    document["profiles"] = configured
+    if extenders := _extenders(profiles, findings):
+        document["extenders"] = msgspec.to_builtins(extenders)
+    return document, findings.all()
+
+
+def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Findings) -> Document:
+    spec, path = profile.spec, f"profile {profile.metadata.name or profile.spec.scheduler_name}"
+    resolved = resolve(profile, catalogue)
+    draft = Draft(spec.plugins, with_preset(spec.plugin_config or (), find_preset(spec.preset), catalogue))
+    _state_added(draft, spec, resolved)
+    _state_weights(draft, catalogue)
+    _fold_weights(draft, profile, resolved, catalogue)
+    _leave_out_gone(draft, resolved, path, findings)
+    _note_own(resolved, path, findings)
+    if spec.paused:
+        findings.placement(path, "paused: a kube-scheduler with this file takes pods")
+    if profile.metadata.name not in ("", spec.scheduler_name):
+        findings.note(path, f"is called by its schedulerName, {spec.scheduler_name}, there")
+    document: Document = {"schedulerName": spec.scheduler_name}
+    if spec.percentage_of_nodes_to_score is not None:
+        document["percentageOfNodesToScore"] = spec.percentage_of_nodes_to_score
+    if plugins := stated_plugins(draft.plugins()):
+        document["plugins"] = plugins
+    if draft.args:
+        document["pluginConfig"] = [{"name": name, "args": args} if args else {"name": name} for name, args in draft.args.items()]
+    return document
+
+
+# --- weights ---------------------------------------------------------------------------------------------------------------
+
+
+def _state_added(draft: Draft, spec: ProfileSpec, resolved: ResolvedProfile) -> None:
+    """kube-scheduler knows no presets: plugins that one adds are named, but for those that the profile switches off.
+
+    They run right after the default ones, so before all others that the profile names.
+    """
+    for name in reversed(find_preset(spec.preset).adds):
+        if name in resolved.plugin_names and not draft.multi_point.drops(name):
+            draft.multi_point.lead(name)
+
+
+def _state_weights(draft: Draft, catalogue: Catalogue) -> None:
+    """Without a weight kube-scheduler takes 1; here an installed plugin has the weight that its author chose."""
+    for field in _WEIGHED:
+        each = draft.sets[field]
+        for ref in list(each.enabled):
+            if not ref.weight and ref.name not in DEFAULT_PLUGINS and _scores(catalogue, ref.name):
+                each.enable(ref.name, catalogue[ref.name].default_weight)
+
+
+def _fold_weights(draft: Draft, profile: SchedulingProfile, resolved: ResolvedProfile, catalogue: Catalogue) -> None:
+    """Write the preset's weights and `spec.weights` where a configuration has weights."""
+    spec = profile.spec
+    for name, weight in (preset_weights(find_preset(spec.preset), spec.plugins) | (spec.weights or {})).items():
+        if weight == 0 and _scores(catalogue, name):
+            _silence(draft, name, catalogue)
+    for name, weight in resolved.weights.items():
+        if resolved.origins.weights[name] in _ADDED:
+            chosen = draft.score if name in draft.score.names() else draft.multi_point
+            chosen.enable(name, weight)
+
+
+def _silence(draft: Draft, name: str, catalogue: Catalogue) -> None:
+    """The plugin does not score, and does all else that it did."""
+    for field, point in ((PRE_SCORE, ExtensionPoint.PRE_SCORE), (SCORE, ExtensionPoint.SCORE)):
+        if point.implemented_by(catalogue[name]):
+            draft.sets[field].disable(name)
+
+
+def _scores(catalogue: Catalogue, name: str) -> bool:
+    return name in catalogue and ExtensionPoint.SCORE.implemented_by(catalogue[name])
+
+
+# --- what it cannot hold ---------------------------------------------------------------------------------------------------
+
+
+def _leave_out_gone(draft: Draft, resolved: ResolvedProfile, path: str, findings: Findings) -> None:
+    for name in resolved.plugin_names:
+        if name in GONE:
+            findings.placement(path, f"plugin {name}: kube-scheduler does not have it any more")
+    draft.forget(GONE)
+
+
+def _note_own(resolved: ResolvedProfile, path: str, findings: Findings) -> None:
+    own = [name for name in resolved.plugin_names if name not in DEFAULT_PLUGINS and name not in GONE]
+    if own:
+        findings.note(path, f"needs a kube-scheduler with {', '.join(own)} built in")
+    fields: Mapping[str, Origin] = resolved.origins.args.get("VolumeBinding", {})
+    if "shape" in fields:
+        findings.note(path, "VolumeBinding.shape needs kube-scheduler's feature gate StorageCapacityScoring")
+
+
+def _backoff(profiles: Iterable[SchedulingProfile], findings: Findings) -> dict[str, Any]:
+    """A configuration has one backoff for all, in whole seconds, that cannot be switched off: the first profile's that it can hold."""
+    chosen: Backoff | None = None
+    for profile in profiles:
+        backoff = profile.spec.backoff
+        chosen = chosen or (backoff if _holds(backoff) else None)
+        if backoff != chosen:
+            text = f"backoff of {backoff.initial_seconds:g} s to {backoff.max_seconds:g} s"
+            findings.setting(
+                f"profile {profile.metadata.name or profile.spec.scheduler_name}",
+                f"{text}: there is one for all profiles, in whole seconds from 1 on",
+            )
+    if chosen is None or chosen == Backoff():
+        return {}
+    return {"podInitialBackoffSeconds": int(chosen.initial_seconds), "podMaxBackoffSeconds": int(chosen.max_seconds)}
+
+
+def _holds(backoff: Backoff) -> bool:
+    initial, maximum = backoff.initial_seconds, backoff.max_seconds
+    return initial == int(initial) >= 1 and maximum == int(maximum) >= initial
+
+
+def _extenders(profiles: Sequence[SchedulingProfile], findings: Findings) -> list[ExtenderSpec]:
+    """A configuration has one list for all: that of the profiles, where they agree."""
+    first = profiles[0].spec.extenders or [] if profiles else []
+    if all((profile.spec.extenders or []) == first for profile in profiles):
+        return first
+    for profile in profiles:
+        for extender in profile.spec.extenders or ():
+            text = f"extender {extender.url_prefix} is left out: there is one list for all profiles, and these differ"
+            findings.placement(f"profile {profile.metadata.name or profile.spec.scheduler_name}", text)
+    return []

@@ -1,0 +1,124 @@
+"""A planned node for every member of a group, chosen as if whatever comes and goes were gone, where least has to go first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.cluster.supposition import Supposition
+from placewright.framework.errors import CycleError
+from placewright.framework.interface import Rows
+from placewright.framework.prefiltering import rows_named
+from placewright.scheduler.podgroups.choosing import Choosing
+from placewright.scheduler.podgroups.domains import Domain
+from placewright.scheduler.podgroups.group import Group, Surroundings
+
+#: So many nodes are looked at for one member; where these cannot hold it, even empty, others hardly can.
+_MOST_ROWS: Final = 64
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Nodes for as many members as the group needs.
+
+    Attributes:
+        nodes: by the member's uid.
+        to_free: how much has to leave these nodes first, in nodes: the sum of the shares by which each member's node is too full.
+    """
+
+    nodes: Mapping[str, NodeName]
+    to_free: float
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """Makes plans; nothing is changed. The group's own nominations have to be withdrawn before."""
+
+    around: Surroundings
+    choosing: Choosing
+
+    def best(self, group: Group) -> Plan | None:
+        """The plan for which least has to leave; None when the group could not stand even if everything that can leave had left."""
+        where: list[Domain | None] = [None]
+        if group.gang.topology_key and group.gang.topology_required:
+            found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
+            where = list(found[: group.settings.domains_to_compare])
+        plans = [plan for domain in where if (plan := self._plan(group, domain)) is not None]
+        return min(plans, key=lambda plan: plan.to_free, default=None)
+
+    def again(self, group: Group, plan: Plan) -> Plan | None:
+        """The same nodes as things stand now; None when they would not do any more."""
+        if not plan.nodes.keys() <= {attempt.uid for attempt in group.attempts} or len(plan.nodes) != group.needed:
+            return None
+        return self._plan(group, None, plan.nodes)
+
+    def _plan(self, group: Group, domain: Domain | None, fixed: Mapping[str, NodeName] | None = None) -> Plan | None:
+        cluster, nodes, to_free = self.around.cluster, dict[str, NodeName](), 0.0
+        ordered = (group.largest_first() if group.mixed else group).attempts
+        pods = [attempt.pod for attempt in ordered if fixed is None or attempt.uid in fixed]
+        with cluster.supposing() as supposition:
+            for index, pod in enumerate(pods):
+                if len(nodes) + len(pods) - index < group.needed:
+                    return None
+                if len(nodes) == group.needed:
+                    break
+                within = domain.names if domain is not None else None
+                if fixed is not None:
+                    within = frozenset({fixed[pod.uid]})
+                found = self._row_for(group, pod, within, supposition)
+                if found is None:
+                    continue  # too large for any node, perhaps; others may be enough
+                row, shortage = found
+                supposition.add([(row, pod)])
+                name = cluster.names[row]
+                assert name is not None  # it is a candidate
+                nodes[pod.uid] = name
+                to_free += shortage
+        return Plan(nodes, to_free) if len(nodes) == group.needed else None
+
+    def _row_for(
+        self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, supposition: Supposition
+    ) -> tuple[int, float] | None:
+        """The node that is least too full for the pod among those that could hold it, and how much too full it is."""
+        for row, shortage in self._by_shortage(pod, within):
+            name = self.around.cluster.names[row]
+            movable = [] if name is None else [(row, other) for other in self.around.cluster.pods_on(name) if _leaves_some_day(other)]
+            movable = [(row, other) for row, other in movable if self.around.cluster.placement(other.uid) is not None]
+            supposition.remove(movable)
+            try:
+                if group.evaluator.checker.check_row(pod, row).ok:
+                    return row, shortage
+            except CycleError:
+                return None
+            finally:
+                supposition.add(movable)
+        return None
+
+    def _by_shortage(self, pod: PodInfo, within: frozenset[NodeName] | None) -> Iterator[tuple[int, float]]:
+        """Rows that are large enough, with the share of them that would have to be freed, the least first."""
+        cluster = self.around.cluster
+        rows: Rows = np.flatnonzero(cluster.present if within is None else cluster.present & rows_named(cluster, within))
+        short = np.maximum(cluster.pod_count[rows] + 1 - cluster.pod_limit[rows], 0) / np.maximum(cluster.pod_limit[rows], 1)
+        large = cluster.pod_limit[rows] > 0
+        for name, amount in pod.requests.items():
+            column = cluster.resources.column(name)
+            offered = column.allocatable[rows]
+            large &= offered >= amount
+            short = short + np.maximum(column.requested[rows] + amount - offered, 0) / np.maximum(offered, 1)
+        order = np.lexsort((rows, short))
+        order = order[large[order]][:_MOST_ROWS]
+        yield from zip(rows[order].tolist(), short[order].tolist(), strict=True)
+
+
+def _leaves_some_day(pod: PodInfo) -> bool:
+    """False for pods that belong to the node: a DaemonSet's, and those that a kubelet read from a file of its own."""
+    meta = pod.pod.metadata
+    if _MIRROR in (meta.annotations or {}):
+        return False
+    return not any(owner.kind == "DaemonSet" for owner in meta.owner_references or ())

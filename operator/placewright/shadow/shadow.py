@@ -1,0 +1,330 @@
+"""One shadow: replays its tape in a world of its own, decides what the live profile decided, and compares."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Final
+
+from placewright.api.podgroups import GroupRef
+from placewright.api.profile import ShadowStatus
+from placewright.cluster.cluster import Cluster
+from placewright.framework.blame import why
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.resolved import ResolvedProfile
+from placewright.scheduler.ports import Clock
+from placewright.shadow.choosing import Chooser, Found
+from placewright.shadow.figures import Figures
+from placewright.shadow.groups import together
+from placewright.shadow.pace import Pace
+from placewright.shadow.tape import Decided, Entry, Kind, Tape
+from placewright.shadow.utilisation import empty, uses
+from placewright.shadow.world import World
+
+_logger = logging.getLogger(__name__)
+
+#: How long a shadow works before others get their turn, in seconds; a single decision may take longer.
+PIECE_SECONDS: Final = 0.001
+#: Between two reports, in seconds: they walk over all nodes.
+REPORT_SECONDS: Final = 2.0
+_MAX_ERROR: Final = 500
+
+Build = Callable[[ResolvedProfile, Cluster], Evaluator]
+
+
+class Shadow:
+    """Made for one generation of a profile; nothing that goes wrong in it leaves it.
+
+    Attributes:
+        profile: that generation.
+        tape: where others note what happens.
+        pace: when it may work on.
+        figures: what it has counted.
+        errors, last_error: what broke in it.
+        restarts: how often it began anew, because too much news waited.
+    """
+
+    def __init__(self, profile: ResolvedProfile, live: Cluster, build: Build, clock: Clock, now: Callable[[], datetime], seed: int) -> None:
+        """`build` makes the plugins of a profile around a cluster; `now` is for people, `clock` in seconds."""
+        self.profile = profile
+        self.tape = Tape()
+        self.pace = Pace(profile.shadow_budget, clock)
+        self.errors = 0
+        self.last_error = ""
+        self.restarts = 0
+        self._live = live
+        self._build = build
+        self._clock = clock
+        self._now = now
+        self._rng = random.Random(seed)
+        self._began = clock()
+        self._reported = self._began
+        self._changed = True
+        self._to_begin = True
+        self._world: World
+        self._chooser: Chooser | None
+        self._picture: Iterator[Entry]
+        self._filling: bool
+        self._retries: deque[str]
+        self._group: Generator[None] | None
+        self._anew()
+        self.figures = self._new_figures(0)
+        self._report = self._status()
+
+    @property
+    def report(self) -> ShadowStatus:
+        """How it compares, as of a moment ago."""
+        return self._report
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do before more happens."""
+        return not (self._behind or self._retries or self._retry_due or self._report_due)
+
+    @property
+    def _behind(self) -> bool:
+        return self._to_begin or self._filling or self.tape.torn or self._group is not None or len(self.tape) > 0
+
+    # --- work ----------------------------------------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """A piece of what there is to do; to be called when `pace` says so. Never raises."""
+        until = self._clock() + PIECE_SECONDS
+        with self.pace.piece():
+            try:
+                if self._to_begin or self.tape.torn:
+                    self._begin()
+                while self._step() and self._clock() < until:
+                    pass
+                if self._report_due:
+                    self._tell()
+            except Exception as problem:  # noqa: BLE001 - its plugins are anybody's code, and it must not hurt anybody
+                self._broke(problem)
+
+    def _begin(self) -> None:
+        """With the cluster as it is now, and nothing that was decided before."""
+        self.restarts += self.tape.torn
+        self._to_begin = False
+        self.tape.mend()
+        self._anew()
+        self._picture = _picture(self._live)
+        self._filling = True
+        self._chooser = Chooser(self._world, self._build(self.profile, self._world.cluster), self._rng)
+
+    def _anew(self) -> None:
+        """An empty world."""
+        self._world = World()
+        self._chooser = None
+        self._group = None
+        self._picture = iter(())
+        self._filling = False
+        self._retries = deque()
+
+    def _step(self) -> bool:
+        """A member of the group under way; one entry, the picture of the beginning first; or one pod that waits. False for nothing."""
+        if self._group is not None:
+            self._next_member(self._group)
+            return True
+        entry = next(self._picture, None) if self._filling else self.tape.take()
+        if entry is not None:
+            self._take(entry)
+            return True
+        if self._filling:
+            self._filling = False
+            return True
+        if self._retry_due:
+            self._world.roomier = False
+            self._retries = deque(self._world.waiting)
+        if not self._retries:
+            return False
+        self._retry(self._retries.popleft())
+        return True
+
+    def _next_member(self, group: Generator[None]) -> None:
+        try:
+            next(group)
+        except StopIteration:
+            self._group = None
+        except Exception as problem:  # noqa: BLE001 - as above
+            self._group = None
+            self._broke(problem)
+
+    @property
+    def _retry_due(self) -> bool:
+        return self._world.roomier and bool(self._world.waiting) and not self._retries
+
+    def _take(self, entry: Entry) -> None:
+        kind, subject, where = entry
+        world = self._world
+        self._changed = True
+        try:
+            if kind is Kind.GROUP or (kind is Kind.DECISION and subject.pod.gang is not None):
+                self._group = self._decide_group(subject if kind is Kind.GROUP else (subject,))
+            elif kind is Kind.DECISION:
+                self._decided(subject)
+            elif kind is Kind.POD_STANDS:
+                world.pod_stands(subject, where)
+            elif kind is Kind.POD_LEFT:
+                world.pod_left(subject)
+            elif kind is Kind.NODE_SET:
+                world.node_set(subject)
+            elif kind is Kind.NODE_REMOVED:
+                world.node_removed(subject)
+            elif kind is Kind.OBJECT_PUT:
+                world.object_put(subject)
+            else:
+                world.object_removed(subject)
+        except Exception as problem:  # noqa: BLE001 - as above
+            self._broke(problem)
+
+    def _broke(self, problem: Exception) -> None:
+        self.errors += 1
+        self.last_error = why(problem)[:_MAX_ERROR]
+        self._changed = True
+        level = logging.WARNING if self.errors == 1 else logging.DEBUG
+        _logger.log(level, "shadow %s: %s", self.profile.name, self.last_error, exc_info=problem if self.errors == 1 else None)
+
+    # --- decisions -----------------------------------------------------------------------------------------------------------
+
+    def _decided(self, decided: Decided) -> None:
+        """Decide, too; without a decision of its own the pod is where it really is."""
+        try:
+            if self._fresh(decided):
+                found = self._ready.find(decided.pod, decided.choice)
+                if found is not None:
+                    self._world.choose(decided.pod, found.node)
+                self._conclude(decided, found)
+        finally:
+            self._settle(decided)
+
+    def _decide_group(self, members: Sequence[Decided]) -> Generator[None]:
+        """The same for members of one group, with those who wait already: a step a member."""
+        try:
+            fresh = [member for member in members if self._fresh(member)]
+            ref = members[0].pod.gang
+            if fresh and ref is not None:
+                found = yield from together(self._world, self._ready, ref, (*self._waiting_with(ref), *fresh))
+                for member in fresh:
+                    self._conclude(member, found.get(member.pod.uid))
+        finally:
+            for member in members:
+                self._settle(member)
+
+    @property
+    def _ready(self) -> Chooser:
+        if self._chooser is None:
+            raise RuntimeError("its plugins could not be built")
+        return self._chooser
+
+    def _fresh(self, decided: Decided) -> bool:
+        """Whether it is not known from an earlier attempt of the live profile; figures are those of one generation of that."""
+        if not self.figures.live_generation:
+            self.figures.live_generation = decided.generation
+        elif decided.generation != self.figures.live_generation:
+            self.figures = self._new_figures(decided.generation)
+        return not self._world.knows(decided.pod.uid)
+
+    def _settle(self, decided: Decided) -> None:
+        if decided.choice is not None and not self._world.knows(decided.pod.uid):
+            self._world.pod_stands(decided.pod, decided.choice.node)
+
+    def _conclude(self, decided: Decided, found: Found | None) -> None:
+        """Count a decision, and how much worse each one's node is by the other's totals, as far as can be told."""
+        live, figures = decided.choice, self.figures
+        if found is None and live is not None:
+            self._world.wait(decided.pod)
+        figures.count(None if found is None else found.node, None if live is None else live.node)
+        if found is None or live is None:
+            return
+        if not found.feasible:
+            figures.not_feasible += 1
+        elif found.totals is not None:
+            figures.regret.add(*found.totals)
+        best, other = live.total(live.node), live.total(found.node)
+        if best is not None and other is not None:
+            figures.live_regret.add(best, other)
+
+    def _retry(self, uid: str) -> None:
+        """Something made room: perhaps for a pod that waits. This is no decision to be counted."""
+        pod = self._world.waiting.get(uid)
+        if pod is None:
+            return
+        self._changed = True
+        if pod.gang is not None:
+            self._group = self._retry_group(pod.gang)
+            return
+        try:
+            found = self._ready.find(pod)
+            if found is not None:
+                self._world.choose(pod, found.node)
+        except Exception as problem:  # noqa: BLE001 - as above
+            self._broke(problem)
+
+    def _retry_group(self, ref: GroupRef) -> Generator[None]:
+        """All that wait with their group, once for all of them."""
+        waiting = self._waiting_with(ref)
+        uids = {member.pod.uid for member in waiting}
+        self._retries = deque(uid for uid in self._retries if uid not in uids)
+        yield from together(self._world, self._ready, ref, waiting)
+
+    def _waiting_with(self, ref: GroupRef) -> list[Decided]:
+        return [Decided(pod, 0, None) for pod in self._world.waiting.values() if pod.gang == ref]
+
+    # --- figures -------------------------------------------------------------------------------------------------------------
+
+    def _new_figures(self, live_generation: int) -> Figures:
+        self.tape.passed_over = 0
+        return Figures(self._now().strftime("%Y-%m-%dT%H:%M:%SZ"), live_generation)
+
+    @property
+    def _report_due(self) -> bool:
+        return (self._changed or self.tape.passed_over > 0) and self._clock() - self._reported >= REPORT_SECONDS
+
+    def _tell(self) -> None:
+        self.figures.passed_over += self.tape.passed_over
+        self.tape.passed_over = 0
+        self._changed = False
+        self._reported = self._clock()
+        self._report = self._status()
+
+    def _status(self) -> ShadowStatus:
+        figures, agreement = self.figures, self.figures.agreement
+        alive = self._clock() - self._began
+        return ShadowStatus(
+            since=figures.since,
+            live_generation=figures.live_generation,
+            pods=figures.decided + figures.passed_over,
+            decided=figures.decided,
+            sampled_percent=round(100 * figures.sampled, 1),
+            agreement_percent=None if agreement is None else round(100 * agreement, 1),
+            same=figures.same,
+            other=figures.other,
+            live_only=figures.live_only,
+            shadow_only=figures.shadow_only,
+            neither=figures.neither,
+            not_feasible=figures.not_feasible,
+            regret=figures.regret.told,
+            live_regret=figures.live_regret.told,
+            empty_nodes=empty(self._world.cluster, self._live),
+            resources=uses(self._world.cluster, self._live),
+            pending=len(self._world.waiting),
+            backlog=len(self.tape),
+            restarts=self.restarts,
+            time_percent=round(100 * self.pace.spent / alive, 2) if alive > 0 else 0.0,
+            errors=self.errors,
+            last_error=self.last_error,
+        )
+
+
+def _picture(live: Cluster) -> Iterator[Entry]:
+    """The cluster as it is at this moment, as news: what is taken from it later has not changed since."""
+    objects, nodes, placements = tuple(live.objects.shown()), tuple(live.nodes()), tuple(live.placements())
+    return chain(
+        ((Kind.OBJECT_PUT, item, None) for item in objects),
+        ((Kind.NODE_SET, node, None) for node in nodes),
+        ((Kind.POD_STANDS, pod, node) for pod, node, _ in placements),
+    )

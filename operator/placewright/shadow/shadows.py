@@ -1,0 +1,213 @@
+"""All shadows of one scheduler: notes for them what happens, and gives each its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from placewright.api.objects import Node, NodeName
+from placewright.api.pods import PodInfo
+from placewright.api.profile import ShadowStatus
+from placewright.cluster.objects import ClusterObject
+from placewright.cluster.observed import ObservedCluster
+from placewright.framework.resolved import ResolvedProfile
+from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.ports import Clock
+from placewright.shadow.shadow import Build, Shadow
+from placewright.shadow.tape import Decided, Kind, choice_of
+
+#: How often it is looked whether there is something to do, in seconds, where there is nothing now.
+LOOK_SECONDS: Final = 0.02
+#: Of so many notes the time of one is taken.
+TIMED: Final = 16
+#: What takes longer was something else, in seconds.
+LONGEST_NOTE: Final = 50e-6
+
+
+class Shadows:
+    """Hears of the live cluster as its listener, of objects and pods as the intake's, of decisions as one of the scheduler's observers.
+
+    The three only note; the work is done in `work`, which `run` calls.
+    """
+
+    def __init__(
+        self,
+        live: ObservedCluster,
+        build: Build,
+        clock: Clock,
+        now: Callable[[], datetime],
+        seed: int = 0,
+    ) -> None:
+        """`build` makes the plugins of a profile around a cluster; it raises whatever their constructors do.
+
+        `clock`: finer than a microsecond; `now`: for people; `seed`: of each shadow's choices among equally good nodes.
+        """
+        self._live = live
+        self._build = build
+        self._clock = clock
+        self._now = now
+        self._seed = seed
+        self._shadows: dict[str, Shadow] = {}
+        self._beside: dict[str, list[Shadow]] = {}
+        self._some = asyncio.Event()
+        self._notes = 0
+        #: A pod of which it is noted already where it is about to stand.
+        self._standing = ""
+        #: Members of groups that are being tried: where they stand is not so yet.
+        self._tried: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._shadows)
+
+    def adopt(self, profiles: Iterable[ResolvedProfile]) -> None:
+        """These are the shadows in effect. Those known go on, another generation begins anew, and one that is paused does nothing."""
+        known, self._shadows, self._beside = self._shadows, {}, {}
+        for profile in profiles:
+            if profile.shadows is None or profile.paused:
+                continue
+            found = known.get(profile.name)
+            if found is None or found.profile is not profile:
+                found = Shadow(profile, self._live, self._build, self._clock, self._now, self._seed)
+            self._shadows[profile.name] = found
+            self._beside.setdefault(profile.shadows, []).append(found)
+        self._live.listener = self if self._shadows else None
+        if self._shadows:
+            self._some.set()
+        else:
+            self._some.clear()
+
+    @property
+    def by_name(self) -> Mapping[str, Shadow]:
+        """The shadows at work, by name of the profile."""
+        return self._shadows
+
+    def report(self, name: str) -> ShadowStatus | None:
+        """How a shadow compares; None for a profile that is none, or not at work."""
+        found = self._shadows.get(name)
+        return None if found is None else found.report
+
+    # --- turns ---------------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Give each shadow its turns, until cancelled."""
+        while True:
+            await self._some.wait()
+            await asyncio.sleep(self.work())
+
+    def work(self) -> float:
+        """One piece of work of each shadow that has some and whose time it is; in how many seconds it is worth while to look again."""
+        now, soonest = self._clock(), LOOK_SECONDS
+        for shadow in tuple(self._shadows.values()):
+            if not shadow.idle:
+                if shadow.pace.due <= now:
+                    shadow.work()
+                soonest = min(soonest, shadow.pace.due - now)
+        return max(soonest, 0.0)
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def decided(self, attempt: Attempt) -> None:
+        """The live profile of an attempt chose a node, or found none; what broke in it is no decision."""
+        beside = self._beside.get(attempt.profile.name)
+        if beside is None or attempt.uid in self._tried or _broke(attempt):
+            return
+        began = self._clock() if self._timed() else 0.0
+        decided: Decided | None = None
+        takers = 0
+        for shadow in beside:
+            if shadow.tape.takes_decision():
+                takers += 1
+                decided = decided or _decided(attempt)
+                shadow.tape.note_decision(decided)
+        if takers == len(self._shadows) and attempt.placement is not None:
+            self._standing = attempt.uid  # as all of them know already
+        if began:
+            self._charge_sample(beside, began)
+
+    def group_tried(self, attempts: Sequence[Attempt]) -> None:
+        """`TrialObserver`: until the group is settled, nothing is noted of its members, as most of it is taken back."""
+        if self._shadows:
+            self._tried.update(attempt.uid for attempt in attempts)
+
+    def group_settled(self, attempts: Sequence[Attempt], *, at_once: bool) -> None:
+        """`TrialObserver`: a decision of all members, if nothing broke and no extender was asked, which shadows do not do."""
+        if not self._tried:
+            return
+        began = self._clock()
+        self._tried.difference_update(attempt.uid for attempt in attempts)
+        decided = at_once and not any(map(_broke, attempts))
+        beside = self._beside.get(attempts[0].profile.name, ()) if decided else ()
+        takers = [shadow.tape for shadow in beside if shadow.tape.takes_decision(len(attempts))]
+        if takers:
+            members = tuple(map(_decided, attempts))
+            for tape in takers:
+                tape.note_group(members)
+        self._charge(self._shadows.values(), self._clock() - began)
+        if len(takers) < len(self._shadows):
+            for attempt in attempts:
+                placement = self._live.placement(attempt.uid)
+                if placement is not None:
+                    self._note(Kind.POD_STANDS, placement.pod, placement.node)
+                elif not at_once:  # it may have been deleted meanwhile
+                    self._note(Kind.POD_LEFT, attempt.uid)
+
+    def node_set(self, node: Node) -> None:
+        """`ClusterListener`."""
+        self._note(Kind.NODE_SET, node)
+
+    def node_removed(self, name: NodeName) -> None:
+        """`ClusterListener`."""
+        self._note(Kind.NODE_REMOVED, name)
+
+    def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
+        """`ClusterListener`."""
+        if pod.uid != self._standing and pod.uid not in self._tried:
+            self._note(Kind.POD_STANDS, pod, node)
+        self._standing = ""
+
+    def pod_left(self, uid: str) -> None:
+        """`ClusterListener`, and `IntakeListener` for a pod that left the queue: one that is on a node goes on to be somewhere."""
+        if self._shadows and uid not in self._tried and self._live.placement(uid) is None:
+            self._note(Kind.POD_LEFT, uid)
+
+    def object_put(self, item: ClusterObject) -> None:
+        """`IntakeListener`."""
+        self._note(Kind.OBJECT_PUT, item)
+
+    def object_removed(self, item: ClusterObject) -> None:
+        """`IntakeListener`."""
+        self._note(Kind.OBJECT_REMOVED, item)
+
+    def _note(self, kind: Kind, subject: object, where: object = None) -> None:
+        if not self._shadows:
+            return
+        began = self._clock() if self._timed() else 0.0
+        for shadow in self._shadows.values():
+            shadow.tape.note(kind, subject, where)
+        if began:
+            self._charge_sample(self._shadows.values(), began)
+
+    def _timed(self) -> bool:
+        """Whether the time of this note is taken."""
+        self._notes += 1
+        return self._notes % TIMED == 0
+
+    def _charge_sample(self, shadows: Collection[Shadow], began: float) -> None:
+        """Noting is the shadows' time, too; one is timed for many, and not what came in between."""
+        self._charge(shadows, min(self._clock() - began, LONGEST_NOTE) * TIMED)
+
+    def _charge(self, shadows: Collection[Shadow], seconds: float) -> None:
+        now = self._clock()
+        for shadow in shadows:
+            shadow.pace.charge(seconds / len(shadows), now)
+
+
+def _broke(attempt: Attempt) -> bool:
+    return attempt.failure is not None and attempt.failure.internal
+
+
+def _decided(attempt: Attempt) -> Decided:
+    placement = attempt.placement
+    return Decided(attempt.pod, attempt.profile.generation, None if placement is None else choice_of(placement))

@@ -1,0 +1,1 @@
+"""What people run beside the operator: simulate, compare, tune, measure, show. Nothing here runs in a cluster."""

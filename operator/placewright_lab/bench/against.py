@@ -1,0 +1,154 @@
+"""`placewright bench against`: ours and kube-scheduler on one real API server, in turns, with the same nodes and the same pods.
+
+One scheduler runs at a time: a second one would cost the API server a share of every event, whichever is measured. Each is started, warmed
+up with a few pods, given its wave, and stopped before pods and events are removed. The feed and the watch that tells of bindings run here,
+on the same machine, so what they take is told too; `--backlog` leaves the feed out of the measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from placewright.api.bad_input import bad_field
+from placewright.cli.options import whole_number
+from placewright.kube.errors import RequestError
+from placewright_lab.bench.arena import WaveFailed, open_arena
+from placewright_lab.bench.boundwatch import WatchBroken
+from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
+from placewright_lab.bench.quickfeed import FeedBroken
+from placewright_lab.bench.wavecomparison import Comparison, Wave, order_of_waves
+from placewright_lab.controlplane.assets import VARIABLE, Assets, from_folder, minor_version
+from placewright_lab.controlplane.children import ControlPlaneFailed
+from placewright_lab.controlplane.provide import at_hand
+from placewright_lab.controlplane.server import ControlPlane, Options
+
+#: More pods may not fit on the nodes, and on fewer nodes none may have a GPU for those that want one.
+PODS_A_NODE: Final = 10
+FEWEST_NODES: Final = 20
+MOST_NODES: Final = 100_000
+_MOST_PODS: Final = 1_000_000
+_MOST_WAVES: Final = 100
+_MOST_RATE: Final = 100_000
+_FAILURES: Final = (WaveFailed, WatchBroken, FeedBroken, ControlPlaneFailed, RequestError, TimeoutError)
+
+
+class BenchFailed(Exception):
+    """A measurement that did not come to its end; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be measured at one number of nodes.
+
+    Attributes:
+        waves: for each scheduler.
+        rate: pods created a second; None: as fast as accepted.
+        backlog: pods are created before the scheduler starts.
+    """
+
+    nodes: int
+    pods: int
+    waves: int
+    rate: int | None = None
+    backlog: bool = False
+
+    @property
+    def mode(self) -> str:
+        """How pods come, in words."""
+        if self.backlog:
+            return "backlog"
+        return f"{self.rate} pods/s" if self.rate else "burst"
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The control plane's programs, and the kube-scheduler to be compared with."""
+
+    assets: Assets
+    kube_scheduler: Path
+    minor: int
+
+
+def add_options(parser: argparse.ArgumentParser, counts: Callable[[str], tuple[int, ...]]) -> None:
+    """The options of `bench against`; `counts` reads numbers of nodes with commas between them."""
+    default = "default: the one among the assets"
+    parser.add_argument("--kube-scheduler", type=Path, metavar="PATH", help=f"the program to compare with ({default})")
+    parser.add_argument("--assets", type=Path, metavar="DIR", help=f"default: {VARIABLE}, or what `make e2e` built")
+    parser.add_argument("--nodes", type=counts, default=(1000,), metavar="N,N,...", help="default: 1000")
+    most = f"default: 3000, and never more than {PODS_A_NODE} a node"
+    parser.add_argument("--pods", type=whole_number(2, _MOST_PODS), default=3000, help=most)
+    parser.add_argument("--waves", type=whole_number(1, _MOST_WAVES), default=2, help="for each scheduler, in turns: A B B A (default: 2)")
+    feeding = parser.add_mutually_exclusive_group()
+    feeding.add_argument("--rate", type=whole_number(1, _MOST_RATE), help="pods created a second (default: as fast as they are accepted)")
+    feeding.add_argument("--backlog", action="store_true", help="create the pods before the scheduler starts")
+
+
+def compare(args: argparse.Namespace) -> list[Comparison]:
+    """Run all that the options ask for. Raises `InputError` before anything starts, `BenchFailed` after."""
+    if not sys.platform.startswith("linux"):
+        raise bad_field("bench against", sys.platform, "Linux: CPU and memory of processes are read from /proc")
+    programs = find_programs(args.assets, args.kube_scheduler)
+    plans = [Plan(n, min(args.pods, PODS_A_NODE * n), args.waves, args.rate, args.backlog) for n in args.nodes]
+    try:
+        return [_measured(programs, plan) for plan in plans]
+    except _FAILURES as error:
+        raise BenchFailed(str(error) or "no answer in time") from error
+
+
+def find_programs(folder: Path | None, scheduler: Path | None) -> Programs:
+    """What the options or the environment name, or what `make e2e` has built. Raises `InputError`."""
+    assets = from_folder(folder, "--assets") if folder else at_hand(os.environ)
+    if assets is None:
+        raise bad_field("--assets", None, f"a folder with kube-apiserver and etcd, here or in {VARIABLE}")
+    program = scheduler or assets.kube_scheduler
+    if program is None:
+        raise bad_field("--kube-scheduler", None, f"the path of a kube-scheduler ({assets.folder} holds none)")
+    if not program.is_file() or not os.access(program, os.X_OK):
+        raise bad_field("--kube-scheduler", str(program), "the path of a program that may be executed")
+    return Programs(assets, program.resolve(), minor_version(program.resolve()))
+
+
+def _measured(programs: Programs, plan: Plan) -> Comparison:
+    with ExitStack() as stack:
+        plane = stack.enter_context(ControlPlane(programs.assets, Options(audit=False)))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
+        mine = ours(plane.kubeconfig)
+        theirs = kube_scheduler(programs.kube_scheduler, programs.minor, plane.kubeconfig)
+        waves = runner.run(_waves(plane, plan, order_of_waves(mine, theirs, plan.waves)))
+    return Comparison(plan.nodes, plan.pods, waves, (mine.label, theirs.label), plan.mode)
+
+
+async def _waves(plane: ControlPlane, plan: Plan, order: list[Contender]) -> list[Wave]:
+    waves = []
+    async with open_arena(plane) as arena:
+        await arena.furnish(plan.nodes)
+        for contender in order:
+            try:
+                if plan.backlog:
+                    wave = (await arena.backlog(contender, plan.pods)).backlog(contender.label)
+                else:
+                    wave = (await arena.burst(contender, plan.pods, plan.rate)).burst(contender.label)
+            except WaveFailed as error:
+                raise WaveFailed(f"{contender.label}: {error}") from error
+            waves.append(wave)
+            if sys.stderr.isatty():
+                sys.stderr.write(f"{plan.nodes} nodes: {wave.scheduler}: {wave.per_second:,.0f} pods/s\n")
+    return waves
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """That of uvloop where it is installed: the feed shares the processors with what is measured."""
+    try:
+        import uvloop  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,152 @@
+"""How fast pods are decided without an API server: the real queue, columns and cycle, and a binding that always succeeds.
+
+One decision is: pop, PreFilter, Filter, PreScore, Score, choose, assume, Reserve, Permit. Every node is evaluated.
+Nothing here waits, so the processor's time is measured: on a machine that has nothing else to do it is the time on the clock.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.api.profile import default_profile
+from placewright.framework.resolved import ResolvedProfile
+from placewright.offline.world import offline_cycle, offline_evaluator, world_from
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.ports import EventType
+from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.bench.workloads import WORKLOADS
+
+Manifest = dict[str, Any]
+
+RUNS: Final = 3
+WARM_UP: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One line of the table.
+
+    Attributes:
+        running: pods on nodes before the first decision.
+        placed, pending: what became of the measured pods.
+        wanted: decisions a second; None where nothing was set.
+        seconds: of processor time, of each run.
+    """
+
+    workload: str
+    nodes: int
+    running: int
+    pods: int
+    placed: int
+    pending: int
+    wanted: int | None
+    seconds: tuple[float, ...]
+
+    @property
+    def per_second(self) -> float:
+        """Decisions a second, by the median run."""
+        return self.pods / statistics.median(self.seconds)
+
+
+class Nothing:
+    """Ports to nowhere."""
+
+    def record(self, pod: PodInfo, kind: EventType, reason: str, action: str, note: str) -> None:
+        """Nobody reads events here."""
+
+    def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
+        """Nobody reads conditions here."""
+
+    def nomination_cleared(self, pod: PodInfo) -> None:
+        """Nor nominations."""
+
+    async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
+        """Nobody is evicted here."""
+
+
+def measure(name: str, nodes: int, pods: int) -> Measurement:
+    """Decide `pods` pods of a workload on `nodes` nodes, `RUNS` times on a fresh cluster each; `KeyError` for an unknown workload."""
+    workload = WORKLOADS[name]
+    before = workload.cluster(nodes)
+    pending = workload.pods(pods + WARM_UP)
+    profile = resolve(default_profile(preset=workload.preset), in_tree())
+    outcomes = [run_once(before, pending, profile) for _ in range(RUNS)]
+    placed = outcomes[-1][1]
+    return Measurement(
+        name, nodes, len(before) - nodes, pods, placed, pods - placed, workload.wanted, tuple(seconds for seconds, _ in outcomes)
+    )
+
+
+def run_once(before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> tuple[float, int]:
+    """(seconds, placed) of everything after the warm-up."""
+    world = world_from([*before, *pods], "benchmark")
+    evaluator = offline_evaluator(profile, in_tree(), world.cluster)
+    policy = ProfilePolicy(evaluator.runtime)
+    queue = SchedulingQueue(lambda _name: policy, time.monotonic)
+    ports = Ports(Nothing(), Nothing(), Nothing())
+    scheduler = Scheduler(world.cluster, queue, lambda _name: evaluator, offline_cycle(world.cluster), ports, time.monotonic)
+    for pod in world.pending.values():
+        queue.add(pod)
+    return timed(scheduler, len(pods) - WARM_UP, WARM_UP)
+
+
+def timed(scheduler: Scheduler, count: int, warm_up: int) -> tuple[float, int]:
+    """(seconds of processor time, successes) of so many decisions about pods or groups, after others that are not counted.
+
+    Raises `RuntimeError` when the queue runs empty before, or a decision breaks.
+    """
+    _decide(scheduler, warm_up)
+    with nothing_old_collected:
+        start = time.process_time()
+        placed = _decide(scheduler, count)
+        seconds = time.process_time() - start
+    if scheduler.counts.errors:
+        raise RuntimeError(f"{scheduler.counts.errors} decisions broke; their errors are in the log")
+    return seconds, placed
+
+
+class _Frozen:
+    """Keeps the garbage collector from what is old; the outermost `with` lets it go again. Reentrant."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        gc.collect()
+        gc.freeze()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            gc.unfreeze()
+
+
+#: Collects garbage, and then nothing that is left, so that a cluster's size costs no time while this is open. A program with a large heap
+#: of its own opens it once around all that it measures, and pays for its heap once.
+nothing_old_collected: Final = _Frozen()
+
+
+def _decide(scheduler: Scheduler, count: int) -> int:
+    placed = 0
+    for _ in range(count):
+        queued = scheduler.queue.pop()
+        if queued is None:
+            raise RuntimeError("the queue ran empty before the benchmark was over")
+        binding = scheduler.schedule(queued)
+        if binding is not None:
+            binding.close()  # bound, as far as this benchmark is concerned
+            for flight in tuple(scheduler.queue.flights):
+                scheduler.queue.done(flight.queued.uid)
+            placed += 1
+    return placed

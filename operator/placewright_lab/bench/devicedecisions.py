@@ -1,0 +1,135 @@
+"""How fast pods with claims to devices are decided, and whether pods without any pay for those that have some."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.profile import default_profile
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright_lab.bench.decisions import RUNS, WARM_UP, run_once
+from placewright_lab.bench.madeup import mixed_nodes, plain_pods
+
+Manifest = dict[str, Any]
+
+NODES: Final = 1523
+DEVICES_A_NODE: Final = 8
+PODS: Final = 3000
+WANTED: Final = 500
+_DRIVER: Final = "gpu.example.com"
+_BY_MODEL: Final = f'device.attributes["{_DRIVER}"].model == "a" && device.capacity["{_DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMeasurement:
+    """One line of the table.
+
+    Attributes:
+        claims: what each pod claims, in words.
+        wanted: decisions a second; None where nothing was set.
+        seconds: of processor time, of each run.
+    """
+
+    claims: str
+    nodes: int
+    devices: int
+    pods: int
+    placed: int
+    wanted: int | None
+    seconds: tuple[float, ...]
+
+    @property
+    def per_second(self) -> float:
+        """Decisions a second, by the median run."""
+        return self.pods / statistics.median(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """`most`: as many devices may a pod take."""
+
+    claims: str
+    devices: int
+    request: Manifest | None
+    wanted: int | None = None
+    most: int = 1
+
+
+_CASES: Final = (
+    _Case("none, without devices around", 0, None),
+    _Case("none, among devices", DEVICES_A_NODE, None),
+    _Case("one device", DEVICES_A_NODE, {"exactly": {"deviceClassName": "gpu"}}, WANTED),
+    _Case(
+        "one device that an expression selects",
+        DEVICES_A_NODE,
+        {"exactly": {"deviceClassName": "gpu", "selectors": [{"cel": {"expression": _BY_MODEL}}]}},
+        WANTED,
+        2,
+    ),
+    _Case("two devices", DEVICES_A_NODE, {"exactly": {"deviceClassName": "gpu", "count": 2}}, most=2),
+    _Case("all of a node's", DEVICES_A_NODE, {"exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}, most=DEVICES_A_NODE),
+    _Case(
+        "two, or one",
+        DEVICES_A_NODE,
+        {"firstAvailable": [{"name": "two", "deviceClassName": "gpu", "count": 2}, {"name": "one", "deviceClassName": "gpu"}]},
+        most=2,
+    ),
+)
+
+
+def measure_devices(nodes: int = NODES, pods: int = PODS) -> list[DeviceMeasurement]:
+    """Each case on a fresh cluster, `RUNS` times, in turns; no more pods than the devices are sure to be enough for."""
+    profile = resolve(default_profile(), in_tree())
+    seconds: dict[str, list[float]] = {case.claims: [] for case in _CASES}
+    counts: dict[str, tuple[int, int]] = {}
+    for _ in range(RUNS):
+        for case in _CASES:
+            count = min(pods, max(nodes * case.devices // case.most - WARM_UP, 1)) if case.request is not None else pods
+            before, pending = _cluster(nodes, case.devices), plain_pods(count + WARM_UP)
+            if case.request is not None:
+                before += [_claim(pod, case.request) for pod in pending]
+                pending = [_claiming(pod) for pod in pending]
+            took, done = run_once(before, pending, profile)
+            seconds[case.claims].append(took)
+            counts[case.claims] = (count, done)
+    return [
+        DeviceMeasurement(case.claims, nodes, case.devices, *counts[case.claims], case.wanted, tuple(seconds[case.claims]))
+        for case in _CASES
+    ]
+
+
+def _cluster(nodes: int, devices: int) -> list[Manifest]:
+    made = mixed_nodes(nodes)
+    if not devices:
+        return made
+    names = [node["metadata"]["name"] for node in made]
+    return [*made, {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}}, *(_slice(name, devices) for name in names)]
+
+
+def _slice(node: str, devices: int) -> Manifest:
+    spec = {
+        "driver": _DRIVER,
+        "nodeName": node,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "devices": [
+            {
+                "name": f"gpu-{number}",
+                "attributes": {"model": {"string": "ab"[number % 2]}, "index": {"int": number}},
+                "capacity": {"memory": {"value": "80Gi"}},
+            }
+            for number in range(devices)
+        ],
+    }
+    return {"kind": "ResourceSlice", "metadata": {"name": f"{node}-gpus"}, "spec": spec}
+
+
+def _claim(pod: Manifest, request: Manifest) -> Manifest:
+    meta = {"name": pod["metadata"]["name"], "namespace": pod["metadata"].get("namespace", "default")}
+    return {"kind": "ResourceClaim", "metadata": meta, "spec": {"devices": {"requests": [{"name": "r", **request}]}}}
+
+
+def _claiming(pod: Manifest) -> Manifest:
+    claims = [{"name": "gpu", "resourceClaimName": pod["metadata"]["name"]}]
+    return {**pod, "spec": {**pod["spec"], "resourceClaims": claims}}

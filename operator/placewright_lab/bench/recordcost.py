@@ -1,0 +1,177 @@
+"""What decision records cost: two schedulers on equal clusters decide the same pods in turns, a slice each, one of them with records.
+
+In turns, because a machine is never the same for long: what slows one slice down slows its neighbour, too. A decision here goes from the
+queue to a binding that takes no time, as that is where attempts end, and a silent observer stands where metrics would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
+from placewright.api.profile import default_profile
+from placewright.cluster.observed import ObservedCluster
+from placewright.explain.records import OVERALL, Records
+from placewright.framework.handle import build_evaluator
+from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.rowchecks import NoNominations
+from placewright.offline.world import World
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright.queue.nominator import Nominator
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.attempts import Attempt, Observers
+from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.insight import Insight
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.bench.decisions import WARM_UP, Nothing, nothing_old_collected
+from placewright_lab.bench.workloads import WORKLOADS
+
+Manifest = dict[str, Any]
+
+SLICE: Final = 100
+"""Pods decided before it is the other scheduler's turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCost:
+    """What came of it.
+
+    Attributes:
+        records: kept at the end.
+        without, with_records: seconds of processor time of each slice, in the order of slices.
+    """
+
+    workload: str
+    nodes: int
+    pods: int
+    records: int
+    without: tuple[float, ...]
+    with_records: tuple[float, ...]
+
+    @property
+    def microseconds_without(self) -> float:
+        """Of one decision without records, by the median slice."""
+        return statistics.median(self.without) / SLICE * 1e6
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long as without records a decision takes: of the median slices."""
+        return statistics.median(self.with_records) / statistics.median(self.without)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """Of the ratios of neighbouring slices, the first and the third quartile."""
+        ratios = [one / other for one, other in zip(self.with_records, self.without, strict=True)]
+        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        return low, high
+
+
+def measure_records(name: str, nodes: int, slices: int) -> RecordCost:
+    """Decide so many slices of a workload's pods, at least two, with records and without; `KeyError` for an unknown workload."""
+    workload = WORKLOADS[name]
+    profile = resolve(default_profile(preset=workload.preset), in_tree())
+    before, pods = workload.cluster(nodes), workload.pods(slices * SLICE + WARM_UP)
+    sides = [Side(before, pods, profile), Side(before, pods, profile)]
+    records = sides[1].keep_records()
+    plain, kept = asyncio.run(in_turns(sides, slices))
+    return RecordCost(name, nodes, slices * SLICE, len(records.last(OVERALL)), tuple(plain), tuple(kept))
+
+
+async def in_turns(sides: Sequence[Side], slices: int) -> list[list[float]]:
+    """Seconds of processor time of each slice, side by side, after a warm-up."""
+    for side in sides:
+        await side.decide(WARM_UP)
+    seconds: list[list[float]] = [[] for _ in sides]
+    with nothing_old_collected:
+        for number in range(slices):
+            for place in (0, 1) if number % 2 else (1, 0):
+                start = time.process_time()
+                await sides[place].decide(SLICE)
+                seconds[place].append(time.process_time() - start)
+    return seconds
+
+
+class Side:
+    """One of two schedulers, on a cluster of its own.
+
+    Attributes:
+        cluster: its columns.
+        observers: who hears of its decisions.
+    """
+
+    def __init__(self, before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> None:
+        world = World(ObservedCluster())
+        for manifest in (*before, *pods):
+            world.add(manifest, "benchmark")
+        self.cluster = world.cluster
+        evaluator = build_evaluator(profile, in_tree(), world.cluster, _Instantly(), NoNominations())
+        policy = ProfilePolicy(evaluator.runtime)
+        self.observers = Observers([_Silent()])
+        self._absent = 0.0
+        self._left = time.perf_counter()
+        self._insight = Insight(self._time_of_its_own)
+        self._queue = SchedulingQueue(lambda _name: policy, time.monotonic)
+        cycle = SchedulingCycle(world.cluster, Nominator(), random.Random(0), self._insight)
+        ports = Ports(Nothing(), Nothing(), Nothing(), self.observers)
+        self._scheduler = Scheduler(world.cluster, self._queue, lambda _name: evaluator, cycle, ports, time.monotonic)
+        for pod in world.pending.values():
+            self._queue.add(pod)
+
+    def keep_records(self) -> Records:
+        """From now on, as the operator does."""
+        records = Records(time.time)
+        records.join(self.observers, self._insight)
+        return records
+
+    def _time_of_its_own(self) -> float:
+        """Seconds of its own turns: the best nodes are told within a share of the time, and the other's turns are none of it."""
+        return time.perf_counter() - self._absent
+
+    async def decide(self, count: int) -> None:
+        """The next pods of the queue."""
+        self._absent += time.perf_counter() - self._left
+        for _ in range(count):
+            queued = self._queue.pop()
+            if queued is None:
+                raise RuntimeError("the queue ran empty before the benchmark was over")
+            await self.decide_one(queued)
+        if self._scheduler.counts.errors:
+            raise RuntimeError(f"{self._scheduler.counts.errors} decisions broke; their errors are in the log")
+        self._left = time.perf_counter()
+
+    async def decide_one(self, queued: QueuedPod) -> None:
+        """A pod, and its binding."""
+        binding = self._scheduler.schedule(queued)
+        if binding is not None:
+            await binding
+
+
+class _Instantly:
+    """Binds at once."""
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        """Done."""
+
+    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        """Done by somebody else."""
+        await send()
+
+
+class _Silent:
+    """An observer to whom nothing matters."""
+
+    def attempt_ended(self, attempt: Attempt) -> None:
+        """Not heard."""
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Not heard."""

@@ -1,0 +1,206 @@
+"""What waves of pods through two schedulers come to: order, medians, ratios, rows of a table. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self, TypeVar
+
+from placewright_lab.bench.processtimes import percentiles
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """CPU seconds of each process."""
+
+    scheduler: float
+    api_server: float
+    etcd: float
+    bench: float
+
+    def __sub__(self, earlier: Spent) -> Self:
+        return type(self)(
+            self.scheduler - earlier.scheduler,
+            self.api_server - earlier.api_server,
+            self.etcd - earlier.etcd,
+            self.bench - earlier.bench,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """What was measured while one scheduler placed one wave of pods.
+
+    Attributes:
+        scheduler: its label.
+        pods: how many were created, all of which it bound.
+        events: pods that have a `Scheduled` event.
+        per_second: pods bound a second; see `burst` and `backlog` for the span.
+        settled_per_second: the same, until the last event was written also.
+        p50, p99: seconds from a pod's creation being sent to its binding being seen; None for a backlog.
+        cpu: until the last event was written.
+        peak_bytes: the most memory that the scheduler ever had.
+    """
+
+    scheduler: str
+    pods: int
+    events: int
+    per_second: float
+    settled_per_second: float
+    p50: float | None
+    p99: float | None
+    cpu: Spent
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """When things happened in a wave, on one clock in seconds, and what it took.
+
+    Attributes:
+        sent, bound: when each pod's creation was sent, and its binding seen, by name.
+        settled: when the last event was written.
+    """
+
+    sent: dict[str, float]
+    bound: dict[str, float]
+    settled: float
+    events: int
+    cpu: Spent
+    peak_bytes: int
+
+    def burst(self, scheduler: str) -> Wave:
+        """Pods created while the scheduler runs: the span is from the first creation to the last binding."""
+        start = min(self.sent.values())
+        p50, p99 = percentiles([self.bound[name] - sent for name, sent in self.sent.items()])
+        return self._wave(scheduler, len(self.sent), start, p50, p99)
+
+    def backlog(self, scheduler: str) -> Wave:
+        """Pods created before the scheduler starts: the span is from the first binding to the last, for all pods but the first."""
+        return self._wave(scheduler, len(self.sent) - 1, min(self.bound.values()), None, None)
+
+    def _wave(self, scheduler: str, done: int, start: float, p50: float | None, p99: float | None) -> Wave:
+        last = max(self.bound.values())
+        return Wave(
+            scheduler,
+            len(self.sent),
+            self.events,
+            _rate(done, last - start),
+            _rate(done, max(last, self.settled) - start),
+            p50,
+            p99,
+            self.cpu,
+            self.peak_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All waves over one number of nodes.
+
+    Attributes:
+        waves: in the order in which they ran.
+        labels: ours first, then the one that it is compared with.
+        mode: how pods came: "burst", "backlog", or so many a second.
+    """
+
+    nodes: int
+    pods: int
+    waves: Sequence[Wave]
+    labels: tuple[str, str]
+    mode: str = "burst"
+
+    def to_json(self) -> dict[str, Any]:
+        """Medians and ratios (ours by theirs), and every wave; seconds, bytes, milliseconds where the name says so."""
+        return {
+            "nodes": self.nodes,
+            "pods": self.pods,
+            "mode": self.mode,
+            "schedulers": {label: self.figures(label) for label in self.labels},
+            "ratio": self.ratios(),
+            "waves": [asdict(wave) for wave in self.waves],
+        }
+
+    def figures(self, label: str) -> dict[str, float | None]:
+        """Of each figure the median over the waves of one scheduler."""
+        figures = [_figures(wave) for wave in self.waves if wave.scheduler == label]
+        return {name: _median([each[name] for each in figures]) for name in figures[0]}
+
+    def ratios(self) -> dict[str, float | None]:
+        """Our median by theirs, figure by figure; None where there is nothing to divide."""
+        mine, theirs = (self.figures(label) for label in self.labels)
+        return {name: _ratio(mine[name], theirs[name]) for name in mine}
+
+    def title(self) -> str:
+        """What was measured, for a table's head."""
+        waves = len(self.waves) // len(self.labels)
+        measured = f"median of {waves} waves each" if waves > 1 else "one wave each"
+        return f"{self.nodes:,} nodes, {self.pods:,} pods, {self.mode}, {measured}"
+
+    def rows(self) -> list[dict[str, str]]:
+        """A row of a table for each figure: ours, theirs, and the ratio."""
+        mine, theirs = (self.figures(label) for label in self.labels)
+        ratios = self.ratios()
+        return [
+            {
+                "": title,
+                self.labels[0]: _shown(mine[name], decimals),
+                self.labels[1]: _shown(theirs[name], decimals),
+                "ratio": _shown(ratios[name], 2),
+            }
+            for name, title, decimals in _ROWS
+        ]
+
+
+#: Figure, what it is called in a table, decimals.
+_ROWS: Final = (
+    ("per_second", "pods/s, until the last binding", 0),
+    ("settled_per_second", "pods/s, until the last event", 0),
+    ("p50_ms", "creation to binding, p50 ms", 0),
+    ("p99_ms", "creation to binding, p99 ms", 0),
+    ("scheduler_cpu_ms", "CPU ms/pod, scheduler", 2),
+    ("api_server_cpu_ms", "CPU ms/pod, API server", 2),
+    ("etcd_cpu_ms", "CPU ms/pod, etcd", 2),
+    ("bench_cpu_ms", "CPU ms/pod, feed and watch of the bench", 2),
+    ("peak_mb", "peak memory of the scheduler, MB", 0),
+    ("events_per_pod", "Scheduled events a pod", 2),
+)
+
+
+def order_of_waves(first: T, second: T, each: int) -> list[T]:
+    """First, second, second, first, and so on, until each had `each` waves: what drifts meanwhile hits both alike."""
+    pairs = [(first, second) if number % 2 == 0 else (second, first) for number in range(each)]
+    return [one for pair in pairs for one in pair]
+
+
+def _figures(wave: Wave) -> dict[str, float | None]:
+    cpu = {f"{process}_cpu_ms": seconds * 1000 / wave.pods for process, seconds in asdict(wave.cpu).items()}
+    return {
+        "per_second": wave.per_second,
+        "settled_per_second": wave.settled_per_second,
+        "events_per_pod": wave.events / wave.pods,
+        "p50_ms": None if wave.p50 is None else wave.p50 * 1000,
+        "p99_ms": None if wave.p99 is None else wave.p99 * 1000,
+        **cpu,
+        "peak_mb": wave.peak_bytes / 1e6,
+    }
+
+
+def _rate(done: int, seconds: float) -> float:
+    return done / seconds if seconds > 0 else 0.0
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _ratio(mine: float | None, theirs: float | None) -> float | None:
+    return mine / theirs if mine is not None and theirs else None
+
+
+def _shown(value: float | None, decimals: int) -> str:
+    return "-" if value is None else f"{value:,.{decimals}f}"

@@ -1,0 +1,116 @@
+"""What the decision benchmarks place, and what runs in their clusters beforehand.
+
+The pairwise workloads have the constraints of scheduler_perf's SchedulingPodAntiAffinity, SchedulingPodAffinity, TopologySpreading and
+PreferredTopologySpreading, on busier clusters: two pods a node run there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright_lab.bench.madeup import GPU_PODS, PodShape, gpu_nodes, make_pods, mixed_nodes, plain_pods
+from placewright_lab.readers.openb import pod_manifest
+
+Manifest = dict[str, Any]
+
+ZONE: Final = "topology.kubernetes.io/zone"
+HOSTNAME: Final = "kubernetes.io/hostname"
+#: Pods a node that run before the first decision, in workloads that have any.
+RUNNING_PER_NODE: Final = 2
+_VARIANTS: Final = 22
+_GREEN: Final = {"color": "green"}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A kind of pods to place.
+
+    Attributes:
+        pods: makes that many pending pods.
+        spec: constraints that pods running beforehand carry, too.
+        alike: of how many nodes one runs such a pod beforehand (2: every other); 0: nothing runs there beforehand.
+        sizes, count: how many nodes and pods by default.
+        wanted: decisions a second that we want at 5,000 nodes, or at the only one of `sizes`; None where nothing was set.
+        nodes: makes that many nodes.
+        preset: of the profile that decides.
+    """
+
+    pods: Callable[[int], list[Manifest]]
+    spec: Mapping[str, Any] | None = None
+    alike: int = 0
+    sizes: tuple[int, ...] = (1000, 5000, 15000)
+    count: int = 10_000
+    wanted: int | None = None
+    nodes: Callable[[int], list[Manifest]] = mixed_nodes
+    preset: str | None = None
+
+    def cluster(self, nodes: int) -> list[Manifest]:
+        """The nodes, and what runs on them."""
+        return [*self.nodes(nodes), *self._running(nodes)]
+
+    def _running(self, nodes: int) -> list[Manifest]:
+        if not self.alike:
+            return []
+        return [
+            _on_node(index % nodes, _small(f"running-{index:06d}", self.spec if index < nodes and index % self.alike == 0 else None))
+            for index in range(RUNNING_PER_NODE * nodes)
+        ]
+
+
+def openb_mix(count: int) -> list[Manifest]:
+    """Pods in the proportions of a cluster that shares GPUs, with some 150 distinct requests, as the openb trace has them."""
+    shapes = [_varied(shape, step) for shape in GPU_PODS for step in range(_VARIANTS)]
+    return make_pods(shapes, count, seed=0)
+
+
+def _varied(shape: PodShape, step: int) -> PodShape:
+    return shape._replace(cpu_milli=shape.cpu_milli // 4 + 250 * step, memory_mib=shape.memory_mib // 4 + 512 * step)
+
+
+def spread_over(key: str, max_skew: int, when_unsatisfiable: str, labels: Mapping[str, str]) -> Manifest:
+    """A topology spread constraint."""
+    selector = {"matchLabels": dict(labels)}
+    return {"maxSkew": max_skew, "topologyKey": key, "whenUnsatisfiable": when_unsatisfiable, "labelSelector": selector}
+
+
+def affinity_to(kind: str, key: str, labels: Mapping[str, str]) -> Manifest:
+    """An affinity with one required term; `kind` is podAffinity or podAntiAffinity."""
+    term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": key}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _small(name: str, spec: Mapping[str, Any] | None) -> Manifest:
+    """A pod of scheduler_perf's size; one with constraints is green, others have no colour."""
+    pod = pod_manifest(name, cpu_milli=100, memory_mib=500, labels=_GREEN if spec is not None else {})
+    pod["spec"] |= spec or {}
+    return pod
+
+
+def _on_node(index: int, pod: Manifest) -> Manifest:
+    """The pod as it runs on the node of this index."""
+    pod["spec"]["nodeName"] = f"node-{index:05d}"
+    return pod
+
+
+def _pairwise(alike: int, spec: Mapping[str, Any], wanted: int) -> Workload:
+    def pods(count: int) -> list[Manifest]:
+        return [_small(f"green-{index:06d}", spec) for index in range(count)]
+
+    return Workload(pods, spec, alike, (5000,), 3000, wanted)
+
+
+def _spread(when_unsatisfiable: str) -> Manifest:
+    return {"topologySpreadConstraints": [spread_over(key, 5, when_unsatisfiable, _GREEN) for key in (ZONE, HOSTNAME)]}
+
+
+WORKLOADS: Final[dict[str, Workload]] = {
+    "plain": Workload(plain_pods),
+    "openb-mix": Workload(openb_mix),
+    "gpu-shares": Workload(openb_mix, sizes=(1523,), count=5000, wanted=1000, nodes=gpu_nodes, preset="gpu-fragmentation"),
+    "hard-spread": _pairwise(1, _spread("DoNotSchedule"), 1500),
+    "soft-spread": _pairwise(1, _spread("ScheduleAnyway"), 1500),
+    "required-anti-affinity": _pairwise(5, {"affinity": affinity_to("podAntiAffinity", HOSTNAME, _GREEN)}, 800),
+    "required-affinity": _pairwise(1, {"affinity": affinity_to("podAffinity", ZONE, _GREEN)}, 800),
+}

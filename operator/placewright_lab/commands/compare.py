@@ -1,0 +1,68 @@
+"""`placewright compare`: profiles side by side on the same cluster and pods, by their figures; with `--report` as a page, too."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from placewright.api.bad_input import InputError
+from placewright.cli.options import Subparsers, whole_number
+from placewright.cli.profiles.output import console, print_data
+from placewright.framework.registry import installed_plugins
+from placewright.plugins.catalog import in_tree
+from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show_table
+from placewright_lab.commands.scenariooptions import add_scenario_options, candidates, say_not_asked, scenario_of
+from placewright_lab.figures.comparison import Comparison, compare
+from placewright_lab.figures.rows import rows_of
+from placewright_lab.report.page import page_of
+from placewright_lab.simulation.simulation import simulate
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("compare", help="place the same pods under several profiles, and compare what comes of it")
+    add_scenario_options(parser)
+    profile = "a SchedulingProfile or KubeSchedulerConfiguration; repeatable, the first is what the others are compared to"
+    parser.add_argument("--profile", action="append", type=Path, default=[], metavar="FILE", help=profile)
+    seeds = "simulate with so many seeds, --seed and those after it: mean, spread, and what may be chance (default: 1)"
+    parser.add_argument("--seeds", type=whole_number(1, 1000), default=1, metavar="N", help=seeds)
+    parser.add_argument("-o", "--output", choices=("table", "json", "markdown"), default="table", help="default: table")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write a page of HTML, too, that needs no network")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Simulate under each profile, and print how they differ."""
+    registry = in_tree().extended(installed_plugins())
+    tried = candidates(args.profile, registry, args.snapshot, args.record)
+    scenario = scenario_of(args, tried)
+    if args.report is not None:
+        _write(args.report, "", "a")  # now, rather than after minutes of simulation, is the time to learn that it cannot be written
+    say_not_asked(tried, "compare")
+    runs = (
+        [simulate(scenario, each.profiles, registry, seed=seed, which=args.which, name=each.name) for each in tried]
+        for seed in range(args.seed, args.seed + args.seeds)
+    )
+    comparison = compare(scenario.source, next(runs), runs)
+    if args.report is not None:
+        _write(args.report, page_of(comparison))
+    _print(comparison, args.output)
+    return 0
+
+
+def _print(comparison: Comparison, output: str) -> None:
+    if output == "json":
+        print_data(as_data(comparison), output)
+    elif output == "markdown":
+        sys.stdout.write(markdown_of(rows_of(comparison), comparison.figures))
+    else:
+        show_table(console(), comparison)
+
+
+def _write(path: Path, text: str, mode: str = "w") -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from None

@@ -1,0 +1,66 @@
+"""`placewright diff`: what a change of profiles would do to a cluster, to be read before it is merged."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from placewright.cli.options import Subparsers
+from placewright.cli.profiles.output import console, print_data
+from placewright.framework.registry import Registry, installed_plugins
+from placewright.plugins.catalog import in_tree
+from placewright_lab.commands.review import Review, effective, markdown, review_data, show
+from placewright_lab.commands.scenariooptions import (
+    Candidate,
+    add_scenario_options,
+    candidates,
+    say_not_asked,
+    scenario_of,
+)
+from placewright_lab.figures.comparison import Comparison, compare
+from placewright_lab.simulation.scenario import Scenario
+from placewright_lab.simulation.simulation import Which, simulate
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("diff", help="say what a change of profiles would do to a cluster, for a pull request")
+    profiles = "a file of SchedulingProfiles, or a KubeSchedulerConfiguration"
+    parser.add_argument("before", type=Path, metavar="BEFORE", help=f"{profiles}, as it is")
+    parser.add_argument("after", type=Path, metavar="AFTER", help="the same as it shall be")
+    add_scenario_options(parser, Which.ALL)
+    parser.add_argument("-o", "--output", choices=("table", "markdown", "json"), default="table", help="default: table")
+    grows = "exit code 1 when more pods are pending than before"
+    parser.add_argument("--fail-if-pending-grows", action="store_true", help=grows)
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print what differs in effect, and what would come of it."""
+    registry = in_tree().extended(installed_plugins())
+    sides = candidates([args.before, args.after], registry)
+    found = effective(sides[0].profiles, sides[1].profiles)
+    scenario = scenario_of(args, sides)  # is wrong input even where nothing differs
+    comparison = _compared(scenario, sides, registry, args) if found else None
+    review = Review(str(args.before), str(args.after), found, comparison)
+    _print(review, args.output)
+    return 1 if args.fail_if_pending_grows and review.more_pending > 0 else 0
+
+
+def _compared(scenario: Scenario, sides: list[Candidate], registry: Registry, args: argparse.Namespace) -> Comparison:
+    say_not_asked(sides, "diff")
+    outcomes = [
+        simulate(scenario, side.profiles, registry, seed=args.seed, which=args.which, name=name)
+        for side, name in zip(sides, ("before", "after"), strict=True)
+    ]
+    return compare(scenario.source, outcomes)
+
+
+def _print(review: Review, output: str) -> None:
+    if output == "json":
+        print_data(review_data(review), output)
+    elif output == "markdown":
+        sys.stdout.write(markdown(review))
+    else:
+        show(console(), review)

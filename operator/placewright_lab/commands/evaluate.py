@@ -1,0 +1,138 @@
+"""`placewright evaluate`: what the scheduler would do with a pod, and why, without a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from placewright.api.bad_input import InputError, bad_field, printable
+from placewright.api.pods import PodInfo
+from placewright.api.profile import SchedulingProfile, default_profile
+from placewright.cli.options import Subparsers
+from placewright.cli.terminal import printable_json
+from placewright.framework.errors import PluginError
+from placewright.framework.guard import Guarding
+from placewright.framework.registry import Registry, installed_plugins
+from placewright.framework.resolved import ResolvedProfile
+from placewright.offline.world import World, offline_evaluator, world_from
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.config import placing, read_profiles
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
+from placewright_lab.commands.verdicttable import show_verdict
+from placewright_lab.readers.goldencases import answer, read_cases
+from placewright_lab.readers.inputs import load_objects, read_sources
+from placewright_lab.simulation.evaluation import NodeVerdict, Verdict, evaluate_pod
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("evaluate", help="say what would be done with a pod, and why, without a cluster")
+    parser.add_argument("-f", "--file", action="append", type=Path, default=[], metavar="FILE", help="manifests; repeatable")
+    parser.add_argument("--pod", metavar="NS/NAME", help="the pod (default: the only pending one)")
+    parser.add_argument("--profile", type=Path, metavar="FILE", help="a SchedulingProfile or KubeSchedulerConfiguration")
+    parser.add_argument("--cases", type=Path, metavar="FILE", help="golden cases instead: .jsonl or .jsonl.gz; one JSON line each")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the verdict; exit code 1 when the pod would not be placed."""
+    registry = in_tree().extended(installed_plugins())
+    return _one_pod(args, registry) if args.cases is None else _cases(args.cases, registry)
+
+
+def _cases(path: Path, registry: Registry) -> int:
+    """One line a case; a case that cannot be evaluated says so in its own line and spoils no other."""
+    for case in read_cases(path):
+        try:
+            result = answer(case, registry)
+        except (InputError, PluginError) as problem:
+            result = {"id": case["id"], "nodes": {}, "error": "; ".join(str(problem).splitlines())}
+        sys.stdout.write(printable_json(msgspec.json.encode(result).decode()) + "\n")
+    return 0
+
+
+def _one_pod(args: argparse.Namespace, registry: Registry) -> int:
+    if not args.file:
+        raise InputError("nothing to evaluate: name manifests with -f, or golden cases with --cases")
+    inputs = load_objects(args.file)
+    world = world_from([*inputs.nodes, *inputs.others, *inputs.pods], ", ".join(str(path) for path in args.file))
+    pod = _pending_pod(world, args.pod)
+    profile = _profile(args.profile, pod)
+    resolved = _resolve(profile, registry, str(args.profile or "the default profile"))
+    for extender in resolved.extenders:
+        if extender.interested_in(pod):
+            sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: evaluate calls no extenders\n")
+    evaluator = offline_evaluator(resolved, registry, world.cluster, guarding=Guarding(untouched=True))
+    verdict = evaluate_pod(evaluator, world.cluster, pod)
+    if args.output == "json":
+        sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(as_data(pod, profile, verdict))).decode()) + "\n")
+    else:
+        show_verdict(Console(), pod, profile, verdict)
+    return 0 if verdict.best else 1
+
+
+def _pending_pod(world: World, wanted: str | None) -> PodInfo:
+    if wanted is not None:
+        key = wanted if "/" in wanted else f"default/{wanted}"
+        if key in world.pending:
+            return world.pending[key]
+        raise bad_field("--pod", wanted, _choices(world) if world.pending else "a pending pod, but the files have none")
+    if len(world.pending) != 1:
+        raise InputError(f"--pod is needed: the files have {len(world.pending)} pending pods; {_choices(world)}")
+    return next(iter(world.pending.values()))
+
+
+def _choices(world: World, most: int = 10) -> str:
+    keys = sorted(world.pending)
+    return "one of " + ", ".join(keys[:most]) + (f" and {len(keys) - most} more" if len(keys) > most else "")
+
+
+def _profile(path: Path | None, pod: PodInfo) -> SchedulingProfile:
+    """The profile in the file that claims the pod, or its only one; kube-scheduler's default without a file."""
+    if path is None:
+        return default_profile()
+    profiles = placing([profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)])
+    claiming = [profile for profile in profiles if profile.spec.scheduler_name == pod.scheduler_name]
+    if not claiming and len(profiles) != 1:
+        names = ", ".join(sorted(profile.spec.scheduler_name for profile in profiles)) or "none"
+        raise bad_field(f"{path}: schedulerName", names, f"{pod.scheduler_name}, which the pod asks for, or one profile alone")
+    return (claiming or profiles)[0]
+
+
+def _resolve(profile: SchedulingProfile, registry: Registry, source: str) -> ResolvedProfile:
+    try:
+        return resolve(profile, registry)
+    except ProfileError as error:
+        raise ProfileError(error.problems, source) from None
+
+
+def as_data(pod: PodInfo, profile: SchedulingProfile, verdict: Verdict) -> dict[str, Any]:
+    """The verdict as plain data."""
+    return {
+        "pod": pod.key,
+        "profile": profile.metadata.name or profile.spec.scheduler_name,
+        "gated": verdict.gated,
+        "error": verdict.error,
+        "best": list(verdict.best),
+        "message": verdict.message,
+        "nominatedNode": verdict.nominated_node,
+        "victims": list(verdict.victims),
+        "unschedulablePlugins": list(verdict.unschedulable_plugins),
+        "nodes": {node.node: _node(node) for node in verdict.nodes},
+    }
+
+
+def _node(verdict: NodeVerdict) -> dict[str, Any]:
+    if not verdict.fits:
+        return {"code": verdict.code.value, "plugin": verdict.plugin, "reasons": list(verdict.reasons)}
+    scores = {
+        plugin: {"raw": s.raw, "normalised": s.normalised, "weight": s.weight, "product": s.product} for plugin, s in verdict.scores.items()
+    }
+    return {"code": verdict.code.value, "total": verdict.total, "scores": scores}

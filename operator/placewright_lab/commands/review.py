@@ -1,0 +1,176 @@
+"""A change of profiles as whoever reviews it wants to read it: what differs in effect, and what that would do to a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from rich.console import Console
+
+from placewright.cli.profiles.output import compact, print_table, say, table
+from placewright.cli.terminal import plain
+from placewright.framework.resolved import ResolvedProfile
+from placewright.profiles.difference import Difference, differences
+from placewright_lab.commands.comparisonoutput import as_data, escaped, markdown_of
+from placewright_lab.figures.comparison import Change, Comparison, Waiting
+from placewright_lab.figures.rows import COUNT, Row, moment_of, rows_of
+
+#: Of each list of pods; a comment on a pull request is no place for more. JSON has all.
+MOST_NAMED: Final = 10
+
+
+class Named(NamedTuple):
+    """A difference, and in which profile it is."""
+
+    profile: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a change comes to.
+
+    Attributes:
+        before, after: what is compared, for people.
+        found: what differs in effect; profiles that one side lacks are a difference each.
+        comparison: of the two on a cluster; None where nothing differs, for then nothing would come out differently.
+    """
+
+    before: str
+    after: str
+    found: tuple[Named, ...]
+    comparison: Comparison | None
+
+    @property
+    def more_pending(self) -> int:
+        """By how much the number of pending pods grows; negative where it shrinks."""
+        if self.comparison is None:
+            return 0
+        before, after = self.comparison.figures
+        return after.pending - before.pending
+
+    @property
+    def summary(self) -> str:
+        """One line. It is silent about pods that move: among nodes that score alike they do so by chance."""
+        if self.comparison is None:
+            return "no difference in effect"
+        before, after = self.comparison.figures
+        return (
+            f"{len(self.found)} difference{'s' if len(self.found) != 1 else ''} in effect; of {COUNT.text(before.pods)} pods "
+            f"{COUNT.text(before.pending)} → {COUNT.text(after.pending)} pending; {len(self.rows())} figures change"
+        )
+
+    def rows(self) -> list[Row]:
+        """Figures that change."""
+        return [] if self.comparison is None else [row for row in rows_of(self.comparison) if row.changes and row.values[0] is not None]
+
+
+def effective(before: Sequence[ResolvedProfile], after: Sequence[ResolvedProfile]) -> tuple[Named, ...]:
+    """What differs between two sets of profiles. One on each side are held together whatever their names, else those of one name are."""
+    if len(before) == len(after) == 1:
+        return tuple(Named(_name(after[0]), each) for each in differences(before[0], after[0]))
+    old, new = ({_name(profile): profile for profile in side} for side in (before, after))
+    return tuple(_differences(old, new))
+
+
+def _differences(old: dict[str, ResolvedProfile], new: dict[str, ResolvedProfile]) -> Iterator[Named]:
+    for name in dict.fromkeys([*old, *new]):
+        if name in old and name in new:
+            yield from (Named(name, each) for each in differences(old[name], new[name]))
+        else:
+            yield Named(name, Difference("the whole profile", *("there" if name in side else None for side in (old, new))))
+
+
+def _name(profile: ResolvedProfile) -> str:
+    return profile.name or profile.scheduler_name
+
+
+def markdown(review: Review) -> str:
+    """A comment for a pull request."""
+    parts = [f"### Scheduling profiles: {escaped(review.summary)}\n"]
+    if review.found:
+        parts.append(_differences_table(review.found))
+    if review.comparison is not None:
+        parts += _on_the_cluster(review, review.comparison)
+    return "\n".join(parts)
+
+
+def _differences_table(found: Sequence[Named]) -> str:
+    lines = ["| profile | what | before | after |", "| --- | --- | --- | --- |"]
+    for profile, (what, before, after) in found:
+        lines.append(f"| {' | '.join(escaped(text) for text in (profile, what, compact(before), compact(after)))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _on_the_cluster(review: Review, comparison: Comparison) -> Iterator[str]:
+    before, after = comparison.figures
+    yield (
+        f"On {escaped(comparison.source)}, {COUNT.text(before.nodes)} nodes and {COUNT.text(before.pods)} pods to place, "
+        f"seed {before.seed}; nodes as they stand {moment_of(before)}:\n"
+    )
+    rows = review.rows()
+    yield markdown_of(rows, (before, after)) if rows else "No figure changes.\n"
+    yield from _pods(comparison.changes[0])
+
+
+def _pods(change: Change) -> Iterator[str]:
+    for title, waiting in (("begin to wait", change.appear), ("cease to wait", change.disappear)):
+        yield from _folded(f"Pods that {title}", ("pod", "why it waits", "node otherwise"), [(w.pod, w.why, w.node) for w in waiting])
+    yield from _folded("Pods on another node, also by chance among nodes that score alike", ("pod", "before", "after"), change.moves)
+
+
+def _folded(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """A list that GitHub and GitLab show folded: a summary, and a table after an empty line."""
+    if not rows:
+        return
+    some = f", the first {MOST_NAMED}" if len(rows) > MOST_NAMED else ""
+    lines = [f"<details><summary>{title}: {COUNT.text(len(rows))}{some}</summary>", ""]
+    lines += [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+    lines += [f"| {' | '.join(escaped(cell) for cell in row)} |" for row in rows[:MOST_NAMED]]
+    yield "\n".join([*lines, "", "</details>", ""])
+
+
+def show(to: Console, review: Review) -> None:
+    """The same for a terminal."""
+    say(to, review.summary)
+    if review.found:
+        made = table("PROFILE", "WHAT", review.before, review.after)
+        for profile, (what, before, after) in review.found:
+            made.add_row(plain(profile), plain(what), plain(compact(before)), plain(compact(after)))
+        print_table(to, made)
+    if review.comparison is None:
+        return
+    say(to, "", f"on {review.comparison.source}:")
+    made = table("FIGURE", "BEFORE", "AFTER", "DIFFERENCE", numbers=("BEFORE", "AFTER", "DIFFERENCE"))
+    for row in review.rows():
+        made.add_row(plain(f"{row.group}: {row.label}"), *map(plain, row.texts), plain(row.differences[1]))
+    print_table(to, made)
+    _show_pods(to, review.comparison.changes[0])
+
+
+def _show_pods(to: Console, change: Change) -> None:
+    def waiting(pods: Sequence[Waiting]) -> list[str]:
+        return [f"{each.pod}: {each.why} (otherwise on {each.node})" for each in pods]
+
+    moves = [f"{move.pod}: {move.before} → {move.after}" for move in change.moves]
+    lists = {
+        "begin to wait": waiting(change.appear),
+        "cease to wait": waiting(change.disappear),
+        "move, also by chance among nodes that score alike": moves,
+    }
+    for title, lines in lists.items():
+        if lines:
+            more = [f"  and {len(lines) - MOST_NAMED} more; all of them with -o json"] if len(lines) > MOST_NAMED else []
+            say(to, "", f"{len(lines)} pods {title}:", *(f"  {line}" for line in lines[:MOST_NAMED]), *more)
+
+
+def review_data(review: Review) -> dict[str, Any]:
+    """Everything as plain data."""
+    return {
+        "before": review.before,
+        "after": review.after,
+        "differences": [{"profile": name, **difference._asdict()} for name, difference in review.found],
+        "pendingGrowsBy": review.more_pending,
+        "simulation": None if review.comparison is None else as_data(review.comparison),
+    }

@@ -1,0 +1,129 @@
+"""What the commands share that simulate: their options, the scenario that these name, and the profiles that are tried on it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+
+from placewright.api.bad_input import InputError, bad_field, printable
+from placewright.api.profile import SchedulingProfile, default_profile
+from placewright.cli.options import whole_number
+from placewright.framework.registry import Registry
+from placewright.framework.resolved import ResolvedProfile
+from placewright.profiles.config import placing, read_profiles
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.resolve import resolve
+from placewright_lab.readers.inflation import inflated
+from placewright_lab.readers.inputs import read_sources
+from placewright_lab.readers.scenarios import join, read_scenario
+from placewright_lab.simulation.scenario import Scenario
+from placewright_lab.simulation.simulation import Which
+from placewright_lab.snapshots.recording import read_recording
+from placewright_lab.snapshots.snapshot import profiles_in, read_snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What one `--profile` names: the profiles of a file, which serve side by side, each its scheduler name."""
+
+    name: str
+    profiles: tuple[ResolvedProfile, ...]
+
+
+def add_scenario_options(parser: argparse.ArgumentParser, default: Which = Which.PENDING) -> None:
+    """The cluster, its pods, which of them are placed (`default` unless it is said), and the seed."""
+    parser.add_argument("--record", type=Path, metavar="FILE", help="what `placewright record` saw; its pods come when they came")
+    files = "manifests (a file or a folder), or a trace in the openb CSV format; repeatable"
+    parser.add_argument("--snapshot", type=Path, metavar="FILE", help="a cluster as `placewright snapshot` saved it")
+    parser.add_argument("-f", "--file", action="append", type=Path, default=[], metavar="FILE", help=files)
+    parser.add_argument("--pods", action="append", type=Path, default=[], metavar="FILE", help="more pods, as -f")
+    parser.add_argument("--at-once", action="store_true", help="all pods of a trace are there at the beginning, and stay")
+    inflate = "draw pods from those given until they ask for so many percent of the GPUs; implies --at-once"
+    parser.add_argument("--inflate", type=whole_number(1, 1000), metavar="PERCENT", help=inflate)
+    which = parser.add_mutually_exclusive_group()
+    choices = (
+        ("--pending", Which.PENDING, "place the pods that have no node"),
+        ("--all-pods", Which.ALL, "place those that have one anew, too"),
+    )
+    for option, pods, text in choices:
+        says = f"{text} (default)" if pods is default else text
+        which.add_argument(option, dest="which", action="store_const", const=pods, default=default, help=says)
+    seed = "of the choice among equally good nodes, and of what --inflate draws (default: 0)"
+    parser.add_argument("--seed", type=whole_number(0, 2**32), default=0, metavar="N", help=seed)
+
+
+def scenario_of(args: argparse.Namespace, tried: Sequence[Candidate]) -> Scenario:
+    """The scenario that the options name; raise `InputError` for one without nodes or without files.
+
+    `tried`: whose pods a recording leaves to be placed anew; those of other schedulers stand where they stood.
+    """
+    paths = [*args.file, *args.pods]
+    parts = [] if args.snapshot is None else [read_snapshot(args.snapshot)]
+    if args.record is not None:
+        parts.append(_recorded(args.record, {profile.scheduler_name for one in tried for profile in one.profiles}))
+    if paths:
+        parts.append(read_scenario(paths, at_once=args.at_once or args.inflate is not None))
+    if not parts:
+        raise InputError("nothing to simulate: name a snapshot with --snapshot, a recording with --record, or manifests or a trace with -f")
+    scenario = reduce(join, parts)
+    kinds = {manifest.get("kind") for manifest in (*scenario.objects, *(happening.manifest for happening in scenario.happenings))}
+    for kind in ("Node", "Pod"):
+        if kind not in kinds:
+            raise bad_field(f"{scenario.source}: {kind}s", "none", "at least one")
+    return scenario if args.inflate is None else inflated(scenario, args.inflate, args.seed)
+
+
+def _recorded(file: Path, schedulers: set[str]) -> Scenario:
+    recording = read_recording(file, schedulers=schedulers)
+    for note in recording.notes:
+        sys.stderr.write(f"placewright: {printable(note)}\n")
+    return recording.scenario
+
+
+def candidates(
+    paths: Sequence[Path], registry: Registry, snapshot: Path | None = None, record: Path | None = None
+) -> list[Candidate]:
+    """The profiles of each file; without files those of the snapshot or of the recording, or else kube-scheduler's default profile.
+
+    Raises `InputError` for a file without profiles, `ProfileError` for profiles that could not come into effect.
+    """
+    if not paths:
+        found = [] if snapshot is None else list(profiles_in(snapshot))
+        found += [] if record is None else read_recording(record).profiles
+        return [_candidate(found or [default_profile()], str(snapshot or record) if found else "the default profile", registry)]
+    several = [_from_file(path, registry) for path in paths]
+    names = Counter(candidate.name for candidate in several)
+    return [replace(one, name=f"{one.name} ({path})") if names[one.name] > 1 else one for one, path in zip(several, paths, strict=True)]
+
+
+def say_not_asked(tried: Sequence[Candidate], command: str) -> None:
+    """Extenders are other people's servers: a simulation calls none, and says so."""
+    for candidate in tried:
+        for extender in (extender for profile in candidate.profiles for extender in profile.extenders):
+            sys.stderr.write(f"placewright: {printable(extender.name)} is not asked: {command} calls no extenders\n")
+
+
+def _from_file(path: Path, registry: Registry) -> Candidate:
+    profiles = [profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)]
+    if not profiles:
+        raise bad_field(str(path), "no profile", "a SchedulingProfile or a KubeSchedulerConfiguration")
+    return _candidate(profiles, str(path), registry)
+
+
+def _candidate(profiles: Sequence[SchedulingProfile], source: str, registry: Registry) -> Candidate:
+    claimed: set[str] = set()
+    profiles = placing(profiles)
+    for profile in profiles:
+        if profile.spec.scheduler_name in claimed:
+            raise bad_field(f"{source}: schedulerName", profile.spec.scheduler_name, "a name that no other profile of the file has")
+        claimed.add(profile.spec.scheduler_name)
+    try:
+        resolved = tuple(resolve(profile, registry) for profile in profiles)
+    except ProfileError as error:
+        raise ProfileError(error.problems, source) from None
+    return Candidate("+".join(profile.name or profile.scheduler_name for profile in resolved), resolved)

@@ -1,0 +1,211 @@
+"""`placewright tune`: weights that make more of the same cluster and pods than a profile does now, and what each costs elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+
+from placewright.api.bad_input import InputError, bad_field
+from placewright.api.objects import ObjectMeta
+from placewright.api.profile import SchedulingProfile, default_profile
+from placewright.cli.options import Subparsers, whole_number
+from placewright.cli.profiles.output import console, print_data, print_table, say, table
+from placewright.framework.registry import Registry, installed_plugins
+from placewright.framework.resolved import ExtensionPoint
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.bounds import MAX_WEIGHT
+from placewright.profiles.config import read_profiles
+from placewright.profiles.kubescheduler.documents import manifest, to_yaml
+from placewright.profiles.problem import did_you_mean
+from placewright.profiles.resolve import resolve
+from placewright_lab.commands.scenariooptions import Candidate, add_scenario_options, say_not_asked, scenario_of
+from placewright_lab.readers.inputs import read_sources
+from placewright_lab.snapshots.recording import read_recording
+from placewright_lab.snapshots.snapshot import profiles_in
+from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
+from placewright_lab.tune.tuning import STRATEGY, Knob, Search, Setting, Task, Trial, tune
+
+INTERRUPTED: Final = 130
+_STRATEGIES: Final = ("LeastAllocated", "MostAllocated")
+_RANGE: Final = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("tune", help="search for weights under which the same pods are placed better")
+    add_scenario_options(parser)
+    objective = f"what is to be better, the most important first, with commas between them: {', '.join(OBJECTIVES)}"
+    parser.add_argument("--objective", required=True, metavar="NAMES", help=objective)
+    vary = f"a plugin's weight and its range (NodeResourcesFit=0..10), or {STRATEGY}={'|'.join(_STRATEGIES)}; repeatable"
+    parser.add_argument("--vary", action="append", required=True, metavar="PLUGIN=LOW..HIGH", help=vary)
+    profile = "the SchedulingProfile to begin with (default: the snapshot's or recording's, or kube-scheduler's default profile)"
+    parser.add_argument("--profile", type=Path, metavar="FILE", help=profile)
+    trials = "simulations besides that of the profile as it is (default: 30)"
+    parser.add_argument("--trials", type=whole_number(1, 100_000), default=30, metavar="N", help=trials)
+    processes = "simulations at the same time; the result does not depend on it (default: 2)"
+    parser.add_argument("--processes", type=whole_number(1, 256), default=2, metavar="N", help=processes)
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the best as a SchedulingProfile")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Search, and print what was found; an interrupt ends the search, and what was found by then is printed."""
+    registry = in_tree().extended(installed_plugins())
+    objectives, knobs = parse_objectives(args.objective), parse_knobs(args.vary, registry)
+    base = _base(args.profile, args.snapshot, args.record)
+    tried = [Candidate(base.metadata.name, (resolve(base, registry),))]
+    say_not_asked(tried, "tune")
+    task = Task(scenario_of(args, tried), base, knobs, objectives, registry, args.seed, args.which)
+    if args.write is not None:
+        _try_to_write(args.write)
+    search, code = Search(task), 0
+    try:
+        tune(task, search, args.trials, args.processes, _progress(args.trials))
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if not search.trials:
+        return code
+    _print(search, args.output)
+    if args.write is not None:
+        _write(args.write, to_yaml([manifest(_named(search.best_profile))], [_summary(search)]))
+    return code
+
+
+def parse_knobs(texts: Sequence[str], registry: Registry) -> tuple[Knob, ...]:
+    """What each `--vary` says; raise `InputError` for one that cannot be varied so, or comes twice."""
+    knobs = tuple(_knob(text, registry) for text in texts)
+    names = [knob.name for knob in knobs]
+    for name in names:
+        if names.count(name) > 1:
+            raise bad_field("--vary", name, f"each name once, and it is there {names.count(name)} times")
+    return knobs
+
+
+def _knob(text: str, registry: Registry) -> Knob:
+    name, _, choices = text.partition("=")
+    if name == STRATEGY:
+        return Knob(name, _words(name, choices))
+    scoring = sorted(plugin for plugin, kind in registry.items() if ExtensionPoint.SCORE.implemented_by(kind))
+    if name not in scoring:
+        raise bad_field("--vary", name, f"{', '.join(scoring)}, {STRATEGY}{did_you_mean(name, [*scoring, STRATEGY])}")
+    match = _RANGE.fullmatch(choices)
+    low, high = (int(match[1]), int(match[2])) if match else (1, 0)
+    if not low <= high <= MAX_WEIGHT:
+        raise bad_field(f"--vary {name}", choices, f"LOW..HIGH, whole numbers from 0 to {MAX_WEIGHT}, such as 0..10")
+    return Knob(name, range(low, high + 1))
+
+
+def _words(name: str, text: str) -> tuple[Setting, ...]:
+    words = tuple(text.split("|"))
+    if not set(words) <= set(_STRATEGIES) or len(set(words)) != len(words):
+        raise bad_field(f"--vary {name}", text, "|".join(_STRATEGIES))
+    return words
+
+
+def _base(path: Path | None, snapshot: Path | None, record: Path | None) -> SchedulingProfile:
+    """The one profile to begin with."""
+    if path is not None:
+        found = [profile for source in read_sources([path]) for profile in read_profiles(source.text, source.name)]
+    else:
+        found = [] if snapshot is None else list(profiles_in(snapshot))
+        found += [] if record is None else read_recording(record).profiles
+        found = found or [default_profile()]
+    if len(found) != 1:
+        raise bad_field(str(path or snapshot or record), f"{len(found)} profiles", "one; name a file with a single profile with --profile")
+    return found[0]
+
+
+def _named(profile: SchedulingProfile) -> SchedulingProfile:
+    """An object needs a name."""
+    return profile if profile.metadata.name else msgspec.structs.replace(profile, metadata=ObjectMeta(name="tuned"))
+
+
+def _progress(trials: int) -> Any:
+    """Says on a terminal how far the search is."""
+    err = Console(stderr=True)
+
+    def told(search: Search) -> None:
+        if err.is_terminal:
+            of = min(trials, search.task.combinations)
+            end = "\n" if len(search.trials) > of else "\r"
+            err.print(f"{len(search.trials) - 1} of {of} trials, {len(search.front)} on the front", end=end)
+
+    return told
+
+
+def _print(search: Search, output: str) -> None:
+    if output == "json":
+        print_data(as_data(search), output)
+        return
+    out, names = console(), [objective.name for objective in search.task.objectives]
+    settings = [knob.name for knob in search.task.knobs]
+    pending = [] if "pending" in names else ["PENDING"]
+    heads = [*(name.upper() for name in names), *pending]
+    made = table("TRIAL", *settings, *heads, "", numbers=["TRIAL", *settings, *heads])
+    first = search.trials[0]
+    rest = [trial for trial in search.front if trial is not first]
+    for trial in [first, *rest]:
+        values = [_number(value) for value in trial.result.values]
+        chosen = [str(trial.settings.get(name, "–")) for name in settings]
+        made.add_row(str(trial.number), *chosen, *values, *([str(trial.result.pending)] if pending else []), _note(search, trial))
+    print_table(out, made)
+    say(out, _summary(search))
+
+
+def _note(search: Search, trial: Trial) -> str:
+    notes = ["as it is"] if trial.number == 0 else []
+    notes += ["beaten"] if trial not in search.front else []
+    return ", ".join([*notes, "best"] if trial is search.best else notes)
+
+
+def _summary(search: Search) -> str:
+    objectives = ", ".join(f"{one.name} ({'more' if one.maximise else 'less'} is better)" for one in search.task.objectives)
+    tried, all_ = len(search.trials) - 1, search.task.combinations
+    return f"{tried} of {all_} combinations tried with seed {search.task.seed}, for {objectives}"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if value == int(value) else f"{value:.4g}" if abs(value) < 1 else f"{value:.1f}"
+
+
+def as_data(search: Search) -> dict[str, Any]:
+    """The search as plain data."""
+    task = search.task
+    return {
+        "scenario": task.scenario.source,
+        "seed": task.seed,
+        "combinations": task.combinations,
+        "objectives": [{"name": one.name, "direction": "maximise" if one.maximise else "minimise"} for one in task.objectives],
+        "best": search.best.number,
+        "front": [trial.number for trial in search.front],
+        "trials": [_trial(search, trial) for trial in search.trials],
+    }
+
+
+def _trial(search: Search, trial: Trial) -> dict[str, Any]:
+    names = (objective.name for objective in search.task.objectives)
+    values = dict(zip(names, trial.result.values, strict=True))
+    return {"trial": trial.number, "settings": dict(trial.settings), "values": values, "pending": trial.result.pending}
+
+
+def _try_to_write(path: Path) -> None:
+    """Now, rather than after minutes of simulation, is the time to learn that it cannot be done; leaves all as it was."""
+    new = not path.exists()
+    _write(path, "", "a")
+    if new:
+        path.unlink()
+
+
+def _write(path: Path, text: str, mode: str = "w") -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from None

@@ -1,0 +1,39 @@
+"""`python -m placewright_lab.controlplane`: prints the folder with the control plane's programs, after building them where need be.
+
+Progress goes to stderr. Exit codes: 0 done, 1 the build failed, 2 wrong input, 3 nothing to be had on this machine, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+
+from placewright.api.bad_input import InputError, printable
+from placewright_lab.controlplane.debian import BuildFailed, Machine
+from placewright_lab.controlplane.provide import Unavailable, provide
+
+
+def main(environ: Mapping[str, str], machine: Machine | None = None) -> int:
+    """Returns the exit code."""
+    try:
+        sys.stdout.write(f"{provide(environ, _say, machine).folder}\n")
+    except KeyboardInterrupt:
+        return 130
+    except (InputError, BuildFailed) as error:
+        for line in str(error).splitlines():
+            _say(line)
+        return 3 if isinstance(error, Unavailable) else 2 if isinstance(error, InputError) else 1
+    return 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"placewright: {printable(line)}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    # Being asked to end is an interruption too: what runs for us is to end with us.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main(os.environ))

@@ -1,0 +1,141 @@
+"""`python -m placewright_lab.controlplane.conformance`: runs upstream's end-to-end tests and prints what became of each spec.
+
+Progress goes to stderr. Exit codes: 0 nothing failed, 1 a spec failed or the run broke off, 2 wrong input, 3 a program is missing and
+cannot be built on this machine, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from placewright.api.bad_input import InputError, printable
+from placewright.kube.errors import RequestError
+from placewright_lab.controlplane.children import ControlPlaneFailed
+from placewright_lab.controlplane.conformance.cluster import Running, Wanted, Which, cluster, control_plane
+from placewright_lab.controlplane.conformance.leftout import LEFT_OUT, reason_to_leave_out
+from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
+from placewright_lab.controlplane.conformance.programs import Programs, programs
+from placewright_lab.controlplane.conformance.specs import Outcome, Verdict
+from placewright_lab.controlplane.conformance.telling import lines
+from placewright_lab.controlplane.debian import BuildFailed, Machine
+from placewright_lab.controlplane.flags import Features
+from placewright_lab.controlplane.provide import Unavailable
+
+FOCUS: Final = r"\[sig-scheduling\]"
+#: The first minor version with groups of pods in an API of its own that Placewright reads, and what turns them on there.
+_GROUPS: Final = 36
+_GROUP_GATES: Final = "GenericWorkload=true,GangScheduling=true"
+_GROUP_APIS: Final = "scheduling.k8s.io/v1alpha2=true"
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str], machine: Machine | None = None) -> int:
+    """Returns the exit code."""
+    args = _parser().parse_args(arguments)
+    try:
+        found = programs(environ, args.e2e_test, _say, machine)
+        return _conduct(args, found)
+    except KeyboardInterrupt:
+        return 130
+    except (InputError, BuildFailed, ControlPlaneFailed, RequestError) as error:
+        for line in str(error).splitlines():
+            _say(line)
+        return 3 if isinstance(error, Unavailable) else 2 if isinstance(error, InputError) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make conformance", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--e2e-test", type=Path, metavar="FILE", help="the program (default: E2E_TEST, or beside kube-apiserver)")
+    parser.add_argument("--focus", default=FOCUS, metavar="REGEX", help=f"specs to run (default: {FOCUS})")
+    parser.add_argument("--all", action="store_true", help="leave no spec out, not even those that nobody can pass here")
+    parser.add_argument(
+        "--scheduler", type=Which, choices=list(Which), default=Which.PLACEWRIGHT, help="who places the pods (default: placewright)"
+    )
+    parser.add_argument("--nodes", type=int, default=3, metavar="N", help="simulated nodes, in three zones (default: 3)")
+    parser.add_argument("--minutes", type=float, default=60.0, metavar="N", help="the run is ended after these (default: 60)")
+    parser.add_argument("--feature-gates", metavar="NAME=BOOL,...", help=f"of all programs (default from 1.{_GROUPS}: {_GROUP_GATES})")
+    parser.add_argument("--runtime-config", metavar="API=BOOL,...", help=f"of kube-apiserver (default from 1.{_GROUPS}: {_GROUP_APIS})")
+    parser.add_argument(
+        "--output", type=Path, default=Path("build/conformance"), metavar="FOLDER", help="for logs and reports (default: build/conformance)"
+    )
+    return parser
+
+
+def _conduct(args: argparse.Namespace, found: Programs) -> int:
+    _check(args, found)
+    groups = found.assets.minor >= _GROUPS
+    gates = (_GROUP_GATES if groups else "") if args.feature_gates is None else args.feature_gates
+    apis = (_GROUP_APIS if groups else "") if args.runtime_config is None else args.runtime_config
+    features = Features(gates, apis, controllers=True)
+    wanted = Wanted(found.assets, found.controller_manager, args.scheduler, args.nodes, features)
+    output = args.output.resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    _say(f"starting Kubernetes 1.{found.assets.minor} with {args.nodes} simulated nodes and {args.scheduler}")
+    with control_plane(wanted) as (running, manager):
+        told = Cluster(running.kubeconfig, args.nodes, found.assets.kubectl)
+        e2e_test = E2eTest(found.e2e_test, told, output)
+
+        async def conduct() -> tuple[list[Outcome], list[str]]:
+            async with cluster(wanted, running, manager, output) as whole:
+                return await _run(args, e2e_test, whole, _gates_on(gates)), whole.denied()
+
+        outcomes, denied = asyncio.run(conduct())
+    for line in lines(outcomes):
+        _print(line)
+    for each in denied:
+        _print(f"denied   {each}: Placewright asked for what its shipped role does not give")
+    _say(f"logs and reports are in {output}")
+    return 1 if denied or any(each.verdict is Verdict.FAILED for each in outcomes) else 0
+
+
+def _check(args: argparse.Namespace, found: Programs) -> None:
+    try:
+        re.compile(args.focus)
+    except re.error as error:
+        raise InputError(f"--focus: found {args.focus!r}; allowed a regular expression ({error})") from None
+    if args.nodes < 1:
+        raise InputError(f"--nodes: found {args.nodes}; allowed 1 or more")
+    if args.minutes <= 0:
+        raise InputError(f"--minutes: found {args.minutes:g}; allowed more than 0")
+    if args.scheduler is Which.KUBE_SCHEDULER and found.assets.kube_scheduler is None:
+        raise InputError(f"--scheduler: {found.assets.folder} has no kube-scheduler")
+
+
+async def _run(args: argparse.Namespace, e2e_test: E2eTest, whole: Running, gates: frozenset[str]) -> list[Outcome]:
+    asked = await e2e_test.specs(args.focus, whole.check)
+    if not asked:
+        raise InputError(f"--focus: no spec of e2e.test 1.{e2e_test.minor} matches {args.focus!r}")
+    left_out = {} if args.all else {spec: why for spec in asked if (why := reason_to_leave_out(spec, gates))}
+    _say(f"running {len(asked) - len(left_out)} of the {len(asked)} specs of e2e.test 1.{e2e_test.minor} that match {args.focus}")
+    # Patterns rather than names, of which there may be more than fit on a command line.
+    by_name = [spec for spec in left_out if not any(re.search(each.pattern, spec) for each in LEFT_OUT)]
+    skip = [*([] if args.all else [each.pattern for each in LEFT_OUT]), *(f"{re.escape(spec)}$" for spec in by_name)]
+    found = await e2e_test.run(args.focus, skip, args.minutes * 60, whole.check) if len(left_out) < len(asked) else []
+    ran = [each for each in found if each.spec not in left_out and (each.spec in asked or each.verdict is Verdict.FAILED)]
+    return [*ran, *(Outcome(spec, Verdict.LEFT_OUT, why=why) for spec, why in left_out.items())]
+
+
+def _gates_on(gates: str) -> frozenset[str]:
+    return frozenset(name for name, _, value in (each.partition("=") for each in gates.split(",")) if value == "true")
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{printable(line)}\n")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"placewright: {printable(line)}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    # Being asked to end is an interruption too: what runs for us is to end with us.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main(sys.argv[1:], os.environ))

@@ -1,0 +1,60 @@
+"""kube-controller-manager as a child process beside the API server: it makes what ReplicaSets ask for, and ends what is deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from placewright_lab.controlplane.children import Child, ControlPlaneFailed, free_ports
+from placewright_lab.controlplane.flags import gates_flag
+from placewright_lab.controlplane.server import ControlPlane
+
+#: Requests a second that it may make: enough never to be what one waits for.
+QPS: Final = 1000
+#: The first minor version without the port for plain HTTP.
+_NO_PLAIN_HTTP: Final = 24
+
+
+class ControllerManager:
+    """Runs while its context is open, with the controllers that its version has by default.
+
+    The API server has to be started with `Features(controllers=True)`, or service accounts get no part in admission.
+    """
+
+    def __init__(self, program: Path, running: ControlPlane, gates: str = "") -> None:
+        self._program = program
+        self._running = running
+        self._gates = gates
+        self._child: Child | None = None
+
+    def __enter__(self) -> Self:
+        keys = self._running.keys
+        flags = [
+            f"--kubeconfig={self._running.kubeconfig}",
+            f"--service-account-private-key-file={keys.service_accounts}",
+            f"--root-ca-file={keys.authority}",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={free_ports().api_server}",
+            f"--cert-dir={self._running.folder / 'kube-controller-manager'}",
+            "--authentication-skip-lookup",
+            f"--kube-api-qps={QPS}",
+            f"--kube-api-burst={QPS}",
+            *gates_flag(self._gates),
+        ]
+        if self._running.assets.minor < _NO_PLAIN_HTTP:
+            flags.append("--port=0")
+        self._child = Child(self._program, flags, self._running.folder)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._child is not None:
+            self._child.end()
+
+    def check(self) -> None:
+        """Raise `ControlPlaneFailed`, with its last words, when it has ended by itself."""
+        if self._child is not None and self._child.ended:
+            raise ControlPlaneFailed(f"{self._child.name} ended: {self._child.last_words()}")

@@ -1,0 +1,192 @@
+"""What a person sees of a run: progress while it goes, the summary at its end.
+
+On a terminal progress is a live bar; elsewhere it is a plain line now and then. Names and messages come from the cluster, so they are
+shown as plain text only: no markup is read in them and control characters are written as escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from placewright.api.bad_input import printable
+from placewright_lab.demo.summary import Reason, Summary, Use
+from placewright_lab.demo.tracker import Snapshot, State
+
+_REFRESH_SECONDS: Final = 0.2
+_LINE_SECONDS: Final = 2.0
+_LONGEST_MESSAGE: Final = 400
+_MOST_REASONS: Final = 12
+#: In the order in which they are named: what went well first, what hangs last.
+_STATES: Final = (State.PLACED, State.UNSCHEDULABLE, State.GATED, State.REFUSED, State.GONE, State.WAITING)
+
+
+class Progress(Protocol):
+    """Shows how a run goes. A context manager, so that the terminal is whole again afterwards."""
+
+    #: How often `update` is worth calling, seconds.
+    interval: float
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Show the run as it is now."""
+
+    def say(self, text: str) -> None:
+        """Show one line that stays."""
+
+
+def plain(text: str) -> Text:
+    """Text from outside as it may be shown: no markup, nothing that moves the cursor, not too long."""
+    shown = printable(text)
+    return Text(shown if len(shown) <= _LONGEST_MESSAGE else f"{shown[: _LONGEST_MESSAGE - 3]}...")
+
+
+def make_progress(console: Console) -> Progress:
+    """The live display on a terminal, plain lines elsewhere."""
+    return LiveProgress(console) if console.is_terminal else PlainProgress(console)
+
+
+class PlainProgress:
+    """A line when something changed, for logs and pipes."""
+
+    interval = _LINE_SECONDS
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Print the counts, unless they are those of the last line."""
+        counts = _counts(snapshot)
+        if counts != self._last:
+            self._last = counts
+            self._console.print(f"{snapshot.elapsed:6.1f}s  {counts}", markup=False, highlight=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        self._console.print(Text(printable(text)), soft_wrap=True)
+
+
+class LiveProgress:
+    """A bar and the counts, drawn over themselves."""
+
+    interval = _REFRESH_SECONDS
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Draw the bar."""
+        bar = ProgressBar(total=max(snapshot.total, 1), completed=snapshot.settled, width=60)
+        first = Table.grid(padding=(0, 1))
+        first.add_row(Text(f"{snapshot.elapsed:6.1f}s"), bar)
+        self._live.update(Group(first, Text(f"         {_counts(snapshot)}")), refresh=True)
+
+    def say(self, text: str) -> None:
+        """Print one line above the bar."""
+        self._live.console.print(Text(printable(text)))
+
+
+def _counts(snapshot: Snapshot) -> str:
+    parts = [f"created {snapshot.created}/{snapshot.total}", f"placed {snapshot.placed}"]
+    parts += [f"{state} {snapshot.states[state]}" for state in _STATES[1:-1] if snapshot.states.get(state)]
+    if snapshot.generations:
+        parts += [f"{_name(*by)}: {count}" for by, count in sorted(snapshot.generations.items())]
+    parts.append(f"{snapshot.rate:.0f} pods/s")
+    return "  ".join(parts)
+
+
+def show_summary(console: Console, summary: Summary, change: str = "") -> None:
+    """Print a run's outcome; `change` says what was changed half-way."""
+    states = ", ".join(f"{summary.states[state]} {state}" for state in _STATES if summary.states.get(state))
+    console.print()
+    console.print(plain(f"{summary.pods} pods on {summary.nodes} nodes: {states}"), style="bold")
+    if summary.speed is not None:
+        speed = summary.speed
+        console.print(
+            f"{speed.pods_per_second:.0f} pods/s from the first created to the last bound; "
+            f"created to bound: p50 {_duration(speed.p50)}, p99 {_duration(speed.p99)}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    for line in change.splitlines():
+        console.print(Text(printable(line)), soft_wrap=True)
+    console.print(_generation_table(summary))
+    if summary.reasons:
+        _show_reasons(console, summary.reasons)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+
+
+def _generation_table(summary: Summary) -> Table:
+    table = Table(title="use of nodes, percent of allocatable", title_justify="left", show_edge=False)
+    for heading, right in (("pods of", False), ("placed", True), ("resource", False), ("nodes", True)):
+        table.add_column(heading, justify="right" if right else "left")
+    for heading in ("min", "mean", "max", "std dev"):
+        table.add_column(heading, justify="right")
+    for generation in summary.generations:
+        _add_rows(table, _name(generation.profile, generation.generation), generation.placed, generation.use)
+    _add_rows(table, "all together", summary.states.get(State.PLACED, 0), summary.use)
+    return table
+
+
+def _name(profile: str, generation: int) -> str:
+    return printable(f"{profile} gen. {generation}") if profile else "no decision noted"
+
+
+def _add_rows(table: Table, title: str, placed: int, use: Mapping[str, Use]) -> None:
+    first, count = plain(title), str(placed)
+    for resource, of in use.items():
+        figures = (f"{value:.1f}" for value in (of.min, of.mean, of.max, of.deviation))
+        table.add_row(first, count, resource, str(of.nodes), *figures)
+        first, count = Text(""), ""
+    table.add_section()
+
+
+def _show_reasons(console: Console, reasons: Sequence[Reason]) -> None:
+    console.print("without a place:", style="bold")
+    for reason in reasons[:_MOST_REASONS]:
+        console.print(Text(f"{reason.pods:6d}  ").append_text(plain(reason.what)), soft_wrap=True)
+        if reason.example != reason.what:
+            console.print(Text("        such as: ").append_text(plain(reason.example)), soft_wrap=True)
+    if rest := reasons[_MOST_REASONS:]:
+        console.print(f"        and {len(rest)} more reasons for {sum(reason.pods for reason in rest)} pods")
+
+
+def show_notes(say: Callable[[str], None], notes: Sequence[str], heading: str) -> None:
+    """Say each note behind a heading, the first dozen in full."""
+    for note in notes[:_MOST_REASONS]:
+        say(f"{heading}: {note}")
+    if len(notes) > _MOST_REASONS:
+        say(f"{heading}: and {len(notes) - _MOST_REASONS} more")

@@ -1,0 +1,141 @@
+"""Puts objects on an API server: concurrently within bounds, at a rate if one is wanted, owners before what they own.
+
+Owners' uids in manifests are stand-ins; here they become the uids that the server gave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.objects import ObjectMeta, PodKey
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import CONFLICT, ApiError
+from placewright.kube.retry import Backoff, until_answered
+from placewright_lab.readers.expansion import owner_uid
+from placewright_lab.readers.kinds import create_rank, kind_of
+
+Manifest = dict[str, Any]
+#: Seconds, monotonic.
+Clock = Callable[[], float]
+
+IN_FLIGHT: Final = 32
+_BACKOFF: Final = Backoff(initial=0.1, maximum=2.0)
+
+
+class _Created(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+def pod_key(pod: Manifest) -> PodKey:
+    """`namespace/name` of a manifest."""
+    return PodKey(f"{pod['metadata'].get('namespace', 'default')}/{pod['metadata']['name']}")
+
+
+class Feed:
+    """Creates objects on one API server and remembers the uids it gave to owners."""
+
+    def __init__(self, client: ApiClient, in_flight: int = IN_FLIGHT) -> None:
+        self._client = client
+        self._in_flight = in_flight
+        self._uids: dict[str, str] = {}
+
+    async def create_objects(self, manifests: Sequence[Manifest]) -> list[str]:
+        """Create everything that is not a pod, kind after kind; returns a line for each that the server refused.
+
+        What exists already is taken as it is.
+        """
+        refused: list[str] = []
+
+        async def one(manifest: Manifest) -> None:
+            try:
+                uid = await self._create(manifest)
+            except ApiError as error:
+                refused.append(f"{manifest['kind']}/{manifest['metadata']['name']}: {error.message}")
+            else:
+                self._uids[owner_uid(manifest)] = uid
+
+        for _, alike in groupby(sorted(manifests, key=create_rank), key=create_rank):
+            await self._bounded(one, alike)
+        return refused
+
+    async def create_pods(
+        self,
+        pods: Iterable[Manifest],
+        created: Callable[[PodKey], None],
+        refused: Callable[[PodKey, str], None],
+        rate: float | None = None,
+    ) -> None:
+        """Create pods in order, at most `rate` a second; tells of each what became of it."""
+
+        async def one(pod: Manifest) -> None:
+            try:
+                await self._create(pod)
+            except ApiError as error:
+                refused(pod_key(pod), f"refused by the API server: {error.message}")
+            else:
+                created(pod_key(pod))
+
+        await self._bounded(one, pods, rate)
+
+    async def _bounded(
+        self, one: Callable[[Manifest], Coroutine[Any, Any, None]], manifests: Iterable[Manifest], rate: float | None = None
+    ) -> None:
+        slots = asyncio.Semaphore(self._in_flight)
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        async with asyncio.TaskGroup() as group:
+            for number, manifest in enumerate(manifests):
+                if rate and (early := start + number / rate - loop.time()) > 0:
+                    await asyncio.sleep(early)
+                await slots.acquire()
+                group.create_task(one(manifest)).add_done_callback(lambda _: slots.release())
+
+    async def _create(self, manifest: Manifest) -> str:
+        """Create one object and return its uid, also when it exists (but for pods, which are refused then)."""
+        path = kind_of(manifest).path(manifest["metadata"].get("namespace", ""))
+        body = msgspec.json.encode(stand_in_uids(manifest, self._uids))
+        attempts = 0
+
+        async def post() -> bytes:
+            nonlocal attempts
+            attempts += 1
+            try:
+                return await self._client.post(path, body)
+            except ApiError as error:
+                # After a lost answer, a conflict means that our own earlier attempt arrived.
+                if error.status != CONFLICT or (manifest["kind"] == "Pod" and attempts == 1):
+                    raise
+                return await self._client.get(f"{path}/{manifest['metadata']['name']}")
+
+        answer = await until_answered(post, _BACKOFF)
+        return msgspec.json.decode(answer, type=_Created).metadata.uid
+
+
+def stand_in_uids(manifest: Manifest, real: Mapping[str, str]) -> Manifest:
+    """The manifest with `real` uids in place of stand-ins, in owner references and in the labels that repeat them."""
+    metadata = manifest["metadata"]
+    owners, labels = metadata.get("ownerReferences"), metadata.get("labels")
+    if not isinstance(owners, list):
+        return manifest
+    known = [{**o, "uid": real.get(str(o.get("uid")), o.get("uid"))} if isinstance(o, dict) else o for o in owners]
+    changed = {**metadata, "ownerReferences": known}
+    if isinstance(labels, dict):
+        changed["labels"] = {key: real.get(str(value), value) for key, value in labels.items()}
+    return {**manifest, "metadata": changed}
+
+
+@asynccontextmanager
+async def background(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a coroutine beside the body; it is cancelled, and waited for, when the body ends."""
+    task: asyncio.Task[None] = asyncio.create_task(work, name=name)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,181 @@
+"""The second act of a demo: jobs whose pods are placed all or none, each with a device of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from kubesandbox.devices.layouts import DRIVER
+from placewright.api.objects import Pod
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+from placewright_lab.demo.operatorprocess import OperatorProcess
+from placewright_lab.readers.kinds import kind_of
+
+Manifest = dict[str, Any]
+#: Nodes with this label have devices; they come with the jobs.
+LABEL: Final = "sandbox.placewright.dev/gpus"
+DEVICES: Final = 2
+NODES: Final = 4
+FIRST: Final = 6
+SECOND: Final = 4
+_JOB: Final = "job"
+_LOOK_SECONDS: Final = 0.05
+_PODS: Final = "/api/v1/namespaces/default/pods"
+
+
+class _Pods(msgspec.Struct):
+    items: list[Pod]
+
+
+class Jobs:
+    """Two jobs on nodes that have devices for one of them at a time."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        operator: OperatorProcess,
+        say: Callable[[str], None],
+        scheduler: str,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`scheduler`: by whom they are to be placed, and `seconds`: how long each may take; `say` takes a line for what happens."""
+        self._client = client
+        self._operator = operator
+        self._say = say
+        self._scheduler = scheduler
+        self._seconds = seconds
+        self._clock = clock
+
+    async def run(self) -> bool:
+        """Run both; False where one was not placed, or placed in part."""
+        self._say(f"\n{NODES} nodes more, with {DEVICES} devices each, and jobs whose pods are placed all or none, with a device each:")
+        try:
+            await self._prepare()
+            return await self._first() and await self._second()
+        except RequestError as error:
+            self._say(f"the jobs could not be run: {error}")
+            return False
+
+    async def _prepare(self) -> None:
+        for number in range(NODES):
+            await self._create(gpu_node(number))
+        await self._create(template())
+
+    async def _first(self) -> bool:
+        start = await self._submit("train", FIRST)
+        placed = await self._until("train", lambda pods: len(_nodes(pods)) == FIRST)
+        if placed is None:
+            return self._stuck("train")
+        nodes = len(set(_nodes(placed)))
+        self._say(f"train, {FIRST} pods: all placed {self._since(start)} after the last was created, on {nodes} nodes")
+        return True
+
+    async def _second(self) -> bool:
+        await self._submit("evaluate", SECOND)
+        pods = await self._until("evaluate", lambda pods: all(map(_message, pods)))
+        if pods is None or _nodes(pods):
+            return self._stuck("evaluate")
+        left, why = NODES * DEVICES - FIRST, _message(pods[0]).partition(", preemption:")[0]
+        self._say(f"evaluate, {SECOND} pods for the {left} devices that are left: none placed. {why}")
+        start = self._clock()
+        await self._client.delete(f"{_PODS}?labelSelector={_JOB}%3Dtrain", {"gracePeriodSeconds": 0})
+        if await self._until("evaluate", lambda pods: len(_nodes(pods)) == SECOND) is None:
+            return self._stuck("evaluate")
+        self._say(f"train is deleted: all {SECOND} pods of evaluate placed {self._since(start)} later")
+        return True
+
+    async def _submit(self, name: str, count: int) -> float:
+        """Create a job; answers when that was done."""
+        await self._create(group(name, count))
+        for number in range(count):
+            await self._create(member(name, number, self._scheduler))
+        return self._clock()
+
+    async def _create(self, manifest: Manifest) -> None:
+        path = kind_of(manifest).path(manifest["metadata"].get("namespace", ""))
+        await self._client.post(path, msgspec.json.encode(manifest))
+
+    async def _until(self, job: str, seen: Callable[[list[Pod]], bool]) -> list[Pod] | None:
+        """The job's pods once they are as wanted; None where they are not in time."""
+        deadline = self._clock() + self._seconds
+        while self._clock() < deadline and self._operator.exit_code is None:
+            answer = await self._client.get(f"{_PODS}?labelSelector={_JOB}%3D{job}")
+            pods = msgspec.json.decode(answer, type=_Pods).items
+            if pods and seen(pods):
+                return pods
+            await asyncio.sleep(_LOOK_SECONDS)
+        return None
+
+    def _since(self, start: float) -> str:
+        return f"{1000 * (self._clock() - start):.0f} ms"
+
+    def _stuck(self, job: str) -> bool:
+        self._say(f"{job} was not placed as it should be within {self._seconds:.0f} s")
+        return False
+
+
+def _nodes(pods: list[Pod]) -> list[str]:
+    return [pod.spec.node_name for pod in pods if pod.spec.node_name]
+
+
+def _message(pod: Pod) -> str:
+    """Why the pod is not placed; empty as long as nobody says."""
+    found = [each.message for each in pod.status.conditions or () if each.type == "PodScheduled" and each.status == "False"]
+    return found[0] if found else ""
+
+
+def gpu_node(number: int) -> Manifest:
+    """A node that gets devices."""
+    name = f"gpu-{number}"
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    labels = {LABEL: "", "kubernetes.io/hostname": name}
+    ready = {"type": "Ready", "status": "True"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
+    }
+
+
+def template() -> Manifest:
+    """Of a claim to one device."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": DRIVER}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one-gpu", "namespace": "default"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+
+
+def group(name: str, count: int) -> Manifest:
+    """Of as many pods, all or none."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}},
+    }
+
+
+def member(job: str, number: int, scheduler: str) -> Manifest:
+    """A pod of a job."""
+    container = {"name": "main", "image": "train:1", "resources": {"claims": [{"name": "gpu"}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{job}-{number}", "namespace": "default", "labels": {_JOB: job}},
+        "spec": {
+            "schedulerName": scheduler,
+            "schedulingGroup": {"podGroupName": job},
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
+            "containers": [container],
+        },
+    }

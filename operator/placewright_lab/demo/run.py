@@ -1,0 +1,200 @@
+"""One demo on a running cluster: objects in, pods in, the change half-way, until every pod is settled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from placewright.api.decode import convert
+from placewright.api.objects import Node, Pod, PodKey
+from placewright.api.profile import SchedulingProfile
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+from placewright_lab.demo.change import ChangeTimes, busy, took_effect
+from placewright_lab.demo.display import Progress, show_notes
+from placewright_lab.demo.feed import Feed, Manifest, background, pod_key
+from placewright_lab.demo.livestate import PROFILES_PATH, Profiles, watch_run
+from placewright_lab.demo.operatorprocess import OperatorProcess
+from placewright_lab.demo.scenario import Scenario
+from placewright_lab.demo.summary import Summary, summarise
+from placewright_lab.demo.tracker import QUIET_SECONDS, Fate, State, Tracker
+
+#: How often the run is looked at, seconds.
+_LOOK_SECONDS = 0.1
+#: How often it is looked whether a single pod is placed, and after how many that are not the status is asked instead.
+_PROBE_SECONDS = 0.005
+_PROBES = 3
+
+
+class DemoFailed(Exception):
+    """The run cannot go on: the operator ended, or never became ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How fast pods are created, and how long what may take.
+
+    Attributes:
+        rate: pods a second; None: as fast as they are accepted.
+        ready_seconds, change_seconds, run_seconds: when to give up on the operator's start, on the change, on the run.
+        job_seconds: when to give up on a job of the second act.
+        quiet_seconds: how long nothing must be placed before pods without a place are taken to stay so.
+    """
+
+    rate: float | None = None
+    ready_seconds: float = 30.0
+    change_seconds: float = 10.0
+    run_seconds: float = 90.0
+    job_seconds: float = 15.0
+    quiet_seconds: float = QUIET_SECONDS
+
+
+class DemoRun:
+    """The run of one scenario against one API server with one operator.
+
+    Attributes:
+        change_note: what the change half-way was and when it took effect; empty before.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        client: ApiClient,
+        operator: OperatorProcess,
+        progress: Progress,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._scenario = scenario
+        self._client = client
+        self._operator = operator
+        self._progress = progress
+        self._limits = limits
+        self._clock = clock
+        self._feed = Feed(client)
+        self._pods = {pod_key(pod): pod for pod in scenario.pods}
+        self._tracker = Tracker(self._pods, limits.quiet_seconds)
+        self._profiles = Profiles()
+        self._half = (len(self._pods) + 1) // 2
+        self._half_settled = asyncio.Event()
+        self.change_note = ""
+
+    async def run(self) -> Summary:
+        """Run to the end; raise `DemoFailed` when the operator fails."""
+        refused = await self._feed.create_objects(self._scenario.objects)
+        show_notes(self._progress.say, refused, "refused by the API server")
+        watching = watch_run(self._client, self._tracker, self._profiles, self._clock)
+        watching.start()
+        try:
+            await self._operator_ready()
+            async with background(self._create_pods(), "create pods") as creating:
+                await self._until_settled(creating)
+        finally:
+            await watching.stop()
+        nodes = [convert(node, Node) for node in self._scenario.nodes]
+        return summarise(self._tracker, nodes, {key: convert(pod, Pod) for key, pod in self._pods.items()})
+
+    async def _operator_ready(self) -> None:
+        deadline = self._clock() + self._limits.ready_seconds
+        waiting = asyncio.ensure_future(self._profiles.wait_active(self._scenario.profile, 1))
+        try:
+            while not waiting.done():
+                self._check_operator()
+                if self._clock() > deadline:
+                    raise DemoFailed(
+                        f"the operator did not take up the profile {self._scenario.profile!r} within "
+                        f"{self._limits.ready_seconds:.0f} s: {self._operator.last_words()}"
+                    )
+                await asyncio.wait([waiting], timeout=_LOOK_SECONDS)
+        finally:
+            waiting.cancel()
+
+    async def _create_pods(self) -> None:
+        """The first half, the change once that is settled, then the second: so that each half has its generation."""
+        first, second = self._scenario.pods[: self._half], self._scenario.pods[self._half :]
+        await self._feed.create_pods(first, self._created, self._refused, self._limits.rate)
+        if second:
+            await self._half_settled.wait()
+            done = await self._change(second)
+            await self._feed.create_pods(second[done:], self._created, self._refused, self._limits.rate)
+
+    def _created(self, key: PodKey) -> None:
+        self._tracker.created(key, self._clock())
+
+    def _refused(self, key: PodKey, message: str) -> None:
+        self._tracker.refused(key, message, self._clock())
+
+    async def _until_settled(self, creating: asyncio.Task[None]) -> None:
+        start = self._clock()
+        shown = -self._progress.interval
+        while not self._tracker.finished(now := self._clock()):
+            snapshot = self._tracker.snapshot(now)
+            if snapshot.settled >= self._half:
+                self._half_settled.set()
+            if now - shown >= self._progress.interval:
+                shown = now
+                self._progress.update(snapshot)
+            if now - start > self._limits.run_seconds:
+                self._progress.say(f"giving up after {self._limits.run_seconds:.0f} s")
+                break
+            self._check_operator()
+            if creating.done():
+                creating.result()
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._progress.update(self._tracker.snapshot(self._clock()))
+
+    async def _change(self, pods: Sequence[Manifest]) -> int:
+        """Patch the profile, as kubectl would, and wait until the operator decides by it; how many of the pods were created for that."""
+        sent, sent_at, placed = self._clock(), time.time(), self._tracker.snapshot(self._clock()).placed
+        profile = self._scenario.profile
+        try:
+            answer = await self._client.patch(f"{PROFILES_PATH}/{profile}", self._scenario.change)
+        except RequestError as error:
+            self._note_change(f"the profile could not be changed: {error}")
+            return 0
+        stored = self._clock()
+        generation = msgspec.json.decode(answer, type=SchedulingProfile).metadata.generation
+        self._note_change(f"after {placed} placements: {self._scenario.change_command}")
+        tried = 0
+        try:
+            async with asyncio.timeout(self._limits.change_seconds):
+                await self._profiles.wait_shown(profile, generation)
+                times = ChangeTimes(stored - sent, self._clock() - sent)
+                for pod in pods[:_PROBES]:
+                    tried += 1
+                    fate = await self._try_one(pod)
+                    if fate.decided_by == (profile, generation) and fate.created is not None and fate.bound is not None:
+                        times = replace(times, created=fate.created - sent, bound=fate.bound - sent)
+                        break
+                else:
+                    await self._profiles.wait_active(profile, generation)
+        except TimeoutError:
+            self._note_change(f"the operator did not take up generation {generation} within {self._limits.change_seconds:.0f} s")
+            return tried
+        in_effect = took_effect(self._operator.log, profile, generation)
+        times = replace(times, in_effect=None if in_effect is None else max(in_effect - sent_at, 0.0))
+        self._note_change(f"generation {generation} decides; after the change was sent: {times}")
+        if words := busy(self._clock() - sent):
+            self._note_change(words)
+        return tried
+
+    async def _try_one(self, pod: Manifest) -> Fate:
+        """Create a pod and wait for what becomes of it."""
+        fate = self._tracker.fates[pod_key(pod)]
+        await self._feed.create_pods([pod], self._created, self._refused)
+        while fate.state is State.WAITING:  # noqa: ASYNC110 - the tracker takes the times itself, and needs no event loop
+            await asyncio.sleep(_PROBE_SECONDS)
+        return fate
+
+    def _note_change(self, text: str) -> None:
+        self.change_note = f"{self.change_note}\n{text}".strip()
+        self._progress.say(text)
+
+    def _check_operator(self) -> None:
+        code = self._operator.exit_code
+        if code is not None:
+            raise DemoFailed(f"the operator ended with code {code}: {self._operator.last_words()}")

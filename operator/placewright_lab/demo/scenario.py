@@ -1,0 +1,98 @@
+"""What a demo runs: the objects, the profiles that its pods need, and the change half-way. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.bad_input import bad_field
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME, GROUP, KIND, VERSION
+from placewright_lab.readers.inputs import Inputs
+
+Manifest = dict[str, Any]
+
+#: Spread at first, by kube-scheduler's own defaults; then pack. `pluginConfig` says what NodeResourcesFit prefers, `weights` how much.
+FIRST_SPEC: Final[Manifest] = {
+    "weights": {"NodeResourcesFit": 1},
+    "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "LeastAllocated"}}}],
+}
+CHANGE: Final[Manifest] = {
+    "spec": {
+        "weights": {"NodeResourcesFit": 10},
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}],
+    }
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A demo's content.
+
+    Attributes:
+        nodes, pods: manifests.
+        objects: everything that must exist before the pods, nodes and profiles included.
+        profile: name of the profile that is changed half-way: that of most pods.
+        scheduler: the name by which pods ask for it.
+        change: the merge patch.
+        notes: what a person should know beforehand.
+        problems: what was left out because it is wrong.
+    """
+
+    nodes: Sequence[Manifest]
+    pods: Sequence[Manifest]
+    objects: Sequence[Manifest]
+    profile: str
+    change: Manifest
+    notes: Sequence[str]
+    problems: Sequence[str] = ()
+    scheduler: str = DEFAULT_SCHEDULER_NAME
+
+    @property
+    def change_command(self) -> str:
+        """The change as a person would make it."""
+        return f"kubectl patch schedprof {self.profile} --type merge -p '{json.dumps(self.change, separators=(',', ':'))}'"
+
+
+def make_scenario(inputs: Inputs) -> Scenario:
+    """Add a profile for every scheduler that the pods name and the input has no profile for; raise `InputError` for an empty input."""
+    for what, found in (("nodes", inputs.nodes), ("pods", inputs.pods)):
+        if not found:
+            raise bad_field(f"the input's {what}", "none", "at least one")
+    wanted = Counter(_scheduler(pod) for pod in inputs.pods)
+    present = {p["spec"].get("schedulerName", DEFAULT_SCHEDULER_NAME): p for p in inputs.others if _is_profile(p)}
+    made = {name: _profile(name) for name in wanted if name not in present}
+    main = wanted.most_common(1)[0][0]
+    return Scenario(
+        nodes=inputs.nodes,
+        pods=inputs.pods,
+        objects=[*inputs.others, *made.values(), *inputs.nodes],
+        profile={**present, **made}[main]["metadata"]["name"],
+        change=CHANGE,
+        notes=[*inputs.notes, *_scheduler_notes(wanted)],
+        problems=inputs.problems,
+        scheduler=main,
+    )
+
+
+def _scheduler(pod: Manifest) -> str:
+    return str(pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER_NAME)
+
+
+def _is_profile(manifest: Manifest) -> bool:
+    return manifest["kind"] == KIND and isinstance(manifest.get("spec"), dict)
+
+
+def _profile(scheduler: str) -> Manifest:
+    """A profile for pods that name `scheduler`; `default` for those that name none."""
+    name = "default" if scheduler == DEFAULT_SCHEDULER_NAME else re.sub(r"[^a-z0-9]+", "-", scheduler.lower()).strip("-")
+    spec = {"schedulerName": scheduler, **FIRST_SPEC}
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": KIND, "metadata": {"name": name or "unnamed"}, "spec": spec}
+
+
+def _scheduler_notes(wanted: Counter[str]) -> list[str]:
+    others = {name: count for name, count in wanted.items() if name != DEFAULT_SCHEDULER_NAME}
+    return [f"{count} pods name the scheduler {name}: a profile for it is made" for name, count in others.items()]

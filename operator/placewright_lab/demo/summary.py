@@ -1,0 +1,174 @@
+"""What a run did, in numbers: placements, speed, use of nodes before and after the change, reasons. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.objects import Node, NodeName, Pod, PodKey
+from placewright.api.requests import canonical, pod_requests
+from placewright_lab.demo.tracker import Fate, State, Tracker
+from placewright_lab.readers.openb import GPU_MILLI
+
+_FIT_ERROR: Final = re.compile(r"\d+/\d+ nodes are available: (?P<reasons>\d+ .+?)\.(?: |$)")
+_BETWEEN_REASONS: Final = re.compile(r", (?=\d+ )")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Requested share of one resource over the nodes that have it, percent."""
+
+    nodes: int
+    min: float
+    mean: float
+    max: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What one generation of one profile did: placements, and the use of nodes by these pods alone (by resource)."""
+
+    profile: str
+    generation: int
+    placed: int
+    use: Mapping[str, Use]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """From created to bound, seconds, and placements a second from the first creation to the last placement."""
+
+    pods_per_second: float
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why pods have no place: what stood in the way, how many pods say so, and one of their messages in full."""
+
+    what: str
+    pods: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run's outcome.
+
+    Attributes:
+        nodes, pods: how many there were.
+        states: pods by state.
+        generations: placements by profile and generation; profile "" for pods that carry no decision.
+        use: use of nodes at the end, by resource.
+        speed: None when nothing was placed.
+        reasons: why pods have no place, most frequent first.
+    """
+
+    nodes: int
+    pods: int
+    states: Mapping[State, int]
+    generations: Sequence[Generation]
+    use: Mapping[str, Use]
+    speed: Speed | None
+    reasons: Sequence[Reason]
+
+    @property
+    def honest(self) -> bool:
+        """True when nothing is left hanging: each pod is placed, or somebody said why not."""
+        return not self.states.get(State.WAITING) and not self.states.get(State.GONE)
+
+
+class NodeUse:
+    """Requested over allocatable by node, for any choice of pods."""
+
+    def __init__(self, nodes: Sequence[Node], pods: Mapping[PodKey, Pod]) -> None:
+        self._rows = {NodeName(node.metadata.name): row for row, node in enumerate(nodes)}
+        allocatable = [canonical(node.status.allocatable or {}) for node in nodes]
+        names = {"cpu": "cpu", "memory": "memory", "gpu": _gpu_resource(allocatable)}
+        self._resources = {label: name for label, name in names.items() if any(name in a for a in allocatable)}
+        self._room = {label: np.array([a.get(name, 0) for a in allocatable], float) for label, name in self._resources.items()}
+        self._requests = {key: pod_requests(pod.spec) for key, pod in pods.items()}
+
+    def of(self, fates: Mapping[PodKey, Fate]) -> dict[str, Use]:
+        """Use by these pods, by resource label (`cpu`, `memory`, `gpu` where a node has one)."""
+        return {label: _use(self._room[label], self._requested(name, fates)) for label, name in self._resources.items()}
+
+    def _requested(self, resource: str, fates: Mapping[PodKey, Fate]) -> NDArray[np.float64]:
+        total = np.zeros(len(self._rows))
+        for key, fate in fates.items():
+            row = self._rows.get(fate.node)
+            if row is not None:
+                total[row] += self._requests[key].get(resource, 0)
+        return total
+
+
+def summarise(tracker: Tracker, nodes: Sequence[Node], pods: Mapping[PodKey, Pod]) -> Summary:
+    """Sum up a run; `nodes` and `pods` are what was created."""
+    placed = {key: fate for key, fate in tracker.fates.items() if fate.state is State.PLACED}
+    use = NodeUse(nodes, pods)
+    return Summary(
+        nodes=len(nodes),
+        pods=len(tracker.fates),
+        states=dict(Counter(fate.state for fate in tracker.fates.values())),
+        generations=_generations(placed, use.of),
+        use=use.of(placed),
+        speed=_speed(tracker.times()),
+        reasons=_reasons(tracker.fates.values()),
+    )
+
+
+def _gpu_resource(allocatable: Sequence[Mapping[str, int]]) -> str:
+    """The resource that stands for GPUs here: the trace's shares, else the first one in a vendor's domain that ends in gpu."""
+    names = {name for resources in allocatable for name in resources}
+    return GPU_MILLI if GPU_MILLI in names else min((n for n in names if n.endswith("/gpu")), default=GPU_MILLI)
+
+
+def _use(room: NDArray[np.float64], requested: NDArray[np.float64]) -> Use:
+    have = room > 0
+    share = 100.0 * requested[have] / room[have]
+    return Use(int(have.sum()), float(share.min()), float(share.mean()), float(share.max()), float(share.std()))
+
+
+def _generations(
+    placed: Mapping[PodKey, Fate], use: Callable[[Mapping[PodKey, Fate]], dict[str, Use]]
+) -> list[Generation]:
+    groups: dict[tuple[str, int], dict[PodKey, Fate]] = {}
+    for key, fate in placed.items():
+        groups.setdefault(fate.decided_by, {})[key] = fate
+    return [Generation(*who, len(fates), use(fates)) for who, fates in sorted(groups.items())]
+
+
+def _speed(times: Sequence[tuple[float, float]]) -> Speed | None:
+    if not times:
+        return None
+    # The watch may show a pod bound before the answer to its creation has been read.
+    waits = np.array([max(bound - created, 0.0) for created, bound in times])
+    whole = max(b for _, b in times) - min(c for c, _ in times)
+    p50, p99 = np.percentile(waits, [50, 99])
+    return Speed(len(times) / whole if whole > 0 else 0.0, float(p50), float(p99))
+
+
+def _reasons(fates: Iterable[Fate]) -> list[Reason]:
+    messages: dict[str, list[str]] = {}
+    for fate in fates:
+        if fate.state is not State.PLACED:
+            message = fate.message or "no decision yet"
+            messages.setdefault(_without_counts(message), []).append(message)
+    found = [Reason(what, len(alike), alike[0]) for what, alike in messages.items()]
+    return sorted(found, key=lambda reason: -reason.pods)
+
+
+def _without_counts(message: str) -> str:
+    """What stood in the way, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    match = _FIT_ERROR.match(message)
+    if match is None:
+        return message
+    return ", ".join(sorted(reason.partition(" ")[2] for reason in _BETWEEN_REASONS.split(match["reasons"])))

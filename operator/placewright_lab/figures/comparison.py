@@ -1,0 +1,120 @@
+"""Outcomes of one scenario side by side: each one's figures, and what becomes of single pods under another profile. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from placewright.api.objects import NodeName, PodKey
+from placewright_lab.figures.figures import Figures, figures_of, fullest_moment, without_counts, workload
+from placewright_lab.simulation.outcome import Fate, Outcome
+
+
+class Move(NamedTuple):
+    """A pod that both profiles place, each on another node."""
+
+    pod: PodKey
+    before: NodeName
+    after: NodeName
+
+
+class Waiting(NamedTuple):
+    """A pod that waits under one profile and has a node under the other; `why` is what it waits for."""
+
+    pod: PodKey
+    why: str
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of pods under a profile, against the first one; in the order in which pods came.
+
+    Attributes:
+        moves: pods on other nodes.
+        appear: pods that wait now and did not.
+        disappear: pods that waited and do not any more.
+    """
+
+    moves: tuple[Move, ...]
+    appear: tuple[Waiting, ...]
+    disappear: tuple[Waiting, ...]
+
+
+class Repetition(NamedTuple):
+    """The same once more with another seed: of each profile its figures, and how many pods are elsewhere than under the very first run."""
+
+    figures: tuple[Figures, ...]
+    moved: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Profiles on one scenario.
+
+    Attributes:
+        source: where the scenario comes from.
+        figures: one for each profile, their names told apart; with the first seed, if there are several.
+        changes: of every profile but the first, against the first.
+        repetitions: one for each further seed.
+    """
+
+    source: str
+    figures: tuple[Figures, ...]
+    changes: tuple[Change, ...]
+    repetitions: tuple[Repetition, ...] = ()
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """All of them, in order."""
+        return (self.figures[0].seed, *(each.figures[0].seed for each in self.repetitions))
+
+
+def compare(source: str, outcomes: Sequence[Outcome], again: Iterable[Sequence[Outcome]] = ()) -> Comparison:
+    """Compare what came of one scenario under several profiles; at least one outcome.
+
+    Nodes are looked at in the first one's fullest moment, whichever profile placed the pods. `again` has the outcomes of the same profiles
+    under further seeds; of these the figures alone are kept.
+    """
+    mix = workload(outcomes)
+    first, *others = outcomes
+    at = fullest_moment(first)
+    figures = [replace(figures_of(outcome, mix, at), profile=name) for outcome, name in zip(outcomes, _told_apart(outcomes), strict=True)]
+    repetitions = [
+        Repetition(tuple(figures_of(each, mix, at) for each in run), tuple(len(_moves(first, each)) for each in run)) for run in again
+    ]
+    return Comparison(source, tuple(figures), tuple(_change(first, other) for other in others), tuple(repetitions))
+
+
+def _told_apart(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Profiles of two files may have one name."""
+    taken: set[str] = set()
+    for outcome in outcomes:
+        name, number = outcome.profile, 2
+        while name in taken:
+            name, number = f"{outcome.profile} ({number})", number + 1
+        taken.add(name)
+        yield name
+
+
+def _both(before: Outcome, after: Outcome) -> list[tuple[Fate, Fate]]:
+    return [(fate, after.fates[uid]) for uid, fate in before.fates.items() if uid in after.fates]
+
+
+def _moves(before: Outcome, after: Outcome) -> tuple[Move, ...]:
+    found = _both(before, after)
+    return tuple(Move(old.pod.key, old.node, new.node) for old, new in found if old.node and new.node and old.node != new.node)
+
+
+def _change(before: Outcome, after: Outcome) -> Change:
+    both = _both(before, after)
+    return Change(
+        _moves(before, after),
+        tuple(_waiting(new, old.node) for old, new in both if old.node and new.pending),
+        tuple(_waiting(old, new.node) for old, new in both if old.pending and new.node),
+    )
+
+
+def _waiting(fate: Fate, node: NodeName) -> Waiting:
+    return Waiting(fate.pod.key, without_counts(fate.message), node)

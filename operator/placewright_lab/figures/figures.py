@@ -1,0 +1,310 @@
+"""What an outcome comes to in numbers: the figures that profiles are compared by. Pure.
+
+Shares are from 0 to 1, times are virtual seconds, amounts are in column units (milli-CPU, bytes, whole devices). The use of nodes, empty
+nodes, zones and fragmentation are those of the cluster at one moment, with the pods that were there before: at the end, or, where pods
+leave again and the end says little, when most pods of the workload stood (`fullest_moment`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.pods import PodInfo
+from placewright.api.requests import CPU, MEMORY
+from placewright.cluster.cluster import Cluster
+from placewright_lab.figures.fragmentation import Fragmentation, Shape, devices_of, fragmentation, shapes_of
+from placewright_lab.figures.groups import ClaimFigures, GroupFigures, claim_figures, group_figures, group_lacks
+from placewright_lab.simulation.outcome import Fate, Outcome
+
+FloatColumn = NDArray[np.float64]
+
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+NOT_TRIED: Final = "not tried yet"
+_FIT_ERROR: Final = re.compile(r"\d+/\d+ nodes are available: (?P<reasons>.+?)\.(?: |$)")
+_BETWEEN_REASONS: Final = re.compile(r", (?=\d+ )")
+_COUNT: Final = re.compile(r"^\d+ ")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Requested share of one resource, over the nodes that offer it.
+
+    Attributes:
+        shares: node by node, in row order; shape (nodes,).
+        allocatable, requested: over all these nodes.
+        deviation: standard deviation over the nodes, not of a sample.
+    """
+
+    resource: str
+    shares: FloatColumn
+    allocatable: int
+    requested: int
+    min: float
+    mean: float
+    max: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why pods wait: what stood in the way, how many pods say so, and one of their messages in full."""
+
+    what: str
+    pods: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """From a pod's creation to its binding."""
+
+    mean: float
+    p50: float
+    p99: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Steps over time; each value holds from its time to the next one. Shapes (steps,).
+
+    Attributes:
+        waiting: pods that have come and have neither a node nor left.
+        placed: pods that have had a node so far.
+    """
+
+    at: FloatColumn
+    waiting: NDArray[np.int64]
+    placed: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What pods of the workload asked for that got a node, of one resource.
+
+    Attributes:
+        before_rejection: by those that came before the first pod, of any kind, that was tried and got no node.
+        in_all: by all of them, whether or not they have left since.
+    """
+
+    before_rejection: int
+    in_all: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One profile's numbers.
+
+    Attributes:
+        at: the moment at which nodes are looked at; None for the end.
+        pods: that the profile had to place; each is `placed`, `pending` or `gone`.
+        placed: got a node, whether or not they have left it since.
+        gone: left before they had a node.
+        reasons: why pods are pending, the most frequent first.
+        preempted: pods that had to leave for others, those that were there at the beginning included.
+        uses: CPU, memory, then every extended resource that nodes offer.
+        fragmentations: one for each of these extended resources.
+        empty_nodes: nodes without a pod other than those of DaemonSets.
+        zones: pods of this workload by zone, as they stand then; empty where nodes have no zone.
+        devices: by extended resource that nodes offer, what was placed of it.
+        score_shares: each plugin's part of the scores of the nodes that were chosen.
+        times: None when nothing was placed.
+        groups: None where no pod names one.
+        claims: None where there are none.
+    """
+
+    profile: str
+    seed: int
+    at: float | None
+    pods: int
+    placed: int
+    pending: int
+    gone: int
+    reasons: tuple[Reason, ...]
+    preempted: int
+    nodes: int
+    empty_nodes: int
+    uses: tuple[Use, ...]
+    fragmentations: tuple[Fragmentation, ...]
+    zones: Mapping[str, int]
+    devices: Mapping[str, Placed]
+    score_shares: Mapping[str, float]
+    times: Times | None
+    timeline: Timeline
+    groups: GroupFigures | None = None
+    claims: ClaimFigures | None = None
+
+    @property
+    def zone_skew(self) -> int | None:
+        """The fullest zone's pods less the emptiest one's; None without zones."""
+        return max(self.zones.values()) - min(self.zones.values()) if self.zones else None
+
+
+def workload(outcomes: Iterable[Outcome]) -> tuple[Shape, ...]:
+    """The mix by which fragmentation is judged: all pods that any of the outcomes knows, so that each is judged by the same."""
+    pods: dict[str, PodInfo] = {}
+    for outcome in outcomes:
+        pods |= {uid: fate.pod for uid, fate in outcome.fates.items()}
+        for placement in outcome.cluster.placements():
+            pods.setdefault(placement.pod.uid, placement.pod)
+    return shapes_of(pods.values())
+
+
+def fullest_moment(outcome: Outcome) -> float | None:
+    """When most pods of the workload stood, the first such moment; None when that is still so at the end."""
+    steps = sorted(
+        [(fate.bound, 1) for fate in outcome.placed() if fate.bound is not None]
+        + [(fate.left, -1) for fate in outcome.placed() if fate.left is not None]
+    )
+    standing = np.cumsum([step for _, step in steps])
+    return None if not len(standing) or standing[-1] == standing.max() else steps[int(standing.argmax())][0]
+
+
+def figures_of(outcome: Outcome, mix: Iterable[Shape] | None = None, at: float | None = None) -> Figures:
+    """Count.
+
+    Args:
+        outcome: what came of a simulation.
+        mix: the workload that fragmentation is judged by; this outcome's own when it is left out.
+        at: the moment to look at nodes.
+    """
+    fates = outcome.fates.values()
+    placed, pending = list(outcome.placed()), list(outcome.pending())
+    standing = [fate for fate in placed if _stands(fate, at)]
+    cluster = outcome.cluster if at is None else _cluster_at(outcome, standing)
+    return Figures(
+        profile=outcome.profile,
+        seed=outcome.seed,
+        at=at,
+        pods=len(fates),
+        placed=len(placed),
+        pending=len(pending),
+        gone=len(fates) - len(placed) - len(pending),
+        reasons=_reasons(pending),
+        preempted=len(outcome.evicted) + sum(fate.preempted for fate in fates),
+        nodes=cluster.node_count,
+        empty_nodes=_empty_nodes(cluster),
+        uses=tuple(_uses(cluster)),
+        fragmentations=fragmentation(cluster, workload([outcome]) if mix is None else mix),
+        zones=_zones(cluster, standing),
+        devices={name: _placed_of(name, outcome.fates.values()) for name in devices_of(cluster)},
+        score_shares=_score_shares(placed),
+        times=_times(placed),
+        timeline=_timeline(fates),
+        groups=group_figures(outcome, without_counts),
+        claims=claim_figures(outcome),
+    )
+
+
+def _stands(fate: Fate, at: float | None) -> bool:
+    if at is None:
+        return fate.left is None
+    return fate.bound is not None and fate.bound <= at and (fate.left is None or fate.left > at)
+
+
+def _cluster_at(outcome: Outcome, standing: Iterable[Fate]) -> Cluster:
+    """The nodes of the end, for an outcome remembers no others; pods that are not of the workload as they stand at the end."""
+    cluster = Cluster()
+    for node in outcome.cluster.nodes():
+        cluster.set_node(node)
+    for placement in outcome.cluster.placements():
+        if placement.pod.uid not in outcome.fates:
+            cluster.set_pod(placement.pod)
+    for fate in standing:
+        assert fate.node is not None
+        cluster.assume(fate.pod.on(fate.node), fate.node)
+    return cluster
+
+
+def without_counts(message: str) -> str:
+    """What stood in the way, without the numbers of nodes, which differ from pod to pod; other messages stay as they are."""
+    if lacks := group_lacks(message):
+        return f"its group {lacks}"
+    match = _FIT_ERROR.match(message)
+    if match is None:
+        return message or NOT_TRIED
+    return ", ".join(sorted(_COUNT.sub("", reason) for reason in _BETWEEN_REASONS.split(match["reasons"])))
+
+
+def _reasons(pending: Iterable[Fate]) -> tuple[Reason, ...]:
+    messages: dict[str, list[str]] = {}
+    for fate in pending:
+        messages.setdefault(without_counts(fate.message), []).append(fate.message)
+    found = (Reason(what, len(alike), alike[0]) for what, alike in messages.items())
+    return tuple(sorted(found, key=lambda reason: (-reason.pods, reason.what)))
+
+
+def _empty_nodes(cluster: Cluster) -> int:
+    return sum(all(_is_daemon(pod) for pod in cluster.pods_on(name)) for name in cluster.names if name is not None)
+
+
+def _is_daemon(pod: PodInfo) -> bool:
+    return any(owner.controller and owner.kind == "DaemonSet" for owner in pod.pod.metadata.owner_references or ())
+
+
+def _uses(cluster: Cluster) -> Iterable[Use]:
+    rows = cluster.rows()
+    for name in (CPU, MEMORY, *devices_of(cluster)):
+        column = cluster.resources.column(name)
+        have = rows[column.allocatable[rows] > 0]
+        if len(have):
+            offered, asked = column.allocatable[have], column.requested[have]
+            shares = asked / offered
+            spread = (float(shares.min()), float(shares.mean()), float(shares.max()), float(shares.std()))
+            yield Use(name, shares, int(offered.sum()), int(asked.sum()), *spread)
+
+
+def _zones(cluster: Cluster, standing: Iterable[Fate]) -> dict[str, int]:
+    zone_of = {node.metadata.name: zone for node in cluster.nodes() if (zone := (node.metadata.labels or {}).get(ZONE_LABEL))}
+    pods = Counter(zone_of.get(fate.node or "") for fate in standing)
+    return {zone: pods[zone] for zone in sorted(set(zone_of.values()))}
+
+
+def _placed_of(resource: str, fates: Iterable[Fate]) -> Placed:
+    before = in_all = 0
+    rejected = False
+    for fate in fates:
+        rejected |= fate.rejected
+        asked = fate.pod.requests.get(resource, 0) if fate.node is not None else 0
+        in_all += asked
+        before += 0 if rejected else asked
+    return Placed(before, in_all)
+
+
+def _score_shares(placed: Iterable[Fate]) -> dict[str, float]:
+    parts: Counter[str] = Counter()
+    for fate in placed:
+        parts.update(fate.parts)
+    total = parts.total()
+    return {plugin: part / total for plugin, part in sorted(parts.items(), key=lambda item: (-item[1], item[0]))} if total else {}
+
+
+def _times(placed: Iterable[Fate]) -> Times | None:
+    waits = np.array([fate.bound - fate.created for fate in placed if fate.bound is not None])
+    if not len(waits):
+        return None
+    p50, p99 = np.percentile(waits, [50, 99])
+    return Times(float(waits.mean()), float(p50), float(p99), float(waits.max()))
+
+
+def _timeline(fates: Iterable[Fate]) -> Timeline:
+    steps: list[tuple[float, int, int]] = []
+    for fate in fates:
+        steps.append((fate.created, 1, 0))
+        if fate.bound is not None:
+            steps.append((fate.bound, -1, 1))
+        elif fate.left is not None:
+            steps.append((fate.left, -1, 0))
+    when = np.array([step[0] for step in steps], float)
+    at, index = np.unique(when, return_inverse=True)
+    waiting, placed = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+    np.add.at(waiting, index, [step[1] for step in steps])
+    np.add.at(placed, index, [step[2] for step in steps])
+    return Timeline(at, waiting.cumsum(), placed.cumsum())

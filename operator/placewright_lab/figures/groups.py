@@ -1,0 +1,115 @@
+"""Groups of pods and claims in numbers: how many groups were placed, what the others lack, and which devices were given out. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from placewright.api.devices import ResourceClaim
+from placewright.api.podgroups import GroupRef
+from placewright_lab.simulation.outcome import Fate, Outcome
+
+#: As the scheduler says it to each member, with the member's own reason behind it.
+_GROUP: Final = re.compile(r'pod group ".*?" is unschedulable: (?P<why>.+?)(?:\. |$)')
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """Groups of pods.
+
+    Attributes:
+        groups: that the profile had to place.
+        placed: those of which as many members as they need got a node, whether or not they have left it since.
+        pending: those of the others of which a member waits.
+        reasons: what these lack, and how many of them; the most frequent first.
+    """
+
+    groups: int
+    placed: int
+    pending: int
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFigures:
+    """Claims to devices at the end.
+
+    Attributes:
+        claims: that there are.
+        allocated: those that have devices.
+        devices: given out, by driver and class.
+    """
+
+    claims: int
+    allocated: int
+    devices: Mapping[tuple[str, str], int]
+
+
+def group_lacks(message: str) -> str:
+    """What the group lacks of which a member waits with this message; "" where it says nothing of a group."""
+    found = _GROUP.match(message)
+    return "" if found is None else found["why"]
+
+
+def group_figures(outcome: Outcome, in_short: Callable[[str], str]) -> GroupFigures | None:
+    """None where no pod names a group. `in_short`: what stands in a pod's way, of a message that says nothing of its group."""
+    members: dict[GroupRef, list[Fate]] = {}
+    for fate in outcome.fates.values():
+        if fate.pod.gang is not None:
+            members.setdefault(fate.pod.gang, []).append(fate)
+    if not members:
+        return None
+    placed = {ref for ref, fates in members.items() if _is_placed(outcome, ref, fates)}
+    waiting = {ref: [fate for fate in fates if fate.pending] for ref, fates in members.items() if ref not in placed}
+    lacks = Counter(_lacks(fates, in_short) for fates in waiting.values() if fates)
+    return GroupFigures(len(members), len(placed), lacks.total(), dict(lacks.most_common()))
+
+
+def _is_placed(outcome: Outcome, ref: GroupRef, fates: Iterable[Fate]) -> bool:
+    gang = outcome.cluster.gangs.get(ref)
+    if gang is None:
+        return False
+    before = sum(uid not in outcome.fates for uid in outcome.cluster.gangs.placed(ref))
+    needed = 1 if gang.basic else gang.min_member
+    return before + sum(fate.node is not None for fate in fates) >= needed
+
+
+def _lacks(waiting: Sequence[Fate], in_short: Callable[[str], str]) -> str:
+    found = filter(None, (group_lacks(fate.message) for fate in waiting))
+    return next(found, None) or in_short(waiting[0].message)
+
+
+def claim_figures(outcome: Outcome) -> ClaimFigures | None:
+    """None where there are no claims."""
+    claims = list(outcome.cluster.objects.devices.claims.values())
+    if not claims:
+        return None
+    devices = Counter(found for claim in claims for found in _devices(claim))
+    allocated = sum(claim.status.allocation is not None for claim in claims)
+    return ClaimFigures(len(claims), allocated, dict(sorted(devices.items())))
+
+
+def _devices(claim: ResourceClaim) -> Iterable[tuple[str, str]]:
+    """(driver, class) of each device that a claim has."""
+    classes: dict[str, str] = {}
+    for request in claim.spec.devices.requests or ():
+        if request.exactly is not None:
+            classes[request.name] = request.exactly.device_class_name
+        classes |= {f"{request.name}/{sub.name}": sub.device_class_name for sub in request.first_available or ()}
+    allocation = claim.status.allocation
+    results = () if allocation is None else allocation.devices.results or ()
+    return [(each.driver, classes.get(each.request, "")) for each in results]
+
+
+def company_data(groups: GroupFigures | None, claims: ClaimFigures | None) -> dict[str, object]:
+    """Both as plain data; what there is none of is left out."""
+    found: dict[str, object] = {}
+    if groups is not None:
+        found["groups"] = asdict(groups)
+    if claims is not None:
+        devices = [{"driver": driver, "class": name, "devices": count} for (driver, name), count in claims.devices.items()]
+        found["claims"] = {"claims": claims.claims, "allocated": claims.allocated, "devices": devices}
+    return found

@@ -1,0 +1,279 @@
+"""Figures of several profiles as rows: a label, a value for each profile, and how far it is from the first one's.
+
+What every form of the comparison shows, terminal, Markdown and page alike, is decided here once; how it looks is theirs. Of several seeds
+a value is their mean, with the standard deviation behind it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+from typing import Final
+
+from placewright_lab.figures.comparison import Comparison
+from placewright_lab.figures.figures import Figures, Times, Use
+from placewright_lab.figures.fragmentation import Fragmentation
+from placewright_lab.readers.openb import GPU_MILLI
+
+Value = float | None
+
+#: For a profile that has no such number.
+NOTHING: Final = "–"
+_MOST_REASONS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How numbers of a kind are written: scaled, then with so many decimals and a suffix."""
+
+    scale: float = 1
+    decimals: int = 0
+    suffix: str = ""
+
+    def text(self, value: Value) -> str:
+        """`81.2 %`; thousands are set apart."""
+        return NOTHING if value is None else f"{self._scaled(value):,.{self.decimals}f}{self.suffix}"
+
+    def difference(self, value: Value, first: Value) -> str:
+        """`+12`, `−0.4`, or empty where what is written is the same; percent are percentage points then."""
+        if value is None or first is None:
+            return ""
+        by = round(self._scaled(value), self.decimals) - round(self._scaled(first), self.decimals)
+        text = f"{abs(by):,.{self.decimals}f}"
+        return f"{'+' if by > 0 else '−'}{text}" if float(text.replace(",", "")) else ""
+
+    def deviation(self, value: float) -> str:
+        """How far values lie apart: as `text`, without its suffix."""
+        return f"{self._scaled(value):,.{self.decimals}f}"
+
+    def _scaled(self, value: float) -> float:
+        return value * self.scale
+
+
+COUNT: Final = Unit()
+SHARE: Final = Unit(100, 1, " %")
+SECONDS: Final = Unit(1, 2, " s")
+DEVICES: Final = Unit(1, 1)
+THOUSANDTHS: Final = Unit(0.001, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of all profiles.
+
+    Attributes:
+        values: one for each profile; of several seeds their mean.
+        samples: of each profile, what every seed came to, in order; empty for a single seed.
+    """
+
+    group: str
+    label: str
+    unit: Unit
+    values: tuple[Value, ...]
+    samples: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every profile's value as people read it: `81.2 %`, or `81.2 % ± 0.3` where seeds differ."""
+        spreads = (f" ± {self.unit.deviation(by)}" if by else "" for by in self.deviations)
+        return tuple(self.unit.text(value) + spread for value, spread in zip(self.values, spreads, strict=True))
+
+    @property
+    def deviations(self) -> tuple[float, ...]:
+        """Every profile's standard deviation over the seeds, that of a sample; 0 for a single one."""
+        several = self.samples or ((),) * len(self.values)
+        return tuple(stdev(sample) if len(sample) > 1 else 0.0 for sample in several)
+
+    @property
+    def within_spread(self) -> tuple[bool, ...]:
+        """True for a profile that differs from the first, but not by more than seeds do: the ranges of their values overlap."""
+        if not self.samples or not self.samples[0]:
+            return (False,) * len(self.values)
+        low, high = min(self.samples[0]), max(self.samples[0])
+        overlap = (bool(sample) and min(sample) <= high and max(sample) >= low for sample in self.samples)
+        return tuple(bool(by) and shared for by, shared in zip(self.differences, overlap, strict=True))
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """Against the first profile; empty for itself and for what reads the same."""
+        return tuple(self.unit.difference(value, self.values[0]) for value in self.values)
+
+    @property
+    def changes(self) -> bool:
+        """True when somebody's value does not read as the first one's does."""
+        return len(set(self.texts)) > 1
+
+    def over(self, profiles: int) -> Row:
+        """Of values of all profiles seed by seed: a value for each of so many profiles, with what the seeds came to."""
+        samples = tuple(tuple(value for value in self.values[place::profiles] if value is not None) for place in range(profiles))
+        whole = self.unit.decimals or all(len(set(sample)) <= 1 for sample in samples)
+        unit = self.unit if whole else replace(self.unit, decimals=1)
+        return replace(self, unit=unit, values=tuple(fmean(sample) if sample else None for sample in samples), samples=samples)
+
+
+def rows_of(comparison: Comparison) -> list[Row]:
+    """Every figure, grouped; a figure that no profile has makes no row."""
+    several = comparison.repetitions
+    figures = [*comparison.figures, *(each for repetition in several for each in repetition.figures)]
+    moved = [None, *(len(change.moves) for change in comparison.changes), *(count for each in several for count in each.moved)]
+    rows = [*_pods(figures, moved), *_groups(figures), *_claims(figures), *_nodes(figures), *_zones(figures)]
+    rows += [*_scores(figures), *_times(figures)]
+    rows = [row for row in rows if any(value is not None for value in row.values)]
+    return [row.over(len(comparison.figures)) for row in rows] if several else rows
+
+
+def moment_of(figures: Figures) -> str:
+    """At which moment nodes are looked at."""
+    return "at the end" if figures.at is None else f"after {span(figures.at)}, when most pods stand"
+
+
+def span(seconds: float) -> str:
+    """A duration in the largest unit that leaves a number over 1.
+
+    Examples:
+        >>> span(90), span(7200)
+        ('1.5 min', '2 h')
+    """
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def device_label(resource: str) -> str:
+    """What people call it: the trace's thousandths are of GPUs."""
+    return "GPU" if resource == GPU_MILLI else resource
+
+
+def device_unit(resource: str) -> Unit:
+    """In whole devices."""
+    return THOUSANDTHS if resource == GPU_MILLI else DEVICES
+
+
+def pending_by_reason(figures: Sequence[Figures]) -> dict[str, tuple[int, ...]]:
+    """Why pods wait under any profile, and how many under each; the most frequent first."""
+    counts = [{reason.what: reason.pods for reason in each.reasons} for each in figures]
+    most: Counter[str] = Counter()
+    for one in counts:
+        most.update(one)
+    return {what: tuple(one.get(what, 0) for one in counts) for what, _ in most.most_common()}
+
+
+def _row(group: str, label: str, unit: Unit, figures: Sequence[Figures], value: Callable[[Figures], Value]) -> Row:
+    return Row(group, label, unit, tuple(value(each) for each in figures))
+
+
+def _pods(figures: Sequence[Figures], moved: Sequence[int | None]) -> Iterator[Row]:
+    yield _row("Pods", "to place", COUNT, figures, lambda f: f.pods)
+    yield _row("Pods", "placed", COUNT, figures, lambda f: f.placed)
+    yield _row("Pods", "pending", COUNT, figures, lambda f: f.pending)
+    if any(each.gone for each in figures):
+        yield _row("Pods", "left before they had a node", COUNT, figures, lambda f: f.gone)
+    yield _row("Pods", "preempted", COUNT, figures, lambda f: f.preempted)
+    if len(moved) > 1:
+        yield Row("Pods", "on another node than under the first", COUNT, tuple(moved))
+    yield from _reasons(figures)
+
+
+def _reasons(figures: Sequence[Figures]) -> Iterator[Row]:
+    reasons = list(pending_by_reason(figures).items())
+    for what, counts in reasons[:_MOST_REASONS]:
+        yield Row("Pending, and why", what, COUNT, counts)
+    if rest := reasons[_MOST_REASONS:]:
+        totals = zip(*(counts for _, counts in rest), strict=True)
+        yield Row("Pending, and why", f"{len(rest)} other reasons", COUNT, tuple(map(sum, totals)))
+
+
+def _groups(figures: Sequence[Figures]) -> Iterator[Row]:
+    """None where no pod names a group."""
+    label = "Groups of pods"
+    yield _row(label, "to place", COUNT, figures, lambda f: f.groups.groups if f.groups else None)
+    yield _row(label, "placed", COUNT, figures, lambda f: f.groups.placed if f.groups else None)
+    yield _row(label, "pending", COUNT, figures, lambda f: f.groups.pending if f.groups else None)
+    reasons: Counter[str] = Counter()
+    for each in figures:
+        reasons.update(each.groups.reasons if each.groups else {})
+    for what, _ in reasons.most_common(_MOST_REASONS):
+        counts = tuple(each.groups.reasons.get(what, 0) if each.groups else None for each in figures)
+        yield Row("Groups pending, and why", what, COUNT, counts)
+
+
+def _claims(figures: Sequence[Figures]) -> Iterator[Row]:
+    """None where there are no claims."""
+    label = "Claims to devices, at the end"
+    yield _row(label, "claims", COUNT, figures, lambda f: f.claims.claims if f.claims else None)
+    yield _row(label, "with devices", COUNT, figures, lambda f: f.claims.allocated if f.claims else None)
+    for driver, name in dict.fromkeys(each for one in figures if one.claims for each in one.claims.devices):
+        counts = tuple(one.claims.devices.get((driver, name), 0) if one.claims else None for one in figures)
+        yield Row(label, f"devices of {driver}, class {name}", COUNT, counts)
+
+
+def _nodes(figures: Sequence[Figures]) -> Iterator[Row]:
+    yield _row("Nodes", "nodes", COUNT, figures, lambda f: f.nodes)
+    yield _row("Nodes", "left empty", COUNT, figures, lambda f: f.empty_nodes)
+    for resource in dict.fromkeys(use.resource for each in figures for use in each.uses):
+        yield from _uses(figures, resource)
+    for resource in dict.fromkeys(resource for each in figures for resource in each.devices):
+        yield from _placed(figures, resource)
+    for resource in dict.fromkeys(found.resource for each in figures for found in each.fragmentations):
+        yield from _devices(figures, resource)
+
+
+def _uses(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+    found = [next((use for use in each.uses if use.resource == resource), None) for each in figures]
+    parts: Mapping[str, Callable[[Use], float]] = {
+        "of all of it": lambda use: use.requested / use.allocatable,
+        "of a node, min": lambda use: use.min,
+        "of a node, mean": lambda use: use.mean,
+        "of a node, max": lambda use: use.max,
+        "of a node, standard deviation": lambda use: use.deviation,
+    }
+    for label, part in parts.items():
+        yield Row(f"{device_label(resource)} asked for", label, SHARE, tuple(None if use is None else part(use) for use in found))
+
+
+def _placed(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+    found = [each.devices.get(resource) for each in figures]
+    label, unit = f"{device_label(resource)} placed", device_unit(resource)
+    yield Row(label, "before the first rejection", unit, tuple(None if one is None else one.before_rejection for one in found))
+    yield Row(label, "in all", unit, tuple(None if one is None else one.in_all for one in found))
+
+
+def _devices(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+    found = [next((one for one in each.fragmentations if one.resource == resource), None) for each in figures]
+    label, unit = device_label(resource), device_unit(resource)
+    parts: Mapping[str, tuple[Unit, Callable[[Fragmentation], float]]] = {
+        "free": (unit, lambda one: one.free),
+        "stranded": (unit, lambda one: one.stranded),
+        "useless to the next pod, expected": (unit, lambda one: one.expected),
+        "fragmentation rate": (SHARE, lambda one: one.rate),
+    }
+    for what, (shown, part) in parts.items():
+        yield Row(f"{label} left over", what, shown, tuple(None if one is None else part(one) for one in found))
+
+
+def _zones(figures: Sequence[Figures]) -> Iterator[Row]:
+    for zone in dict.fromkeys(zone for each in figures for zone in each.zones):
+        yield Row("Pods by zone", zone, COUNT, tuple(each.zones.get(zone) for each in figures))
+    yield _row("Pods by zone", "skew", COUNT, figures, lambda f: f.zone_skew)
+
+
+def _scores(figures: Sequence[Figures]) -> Iterator[Row]:
+    for plugin in dict.fromkeys(plugin for each in figures for plugin in each.score_shares):
+        yield Row("Share of the scores", plugin, SHARE, tuple(each.score_shares.get(plugin, 0.0) for each in figures))
+
+
+def _times(figures: Sequence[Figures]) -> Iterator[Row]:
+    """None where nobody waits, as it is when all pods are there at once and have room."""
+    if not any(each.times is not None and each.times.max for each in figures):
+        return
+    parts: Mapping[str, Callable[[Times], float]] = {
+        "mean": lambda times: times.mean,
+        "median": lambda times: times.p50,
+        "99th percentile": lambda times: times.p99,
+        "max": lambda times: times.max,
+    }
+    for label, part in parts.items():
+        yield Row("Virtual time to place", label, SECONDS, tuple(None if f.times is None else part(f.times) for f in figures))

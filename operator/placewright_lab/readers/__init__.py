@@ -1,0 +1,1 @@
+"""From files (manifests, traces, golden cases) to scenarios."""

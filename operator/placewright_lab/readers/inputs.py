@@ -1,0 +1,117 @@
+"""Files and folders to what a run starts from: nodes, pods, and the objects around them. This module does the reading from disk.
+
+A file in the openb CSV format is known by its header; anything else is read as Kubernetes manifests. Folders are read with all their
+`.yaml`, `.yml` and `.json` files, sorted by path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from placewright.api.bad_input import InputError, bad_field
+from placewright_lab.readers import openb
+from placewright_lab.readers.kinds import create_rank
+from placewright_lab.readers.manifests import SourceText, read_manifests
+
+Manifest = dict[str, Any]
+
+LARGEST_FILE: Final = 64 * 1024 * 1024
+"""Bytes."""
+_MANIFEST_SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
+
+
+@dataclass
+class Inputs:
+    """What a run starts from.
+
+    Attributes:
+        nodes, pods: manifests as one would POST them.
+        others: everything else, in the order in which a cluster accepts it.
+        notes: what a person should know about the reading.
+        problems: documents left out because they are wrong; empty unless they were asked to be left out.
+    """
+
+    nodes: list[Manifest] = field(default_factory=list)
+    pods: list[Manifest] = field(default_factory=list)
+    others: list[Manifest] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def load_inputs(
+    nodes: Sequence[Path] = (), pods: Sequence[Path] = (), *, default_nodes: Sequence[Manifest] = (), skip_bad: bool = False
+) -> Inputs:
+    """Read nodes and pods from files and folders.
+
+    `default_nodes` stand in when no file has a node. With `skip_bad`, wrong documents are left out and listed; without, the first one
+    raises `InputError`. A file that cannot be read, or a wrong line of a trace, always raises.
+    """
+    found = Inputs()
+    sources: list[SourceText] = []
+    for source in read_sources([*nodes]):
+        if openb.is_openb(source.text):
+            found.nodes += openb.read_nodes(source.text, source.name)
+        else:
+            sources.append(source)
+    for source in read_sources([*pods]):
+        if openb.is_openb(source.text):
+            found.pods += openb.read_pods(source.text, source.name)
+        else:
+            sources.append(source)
+    _read_manifests(found, sources, default_nodes, skip_bad=skip_bad)
+    return found
+
+
+def load_objects(paths: Sequence[Path], *, skip_bad: bool = False) -> Inputs:
+    """Read manifests of any kind, nodes and pods included, from files and folders."""
+    return load_inputs((), paths, skip_bad=skip_bad)
+
+
+def read_sources(paths: Sequence[Path]) -> list[SourceText]:
+    """The text of files, and of the manifests in folders; raise `InputError` for what cannot be read."""
+    return [SourceText(str(file), _text(file)) for path in paths for file in _files(path)]
+
+
+def _read_manifests(found: Inputs, sources: Sequence[SourceText], default_nodes: Sequence[Manifest], *, skip_bad: bool) -> None:
+    reading = read_manifests(sources, found.nodes)
+    if default_nodes and not found.nodes and not reading.nodes:
+        found.nodes += default_nodes
+        reading = read_manifests(sources, default_nodes)  # now DaemonSets know where they run
+    if not skip_bad:
+        reading.raise_first()
+    found.nodes += reading.nodes
+    found.pods += reading.pods
+    found.others = sorted((o for o in reading.objects if o["kind"] != "Node"), key=create_rank)
+    found.notes, found.problems = reading.notes, reading.problems
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    files = sorted(p for p in path.rglob("*") if p.suffix in _MANIFEST_SUFFIXES and p.is_file())
+    if not files:
+        raise bad_field(str(path), "a folder without manifests", "a folder with .yaml, .yml or .json files")
+    return files
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise InputError(f"{path!s}: is not a file name") from None
+    if len(raw) > LARGEST_FILE:
+        raise bad_field(str(path), "a larger file", f"at most {LARGEST_FILE >> 20} MiB")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise bad_field(f"{path}: line {line}", f"the byte 0x{raw[error.start]:02x}", "text in UTF-8") from None
+    if not text.strip():
+        raise bad_field(str(path), "an empty file", "a trace in the openb format, or Kubernetes manifests")
+    return text

@@ -1,0 +1,64 @@
+"""Files to scenarios: manifests and traces. Of a trace, arrivals and departures are honoured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from placewright_lab.readers import openb
+from placewright_lab.readers.inputs import load_inputs, read_sources
+from placewright_lab.readers.manifests import SourceText
+from placewright_lab.simulation.scenario import Act, Happening, Manifest, Scenario
+
+
+def read_scenario(paths: Sequence[Path], *, at_once: bool = False) -> Scenario:
+    """A scenario from manifests (files and folders) and files in the openb format; raise `InputError` for what cannot be used.
+
+    `at_once`: pods of a trace are there at the beginning, and stay.
+    """
+    sources = read_sources(paths)
+    traces = [source for source in sources if openb.is_openb(source.text)]
+    node_lists = [Path(source.name) for source in traces if openb.is_node_list(source.text)]
+    others = [Path(source.name) for source in sources if Path(source.name) not in node_lists]
+    inputs = load_inputs(node_lists, others)
+    nodes = sorted(inputs.nodes, key=lambda node: str(node["metadata"]["name"]))  # as an API server lists them
+    scenario = Scenario(", ".join(str(path) for path in paths), [*inputs.others, *nodes, *inputs.pods])
+    return scenario if at_once else _with_times(scenario, [source for source in traces if not openb.is_node_list(source.text)])
+
+
+def join(scenario: Scenario, more: Scenario) -> Scenario:
+    """Both in one, `more` after `scenario` where times are equal."""
+    return Scenario(
+        f"{scenario.source}, {more.source}",
+        [*scenario.objects, *more.objects],
+        sorted([*scenario.happenings, *more.happenings], key=lambda happening: happening.at),
+        {**scenario.durations, **more.durations},
+    )
+
+
+def _with_times(scenario: Scenario, traces: Sequence[SourceText]) -> Scenario:
+    """Pods that have times are not there at the beginning: they come and go."""
+    times: dict[str, openb.Times] = {}
+    for trace in traces:
+        times |= openb.read_times(trace.text, trace.name)
+    stay: list[Manifest] = []
+    happenings: list[Happening] = []
+    durations: dict[str, float] = {}
+    for manifest in scenario.objects:
+        known = times.get(manifest["metadata"]["name"]) if _of_a_trace(manifest) else None
+        if known is None:
+            stay.append(manifest)
+            continue
+        happenings.append(Happening(known.created, Act.ADDED, manifest))
+        if known.runs is not None:
+            durations[f"{openb.NAMESPACE}/{manifest['metadata']['name']}"] = known.runs
+        elif known.deleted is not None:
+            happenings.append(Happening(known.deleted, Act.DELETED, manifest))
+    happenings.sort(key=lambda happening: happening.at)
+    return replace(scenario, objects=stay, happenings=happenings, durations=durations)
+
+
+def _of_a_trace(manifest: Manifest) -> bool:
+    meta = manifest["metadata"]
+    return manifest["kind"] == "Pod" and meta.get("namespace") == openb.NAMESPACE and "uid" not in meta

@@ -1,0 +1,196 @@
+"""Stands in for the API server, its controllers and its kubelets: takes what the scheduler writes, and shows it as watches would.
+
+Everything happens at once: a pod runs as soon as it is bound, a victim is gone as soon as it is evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from placewright.api.errors import BindError
+from placewright.api.extenders import ExtenderError
+from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClaimStatus, PodStatus
+from placewright.api.pods import PodInfo
+from placewright.cluster.objects import ClusterObject
+from placewright.scheduler.intake import Intake
+from placewright.scheduler.ports import Clock
+from placewright_lab.simulation.claimcontroller import ClaimController
+from placewright_lab.simulation.fates import Fates
+from placewright_lab.simulation.volumecontroller import identified
+
+Later = Callable[[float, Callable[[], None]], None]
+#: Pods that a kubelet read from a file of its own; nobody can place them elsewhere.
+MIRROR: Final = "kubernetes.io/config.mirror"
+_RUNNING: Final = "Running"
+_NEW: Final = PodStatus()
+
+
+class ApiServer:
+    """The truth about the cluster, and the ports through which the scheduler changes it.
+
+    Args:
+        begin: what time it is at second 0, in UTC.
+        durations: see `Scenario`.
+        later: do something at a later second.
+        changed: called whenever anything in the cluster changed.
+
+    Attributes:
+        intake: hears what happens; to be set before anything does.
+        claims: makes claims to devices for pods, and frees them; likewise.
+    """
+
+    intake: Intake
+    claims: ClaimController
+
+    def __init__(
+        self, clock: Clock, begin: datetime, durations: Mapping[str, float], fates: Fates, later: Later, changed: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._begin = begin
+        self._durations = durations
+        self._fates = fates
+        self._later = later
+        self._changed = changed
+        self._pods: dict[str, PodInfo] = {}
+        self._writes = 0
+
+    def knows(self, uid: str) -> bool:
+        """Whether there is such a pod."""
+        return uid in self._pods
+
+    # --- what others do -----------------------------------------------------------------------------------------------------
+
+    def put(self, item: Node | ClusterObject) -> None:
+        """An object that is no pod came or changed."""
+        self._changed()
+        if isinstance(item, Node):
+            self.intake.node(item)
+        else:
+            self.intake.cluster_object(identified(item))
+
+    def remove(self, item: Node | ClusterObject) -> None:
+        """It is gone."""
+        self._changed()
+        if isinstance(item, Node):
+            self.intake.node_gone(NodeName(item.metadata.name))
+        else:
+            self.intake.cluster_object_gone(item)
+
+    def put_pod(self, pod: PodInfo) -> None:
+        """A pod came or changed; where it stands, and since when, is what happened here."""
+        known = self._pods.get(pod.uid)
+        if known is not None and pod.uid in self._fates.by_uid:
+            pod = _standing(pod, known)
+        if known is None and not pod.node_name:
+            pod = self.claims.equipped(pod)
+        self._show(pod)
+        if pod.finished:
+            self._fates.left(pod.uid)
+            self.claims.pod_left(pod.uid)
+
+    def remove_pod(self, uid: str) -> None:
+        """A pod was deleted; one that is unknown, or gone already, is no error."""
+        if self._pods.pop(uid, None) is not None:
+            self._changed()
+            self._fates.left(uid)
+            self.intake.pod_gone(uid)
+            self.claims.pod_left(uid)
+
+    def _show(self, pod: PodInfo) -> None:
+        self._changed()
+        self._pods[pod.uid] = pod
+        if pod.node_name:
+            self.intake.assigned_pod(pod)
+        else:
+            self.intake.unscheduled_pod(pod)
+
+    # --- what the scheduler does ----------------------------------------------------------------------------------------------
+
+    async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
+        """The pod is on its node, and runs. Raises `BindError` for one that is gone."""
+        known = self._pods.get(pod.uid)
+        if known is None:
+            raise BindError(f"{pod.key} is gone")
+        now = self._clock()
+        started = (self._begin + timedelta(seconds=int(now))).strftime("%Y-%m-%dT%H:%M:%SZ")
+        content = known.pod
+        status = replace(content.status, phase=_RUNNING, start_time=started, nominated_node_name="")
+        bound = known.on(node)  # faster than to derive it all anew
+        noted = replace(content.metadata, annotations={**(content.metadata.annotations or {}), **annotations})
+        bound.pod = self._next(replace(content, metadata=noted, spec=replace(content.spec, node_name=node), status=status))
+        self.intake.unscheduled_pod_gone(bound)
+        self._show(bound)
+        duration = self._durations.get(pod.uid)
+        if duration is not None:
+            self._later(now + duration, lambda: self.remove_pod(pod.uid))
+
+    async def bind_by(self, pod: PodInfo, node: NodeName, send: Callable[[], Awaitable[None]]) -> None:
+        """An extender is as good as its word."""
+        try:
+            await send()
+        except ExtenderError as problem:
+            raise BindError(str(problem)) from problem
+        await self.bind(pod, node, {})
+
+    async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
+        """The victim is gone; one that is gone already is fine."""
+        if victim.uid in self._pods:
+            self._fates.preempted(victim, preemptor)
+            self.remove_pod(victim.uid)
+
+    def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
+        """Only its nomination is kept; the message is in its fate."""
+        if nominated_node is not None:
+            self._nominate(pod.uid, nominated_node)
+
+    def nomination_cleared(self, pod: PodInfo) -> None:
+        """It makes way for a more important one."""
+        self._nominate(pod.uid, NodeName(""))
+
+    def _nominate(self, uid: str, node: NodeName) -> None:
+        known = self._pods.get(uid)
+        if known is not None and known.nominated_node != node:
+            self._tell(known, replace(known.pod.status, nominated_node_name=node))
+
+    def claimed(self, uid: str, claim: PodExtendedResourceClaimStatus) -> None:
+        """The pod's extended resources are served by that claim."""
+        known = self._pods.get(uid)
+        if known is not None:
+            self._tell(known, replace(known.pod.status, extended_resource_claim_status=claim))
+
+    def _tell(self, known: PodInfo, status: PodStatus) -> None:
+        pod = PodInfo(self._next(replace(known.pod, status=status)))
+        self._pods[pod.uid] = pod
+        # The scheduler goes on before a watch can tell it what it wrote.
+        self._later(self._clock(), lambda: self._nominated(pod))
+
+    def _next(self, content: Pod) -> Pod:
+        self._writes += 1
+        return replace(content, metadata=replace(content.metadata, resource_version=f"simulated-{self._writes}"))
+
+    def _nominated(self, pod: PodInfo) -> None:
+        if self._pods.get(pod.uid) is pod:
+            self.intake.unscheduled_pod(pod)
+
+
+def waiting(pod: PodInfo) -> PodInfo:
+    """The pod as it was before anybody placed it."""
+    content = pod.pod
+    if not pod.node_name and content.status == _NEW:
+        return pod
+    status = replace(_NEW, resource_claim_statuses=content.status.resource_claim_statuses)
+    return PodInfo(replace(content, spec=replace(content.spec, node_name=""), status=status))
+
+
+def _standing(pod: PodInfo, known: PodInfo) -> PodInfo:
+    """What others say of a pod, but on the node where it stands here."""
+    content: Pod = pod.pod
+    spec = replace(content.spec, node_name=known.node_name)
+    was = known.pod.status
+    phase = content.status.phase if pod.finished else was.phase
+    status = replace(content.status, phase=phase, nominated_node_name=was.nominated_node_name, start_time=was.start_time)
+    return PodInfo(replace(content, spec=spec, status=status))

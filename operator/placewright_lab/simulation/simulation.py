@@ -1,0 +1,346 @@
+"""What a profile would make of a cluster and its future: the very same engine, in virtual time.
+
+The scheduler's own queue, columns, intake, cycle, binding and preemption run in an event loop whose clock jumps from one event to the next;
+only the API server around them is ours. Decisions and bindings take no virtual time, so the next pod is decided when the last one is bound.
+Equal scenarios, profiles and seeds give equal outcomes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import heapq
+import math
+import random
+import time
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, cast
+
+from placewright.api.devices import ResourceClaim
+from placewright.api.objects import Node
+from placewright.api.pods import PodInfo
+from placewright.api.profile import DEFAULT_SCHEDULER_NAME
+from placewright.cluster.cluster import Cluster
+from placewright.framework.evaluation import Evaluator
+from placewright.framework.handle import ProfileHandle
+from placewright.framework.registry import Registry
+from placewright.framework.resolved import ResolvedProfile
+from placewright.offline.world import read_object
+from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
+from placewright.scheduler.attempts import Observers
+from placewright.scheduler.cycle import SchedulingCycle
+from placewright.scheduler.intake import Intake
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.simulation.apiserver import MIRROR, ApiServer, waiting
+from placewright_lab.simulation.claimcontroller import TEMPLATE, ClaimController, without
+from placewright_lab.simulation.fates import Fates
+from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.scenario import Act, Happening, Manifest, Scenario
+from placewright_lab.simulation.virtualtime import VirtualTimeLoop
+from placewright_lab.simulation.volumecontroller import VolumeController
+
+#: How often pods are looked for that have waited too long for an event, in seconds.
+FLUSH_SECONDS: Final = 30.0
+#: When nothing has changed for so long, every waiting pod has been tried since: no other try can end differently.
+PATIENCE_SECONDS: Final = MAX_UNSCHEDULABLE_SECONDS + 2 * FLUSH_SECONDS
+#: Nor when nothing has changed in so many tries for each pod that waits, however short the time.
+TRIES_PER_POD: Final = 10
+_LEAST_TRIES: Final = 1000
+_NO_DATE: Final = "2000-01-01T00:00:00Z"
+
+
+class Which(enum.StrEnum):
+    """Which pods a simulation places.
+
+    PENDING: those that have no node at the beginning, and those that come later.
+    ALL: those that have one, too, as if everything were created anew. What a kubelet read from its own files stays.
+    """
+
+    PENDING = "pending"
+    ALL = "all"
+
+
+def simulate(
+    scenario: Scenario,
+    profiles: ResolvedProfile | Sequence[ResolvedProfile],
+    registry: Registry,
+    *,
+    seed: int = 0,
+    which: Which = Which.PENDING,
+    name: str = "",
+) -> Outcome:
+    """Let profiles place a scenario's pods until nothing can change any more.
+
+    Several profiles serve each its scheduler name. A single one whose name no pod asks for is taken to be meant for all of them; other pods
+    that ask for somebody else stay as they are. Extenders are not asked.
+
+    `seed` is that of the choice among equally good nodes, as the operator's; `name` the outcome's, the first profile's where it is empty.
+
+    Raises `InputError` for an object that cannot be read, `RuntimeError` when called from a coroutine.
+    """
+    began = time.perf_counter()
+    _require_no_loop()
+    several = [profiles] if isinstance(profiles, ResolvedProfile) else list(profiles)
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        loop = cast("VirtualTimeLoop", runner.get_loop())
+        simulation = Simulation(loop, scenario, several, registry, seed, which)
+        runner.run(simulation.run())
+    outcome = simulation.outcome(name or several[0].name or several[0].scheduler_name, seed)
+    outcome.wall_seconds = time.perf_counter() - began
+    return outcome
+
+
+def _require_no_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("simulate runs an event loop of its own: a coroutine calls it in a thread")
+
+
+class Simulation:
+    """One run; see `simulate`."""
+
+    def __init__(
+        self,
+        loop: VirtualTimeLoop,
+        scenario: Scenario,
+        profiles: Sequence[ResolvedProfile],
+        registry: Registry,
+        seed: int,
+        which: Which,
+    ) -> None:
+        self._loop = loop
+        self._scenario = scenario
+        self._which = which
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._appointments = 0
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._stirred = asyncio.Event()
+        self._changed_at = 0.0
+        self._tries = 0
+        self._fates = Fates(loop.time)
+        begin = _begin(scenario.objects)
+        self._server = ApiServer(loop.time, begin, scenario.durations, self._fates, self._later, self._changed)
+        self._cluster = Cluster()
+        self._claims = ClaimController(
+            self._cluster, loop.time, begin.timestamp(), self._server.put, self._server.remove, self._server.claimed
+        )
+        self._server.claims = self._claims
+        self._evaluators: dict[str, Evaluator] = {}
+        self._for_all: Evaluator | None = None
+        self._queue = SchedulingQueue(self._policy, loop.time, self._entered)
+        cycle = SchedulingCycle(self._cluster, self._queue.nominator, random.Random(seed))
+        ports = Ports(self._fates, self._server, self._server, Observers([self._fates]))
+        self._scheduler = Scheduler(self._cluster, self._queue, self._evaluator, cycle, ports, loop.time)
+        self._server.intake = Intake(self._cluster, self._queue, self._scheduler.binding)
+        self._build(profiles, registry)
+
+    def outcome(self, profile: str, seed: int) -> Outcome:
+        """What came of it, once `run` has ended."""
+        self._fates.explain(self._why)
+        passed_over = [queued.key for _, queued in self._queue.pods() if queued.uid not in self._fates.by_uid]
+        return Outcome(
+            profile,
+            seed,
+            self._fates.by_uid,
+            self._cluster,
+            ended=self._loop.time(),
+            evicted=self._fates.evicted,
+            passed_over=passed_over,
+        )
+
+    async def run(self) -> None:
+        """Everything, from the beginning until nothing can change any more."""
+        self._begin()
+        while True:
+            await self._decide()
+            moment = self._next_moment()
+            if moment is None and not (self._under_way and await self._loop.quiet()):
+                break
+            await self._wait(moment)
+            self._act()
+        for task in self._under_way:  # they wait for something that never comes
+            task.cancel()
+
+    # --- profiles -----------------------------------------------------------------------------------------------------------
+
+    def _build(self, profiles: Sequence[ResolvedProfile], registry: Registry) -> None:
+        nominator, permits = self._queue.nominator, self._scheduler.waiting
+        volumes = VolumeController(self._cluster, self._loop.time, self._server.put)
+        for profile in profiles:
+            handle = ProfileHandle(self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.gangs)
+            self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)
+        if len(profiles) == 1 and profiles[0].scheduler_name not in _asked_for(self._scenario):
+            self._for_all = self._evaluators[profiles[0].scheduler_name]
+
+    def _evaluator(self, scheduler_name: str) -> Evaluator | None:
+        return self._for_all or self._evaluators.get(scheduler_name)
+
+    def _policy(self, scheduler_name: str) -> ProfilePolicy | None:
+        evaluator = self._evaluator(scheduler_name)
+        return None if evaluator is None else ProfilePolicy(evaluator.runtime)
+
+    def _why(self, pod: PodInfo) -> tuple[str, str]:
+        """(message, plugin) for a pod that was never tried."""
+        policy = self._policy(pod.scheduler_name)
+        if policy is None or policy.paused:
+            return "its profile is paused", ""
+        status = policy.pre_enqueue(self._queue.latest(pod.uid) or pod)
+        return ("", "") if status.ok else (status.message, status.plugin)
+
+    # --- what happens -------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """The cluster as it stands: nodes in the order given, then pods on nodes, then those that wait, oldest first."""
+        found = [read_object(manifest, self._scenario.source) for manifest in self._scenario.objects]
+        pods = [item for item in found if isinstance(item, PodInfo) and not item.finished]
+        nodes = [item for item in found if isinstance(item, Node)]
+        to_place = {pod.uid for pod in pods if self._to_place(pod)}
+        self._begin_without_pods(found, to_place)
+        for node in nodes:  # their rows are drawn from where nodes are equally good
+            self._server.put(node)
+        for pod in pods:
+            if pod.uid not in to_place:
+                self._server.put_pod(pod)
+        for pod in sorted(pods, key=lambda pod: pod.created):
+            if pod.uid in to_place:
+                self._comes(pod)
+        for happening in self._scenario.happenings:
+            self._later(happening.at, partial(self._happens, happening))
+
+    def _begin_without_pods(self, found: Iterable[Any], to_place: Collection[str]) -> None:
+        for manifest in self._scenario.objects:
+            if manifest.get("kind") == TEMPLATE:
+                self._claims.template(manifest, self._scenario.source)
+        for item in found:
+            if isinstance(item, ResourceClaim):
+                self._server.put(without(item, to_place))
+            elif not isinstance(item, Node | PodInfo | None):
+                self._server.put(item)
+
+    def _to_place(self, pod: PodInfo) -> bool:
+        if self._evaluator(pod.scheduler_name) is None or pod.finished:
+            return False
+        if not pod.node_name:
+            return True
+        mirror = MIRROR in (pod.pod.metadata.annotations or {})
+        return self._which is Which.ALL and not mirror and not pod.terminating
+
+    def _comes(self, pod: PodInfo) -> None:
+        pod = waiting(pod)
+        self._fates.came(pod)
+        self._server.put_pod(pod)
+
+    def _happens(self, happening: Happening) -> None:
+        item = read_object(happening.manifest, self._scenario.source)
+        gone = happening.act is Act.DELETED
+        if isinstance(item, PodInfo):
+            self._happens_to_pod(item, gone=gone)
+        elif item is not None:
+            (self._server.remove if gone else self._server.put)(item)
+        elif happening.manifest.get("kind") == TEMPLATE and not gone:
+            self._claims.template(happening.manifest, self._scenario.source)
+
+    def _happens_to_pod(self, pod: PodInfo, *, gone: bool) -> None:
+        if gone:
+            self._server.remove_pod(pod.uid)
+        elif not self._server.knows(pod.uid) and self._to_place(pod):
+            self._comes(pod)
+        else:
+            self._server.put_pod(pod)
+
+    def _changed(self) -> None:
+        self._changed_at = self._loop.time()
+        self._tries = 0
+
+    # --- time ---------------------------------------------------------------------------------------------------------------
+
+    async def _decide(self) -> None:
+        """Decide and bind, one after the other, as long as there is anything to decide now."""
+        while not self._tired and (queued := self._queue.pop()) is not None:
+            self._tries += 1
+            binding = self._scheduler.schedule(queued)
+            if binding is not None:
+                self._start(binding)
+            await self._loop.quiet()
+
+    @property
+    def _tired(self) -> bool:
+        """Whether nothing has changed for so long that no other try can end differently."""
+        too_often = self._tries > max(_LEAST_TRIES, TRIES_PER_POD * len(self._queue))
+        return too_often or self._loop.time() > self._changed_at + PATIENCE_SECONDS
+
+    def _start(self, work: Coroutine[Any, Any, bool]) -> None:
+        task = self._loop.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._under_way.discard(task)
+        self._stirred.set()
+
+    def _entered(self, place: str, event: str) -> None:
+        self._stirred.set()
+
+    def _next_moment(self) -> float | None:
+        """When something happens that is known by now; bindings under way may be faster."""
+        moments = [self._agenda[0][0]] if self._agenda else []
+        beat = self._next_beat()
+        if not self._tired and self._loop.time() < beat <= self._changed_at + PATIENCE_SECONDS:
+            moments.append(beat)
+        return min(moments, default=None)
+
+    def _next_beat(self) -> float:
+        """When the queue has something to do by itself."""
+        backoff = self._queue.next_backoff_expiry
+        waits = (queued.timestamp for lane in self._queue.lanes() if lane.open for queued in lane.unschedulable)
+        longest = min(waits, default=math.inf) + MAX_UNSCHEDULABLE_SECONDS
+        flush = math.inf if math.isinf(longest) else (longest // FLUSH_SECONDS + 1) * FLUSH_SECONDS
+        return flush if backoff is None else min(flush, backoff)
+
+    async def _wait(self, moment: float | None) -> None:
+        """Until then, or until a binding that is under way brings something."""
+        self._stirred.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(moment):
+                await self._stirred.wait()
+                return
+        if moment is not None:
+            self._loop.jump_to(moment)
+
+    def _act(self) -> None:
+        """Everything that is due."""
+        now = self._loop.time()
+        while self._agenda and self._agenda[0][0] <= now:
+            heapq.heappop(self._agenda)[2]()
+        self._queue.flush_backoff()
+        if now % FLUSH_SECONDS == 0:
+            self._queue.flush_unschedulable()
+
+    def _later(self, moment: float, act: Callable[[], None]) -> None:
+        """What is to happen at one moment happens in the order in which it was agreed."""
+        self._appointments += 1
+        heapq.heappush(self._agenda, (moment, self._appointments, act))
+
+
+def _asked_for(scenario: Scenario) -> set[str]:
+    """The scheduler names of all pods."""
+    manifests = [*scenario.objects, *(happening.manifest for happening in scenario.happenings)]
+    pods = (manifest for manifest in manifests if manifest.get("kind") == "Pod")
+    return {str((pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER_NAME) for pod in pods}
+
+
+def _begin(objects: Iterable[Manifest]) -> datetime:
+    """The latest creation there is: what starts in the simulation starts after whatever runs."""
+    dates = ((manifest.get("metadata") or {}).get("creationTimestamp") for manifest in objects)
+    latest = max((date for date in dates if isinstance(date, str)), default=_NO_DATE)
+    try:
+        found = datetime.fromisoformat(latest)
+    except ValueError:
+        found = datetime.fromisoformat(_NO_DATE)
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

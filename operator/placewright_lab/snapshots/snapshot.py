@@ -1,0 +1,192 @@
+"""Snapshots: a file with what the scheduler sees of a cluster at one moment.
+
+JSON lines, gzipped. The first is a header, then comes one object a line, each cut down to what placement reads (`pruning`), in the order
+in which the API server listed them: the order of nodes decides nothing but the draw among equals, and is kept for that.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.bad_input import InputError, bad_field, shown
+from placewright.api.decode import DECODE_ERRORS, DecodeError, decode
+from placewright.api.objects import ObjectMeta
+from placewright.api.profile import KIND as PROFILE
+from placewright.api.profile import SchedulingProfile
+from placewright.offline.world import KNOWN, struct_of
+from placewright_lab.simulation.scenario import Manifest, Scenario
+from placewright_lab.snapshots.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
+from placewright_lab.snapshots.newfile import NewFile
+
+SNAPSHOT: Final = "snapshot"
+RECORDING: Final = "recording"
+#: Of the format. What a newer version adds that matters gets a new number, and is refused here.
+FORMAT_VERSION: Final = 1
+_READ_BY: Final = {SNAPSHOT: "simulate --snapshot", RECORDING: "simulate --record"}
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first line.
+
+    Attributes:
+        placewright: what the file is: `snapshot` or `recording`.
+        version: of the format.
+        taken: when, in RFC 3339.
+        server: what the API server is, for people.
+        counts: by kind, how many objects follow; of a recording, how many there are at its beginning.
+        anonymised: names in it are made up.
+        left_out: collections that could not be read.
+    """
+
+    placewright: str
+    version: int
+    taken: str
+    server: str = ""
+    counts: dict[str, int] = {}
+    anonymised: bool = False
+    left_out: tuple[str, ...] = ()
+
+
+class _Claim(msgspec.Struct, frozen=True):
+    """Of a header, what says whether the rest can be read."""
+
+    placewright: str
+    version: int
+
+
+class _Identity(msgspec.Struct, frozen=True):
+    kind: str
+    metadata: ObjectMeta
+    apiVersion: str = ""  # noqa: N815 - as it stands in the file
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot as read; `objects` in the order of the file, without the profiles."""
+
+    path: Path
+    header: Header
+    objects: Sequence[Manifest]
+    profiles: Sequence[SchedulingProfile]
+
+    @property
+    def scenario(self) -> Scenario:
+        """The cluster as it stood, and nothing that happens in it."""
+        return Scenario(source_of(self.path, self.header), self.objects)
+
+
+def source_of(path: Path, header: Header) -> str:
+    """Where a scenario comes from, for people."""
+    return f"{path} ({header.server or 'an API server'}, {header.taken})"
+
+
+def read_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Scenario:
+    """The cluster of a snapshot, packed or plain; raises `InputError` with the line of what is wrong, and above `largest` bytes of text."""
+    return open_snapshot(path, largest).scenario
+
+
+def profiles_in(path: Path, largest: int = LARGEST_TEXT) -> Sequence[SchedulingProfile]:
+    """The profiles that the cluster of a snapshot had; raises as `read_snapshot` does."""
+    return open_snapshot(path, largest).profiles
+
+
+@only_what_stays()
+def open_snapshot(path: Path, largest: int = LARGEST_TEXT) -> Snapshot:
+    """All of a snapshot; raises as `read_snapshot` does."""
+    lines = numbered_lines(path, largest)
+    header = read_header(lines, path, SNAPSHOT)
+    gathered = ObjectLines(path)
+    for number, line in lines:
+        gathered.take(number, line)
+    gathered.check(header)
+    return Snapshot(path, header, gathered.objects, gathered.profiles)
+
+
+def read_header(lines: Iterator[tuple[int, bytes]], path: Path, wanted: str) -> Header:
+    """The header, from the first line; raises `InputError` for what is no such file or is of a version that cannot be read."""
+    number, line = next(lines, (1, b""))
+    where = f"{path}: line {number}"
+    try:
+        claim = msgspec.json.decode(line, type=_Claim)
+    except DECODE_ERRORS:
+        raise bad_field(where, line[:60].decode("utf-8", "replace"), f"the header of a Placewright {wanted}") from None
+    if claim.placewright != wanted:
+        reader = _READ_BY.get(claim.placewright)
+        hint = f" (placewright {reader} reads this file)" if reader else ""
+        raise bad_field(f"{where}: placewright", claim.placewright, f"{wanted}{hint}")
+    if claim.version != FORMAT_VERSION:
+        newer = ", or a newer Placewright to read it" if claim.version > FORMAT_VERSION else ""
+        raise bad_field(f"{where}: version", claim.version, f"version {FORMAT_VERSION} of the format{newer}")
+    try:
+        return decode(line, Header)
+    except DecodeError as problem:
+        raise InputError(f"{where}: {problem}") from None
+
+
+class ObjectLines:
+    """Gathers the objects of a file line by line, and looks at each; raises `InputError` naming the line."""
+
+    def __init__(self, path: Path) -> None:
+        self.objects: list[Manifest] = []
+        self.profiles: list[SchedulingProfile] = []
+        self._path = path
+        self._seen: set[tuple[str, str, str]] = set()
+        self._counts: dict[str, int] = {}
+
+    def take(self, number: int, line: bytes) -> None:
+        """One more object."""
+        where = f"{self._path}: line {number}"
+        manifest, item = checked_object(line, where)
+        kind, meta = str(manifest["kind"]), item.metadata
+        key = (type(item).__name__, meta.namespace, meta.name)
+        if key in self._seen:
+            raise bad_field(where, f"{kind} {meta.namespace}/{meta.name} again", "every object once")
+        self._seen.add(key)
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        if kind == PROFILE:
+            self.profiles.append(item)
+        else:
+            self.objects.append(manifest)
+
+    def check(self, header: Header) -> None:
+        """Is all there that the header promises?"""
+        for kind, promised in header.counts.items():
+            found = self._counts.get(kind, 0)
+            if found != promised:
+                raise bad_field(f"{self._path}: {shown(kind)}", f"{found} objects", f"{promised}, as its header says: it is not whole")
+
+
+def checked_object(raw: bytes | msgspec.Raw, where: str) -> tuple[Manifest, Any]:
+    """An object as plain data and as the struct of its kind; raises `InputError`."""
+    try:
+        identity = msgspec.json.decode(raw, type=_Identity)
+        struct = struct_of(identity.apiVersion, identity.kind)
+        if struct is None:
+            raise bad_field(f"{where}: kind", identity.kind, f"one of {', '.join(sorted(KNOWN))}")
+        if not identity.metadata.name:
+            raise bad_field(f"{where}: metadata.name", identity.metadata.name, "a name")
+        return msgspec.json.decode(raw, type=dict[str, Any]), msgspec.json.decode(raw, type=struct)
+    except DECODE_ERRORS as problem:
+        raise bad_field(where, str(problem), "one object as JSON, of the shape of its kind") from None
+
+
+# --- writing --------------------------------------------------------------------------------------------------------------------------
+
+
+def write_snapshot(path: Path, header: Header, lines: Iterable[bytes], *, force: bool = False) -> int:
+    """Write a snapshot that only its owner may read; the name stands for a whole file or for what stood there before.
+
+    Returns its size in bytes. Raises `InputError` where there is a file already, unless forced, and where it cannot be written.
+    """
+    with NewFile(path, force=force) as new:
+        with gzip.GzipFile(fileobj=new.file, filename="", mode="wb", compresslevel=6) as packed:
+            packed.write(msgspec.json.encode(header) + b"\n")
+            packed.writelines(line + b"\n" for line in lines)
+        new.stand()
+        return new.file.tell()
