@@ -6,7 +6,8 @@ it wrote came to be in between. Judged is only what is sure:
 - **The lead.** A Binding that came after another replica's write of the Lease was answered, or the release, is one too many; so is one that
   came later after the last renewal than the Lease says that it holds. Writes are put in order by the version that each replaced: answers
   may overtake each other.
-- **Once.** No pod has two Bindings answered with success, and each pod is on the node of its Binding (`placewright_lab.controlplane.audit`).
+- **Once.** No pod has two Bindings answered with success, and each pod is on the node of its Binding
+  (`placewright_lab.controlplane.audit`).
 - **Room.** When a Binding of ours is answered, all of ours before it and all that others were granted more than `GRACE` seconds before fit
   the node with it: nobody can know of what happened while a decision was under way.
 """

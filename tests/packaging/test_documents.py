@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from placewright.cli.main import COMMANDS
+from placewright.cli.main import commands
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
@@ -18,7 +18,8 @@ from placewright.profiles.schema import json_schema
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
-PACKAGE = ROOT / "operator" / "placewright"
+PACKAGES = {name: ROOT / "operator" / name for name in ("placewright", "placewright_lab")}
+PACKAGE = PACKAGES["placewright"]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
 
@@ -32,7 +33,7 @@ def test_the_profile_in_the_readme_can_run() -> None:
 
 
 def test_every_command_that_the_readme_names_exists() -> None:
-    assert set(re.findall(r"`placewright ([a-z]+)", README)) <= set(COMMANDS)
+    assert set(re.findall(r"`placewright ([a-z]+)", README)) <= set(commands())
 
 
 def test_every_make_target_that_a_document_names_exists() -> None:
@@ -54,6 +55,8 @@ def test_the_files_that_the_architecture_names_are_there() -> None:
         assert (PACKAGE / name).is_file(), name
 
 
-def test_the_architecture_s_table_names_every_room() -> None:
-    rooms = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()}
-    assert set(re.findall(r"^\| `([a-z]+)` \|", ARCHITECTURE, re.MULTILINE)) == rooms
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_architecture_s_table_names_every_room(package: str) -> None:
+    rooms = {folder.name for folder in PACKAGES[package].iterdir() if (folder / "__init__.py").is_file()}
+    section = ARCHITECTURE.partition(f"\n### {package}:")[2].partition("\n##")[0]
+    assert set(re.findall(r"^\| `([a-z]+)` \|", section, re.MULTILINE)) == rooms

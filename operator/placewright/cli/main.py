@@ -1,8 +1,9 @@
 """`placewright`: finds the subcommand and turns what went wrong into one line and an exit code.
 
 Exit codes: 0 done, 1 done but not as wished (a run that did not finish, for example), 2 wrong input, 130 interrupted.
-A subcommand is a module here with `register(subparsers)` and `main(args) -> int`; it is imported only when it is named or when help is
-asked for, so that `placewright version` need not load what a scheduler needs.
+A subcommand is a module with `register(subparsers)` and `main(args) -> int`. The operator's own are here; further ones are found by the
+entry point group `placewright.commands`. A module is imported only when its command is named or when help is asked for, so that
+`placewright version` need not load what a scheduler needs.
 """
 
 from __future__ import annotations
@@ -10,38 +11,30 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Final, Protocol
 
 from placewright.api.bad_input import InputError, printable
 from placewright.api.decode import DecodeError
-from placewright.cli.helptexts import describe
+from placewright.cli.helptexts import TEXTS, describe
+from placewright.cli.options import Subparsers
 from placewright.framework.errors import PluginError, PluginRegistrationError
 from placewright.kube.errors import ConfigError
 
-COMMANDS: Final = (
-    "run",
-    "sandbox",
-    "demo",
-    "evaluate",
-    "explain",
-    "simulate",
-    "compare",
-    "tune",
-    "diff",
-    "bench",
-    "convert",
-    "schema",
-    "validate",
-    "profiles",
-    "doctor",
-    "snapshot",
-    "record",
-    "version",
-)
+#: The entry point group in which other packages have further commands, `placewright_lab` among them.
+ENTRY_POINT_GROUP: Final = "placewright.commands"
+#: Top-level names of this distribution's packages: none of them can be missing for want of an extra.
+_OWN_PACKAGES: Final = frozenset({"placewright", "placewright_lab", "kubesandbox"})
 #: What people wrote and we cannot use, plugins of theirs included; everything else that is raised is a defect and keeps its traceback.
 _INPUT_ERRORS: Final = (InputError, ConfigError, DecodeError, PluginError, PluginRegistrationError)
+
+
+class Command(Protocol):
+    """A module that adds a subcommand. Its parser has a default `main`: from the parsed arguments to the exit code."""
+
+    def register(self, subparsers: Subparsers) -> None:
+        """Add the subcommand."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -62,6 +55,12 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
         for line in str(error).splitlines():  # a profile may have several problems, a line each
             sys.stderr.write(f"placewright: error: {printable(line)}\n")
         return 2
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] in _OWN_PACKAGES:
+            raise
+        needs = f"{program} {words[0]} needs {missing.name}, which is not installed"
+        sys.stderr.write(f"placewright: error: {needs}: pip install 'placewright[lab]'\n")
+        return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -76,21 +75,84 @@ def kubectl_plugin() -> int:
     return main(program="kubectl placewright")
 
 
+def commands() -> dict[str, Callable[[], Command]]:
+    """What loads each command, by name: the operator's own first, then those of the entry point group."""
+    others = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda each: each.name)
+    return {**OWN_COMMANDS, **{each.name: each.load for each in others if each.name not in OWN_COMMANDS}}
+
+
 def make_parser(words: Sequence[str] = (), program: str = "placewright") -> argparse.ArgumentParser:
     """The parser of the command that the words name; of all commands where they name none."""
     parser = _Parser(prog=program, description="A Kubernetes scheduler whose profiles are custom resources.")
     subparsers = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
-    named = next((word for word in words if word in COMMANDS), None)
-    for command in COMMANDS if named is None else (named,):
-        try:
-            module = import_module(f"placewright.cli.{command}")
-        except ModuleNotFoundError as error:
-            if error.name != f"placewright.cli.{command}":
-                raise
-            continue
-        module.register(subparsers)
-    describe(parser)
+    # Looking for entry points reads the metadata of all that is installed: only where the command is none of ours.
+    there = OWN_COMMANDS if words and words[0] in OWN_COMMANDS else commands()
+    named = next((word for word in words if word in there), None)
+    for name in there if named is None else (named,):
+        there[name]().register(subparsers)  # type: ignore[arg-type] # parsers of a subclass of ours are parsers
+    describe(parser, "", TEXTS)
     return parser
+
+
+def _run() -> Command:
+    from placewright.cli import run  # noqa: PLC0415 - loaded when it is named
+
+    return run
+
+
+def _explain() -> Command:
+    from placewright.cli import explain  # noqa: PLC0415 - loaded when it is named
+
+    return explain
+
+
+def _profiles() -> Command:
+    from placewright.cli import profiles  # noqa: PLC0415 - loaded when it is named
+
+    return profiles
+
+
+def _validate() -> Command:
+    from placewright.cli import validate  # noqa: PLC0415 - loaded when it is named
+
+    return validate
+
+
+def _convert() -> Command:
+    from placewright.cli import convert  # noqa: PLC0415 - loaded when it is named
+
+    return convert
+
+
+def _schema() -> Command:
+    from placewright.cli import schema  # noqa: PLC0415 - loaded when it is named
+
+    return schema
+
+
+def _doctor() -> Command:
+    from placewright.cli import doctor  # noqa: PLC0415 - loaded when it is named
+
+    return doctor
+
+
+def _version() -> Command:
+    from placewright.cli import version  # noqa: PLC0415 - loaded when it is named
+
+    return version
+
+
+#: What loads each command of the operator's own: a function each, so that a command need not load what another needs.
+OWN_COMMANDS: Final[Mapping[str, Callable[[], Command]]] = {
+    "run": _run,
+    "explain": _explain,
+    "profiles": _profiles,
+    "validate": _validate,
+    "convert": _convert,
+    "schema": _schema,
+    "doctor": _doctor,
+    "version": _version,
+}
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 from placewright.api.bad_input import InputError
+from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show_table
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import add_scenario_options, candidates, say_not_asked, scenario_of
 from placewright_lab.figures.comparison import Comparison, compare
 from placewright_lab.figures.rows import rows_of
@@ -30,6 +32,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("-o", "--output", choices=("table", "json", "markdown"), default="table", help="default: table")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write a page of HTML, too, that needs no network")
     parser.set_defaults(main=main)
+    describe(parser, "compare", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:

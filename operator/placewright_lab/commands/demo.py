@@ -17,10 +17,12 @@ from kubesandbox.process import SandboxFailed, SandboxProcess
 from kubesandbox.provisioner import DEFAULT_CLASS
 from placewright.api.bad_input import printable
 from placewright.cli.definitions import crd_folders
+from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.demo.display import make_progress, show_notes, show_summary
 from placewright_lab.demo.jobs import DEVICES, LABEL, Jobs
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
@@ -50,6 +52,7 @@ def register(subparsers: Subparsers) -> None:
     add("--timeout", type=whole_number(1, 86_400), default=90, metavar="S", help="give up after S seconds (default 90)")
     add("--keep", action="store_true", help="leave everything running afterwards, until Ctrl-C")
     parser.set_defaults(main=main)
+    describe(parser, "demo", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -6,10 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers
 from placewright.cli.profiles.output import console, print_data
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.review import Review, effective, markdown, review_data, show
 from placewright_lab.commands.scenariooptions import (
     Candidate,
@@ -34,6 +36,7 @@ def register(subparsers: Subparsers) -> None:
     grows = "exit code 1 when more pods are pending than before"
     parser.add_argument("--fail-if-pending-grows", action="store_true", help=grows)
     parser.set_defaults(main=main)
+    describe(parser, "diff", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from rich.console import Console
 from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile, default_profile
+from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers
 from placewright.cli.terminal import printable_json
 from placewright.framework.errors import PluginError
@@ -24,6 +25,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.verdicttable import show_verdict
 from placewright_lab.readers.goldencases import answer, read_cases
 from placewright_lab.readers.inputs import load_objects, read_sources
@@ -39,6 +41,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--cases", type=Path, metavar="FILE", help="golden cases instead: .jsonl or .jsonl.gz; one JSON line each")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     parser.set_defaults(main=main)
+    describe(parser, "evaluate", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from placewright.api.bad_input import InputError, printable
 from placewright.api.durations import seconds
+from placewright.cli.helptexts import describe
 from placewright.cli.livecluster import add_cluster_options, readable
 from placewright.cli.options import Subparsers
 from placewright.cli.profiles.connection import ask
 from placewright.kube.client import ApiClient
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.snapshot import add_file_option, add_largest_option, in_counts
 from placewright_lab.snapshots.newfile import NewFile, refuse_to_overwrite
 from placewright_lab.snapshots.recorder import Recorded, Recorder
@@ -30,6 +32,7 @@ def register(subparsers: Subparsers) -> None:
     add_largest_option(parser)
     add_cluster_options(parser)
     parser.set_defaults(main=main)
+    describe(parser, "record", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -17,7 +17,9 @@ from kubesandbox.provisioner import DEFAULT_CLASS
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.bad_input import InputError
 from placewright.cli.definitions import crd_folders
+from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.realsandbox import serve
 from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.debian import BuildFailed
@@ -46,6 +48,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--device-kind", choices=[kind.value for kind in DeviceKind], default=DeviceKind.WHOLE.value, help=kinds)
     parser.add_argument("--real", action="store_true", help="run kube-apiserver and etcd instead (docs/e2e.md says where from)")
     parser.set_defaults(main=main)
+    describe(parser, "sandbox", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:

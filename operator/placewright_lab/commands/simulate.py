@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers
 from placewright.cli.terminal import plain, printable_json
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import add_scenario_options, candidates, say_not_asked, scenario_of
 from placewright_lab.figures.figures import Reason, figures_of
 from placewright_lab.figures.groups import ClaimFigures, GroupFigures, company_data
@@ -37,6 +39,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("--profile", action="append", type=Path, default=[], metavar="FILE", help=profile)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     parser.set_defaults(main=main)
+    describe(parser, "simulate", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:

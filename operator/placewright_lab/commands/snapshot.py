@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from placewright.api.bad_input import InputError, printable
+from placewright.cli.helptexts import describe
 from placewright.cli.livecluster import UNFINISHED, add_cluster_options, now_in_words, readable
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.connection import ask
 from placewright.kube.client import ApiClient
 from placewright.kube.listing import list_once
 from placewright.kube.wire import Malformed
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.snapshots.anonymiser import anonymised
 from placewright_lab.snapshots.linefile import LARGEST_TEXT
 from placewright_lab.snapshots.newfile import refuse_to_overwrite
@@ -42,6 +44,7 @@ def register(subparsers: Subparsers) -> None:
     add_largest_option(parser)
     add_cluster_options(parser)
     parser.set_defaults(main=main)
+    describe(parser, "snapshot", TEXTS)
 
 
 def add_file_option(parser: argparse.ArgumentParser, says: str) -> None:

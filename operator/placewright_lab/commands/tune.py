@@ -14,6 +14,7 @@ from rich.console import Console
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SchedulingProfile, default_profile
+from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data, print_table, say, table
 from placewright.framework.registry import Registry, installed_plugins
@@ -24,6 +25,7 @@ from placewright.profiles.config import read_profiles
 from placewright.profiles.kubescheduler.documents import manifest, to_yaml
 from placewright.profiles.problem import did_you_mean
 from placewright.profiles.resolve import resolve
+from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import Candidate, add_scenario_options, say_not_asked, scenario_of
 from placewright_lab.readers.inputs import read_sources
 from placewright_lab.snapshots.recording import read_recording
@@ -53,6 +55,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the best as a SchedulingProfile")
     parser.set_defaults(main=main)
+    describe(parser, "tune", TEXTS)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -245,7 +245,7 @@ def _optuna() -> Any:
     try:
         optuna = import_module("optuna")
     except ModuleNotFoundError:
-        said = "not every combination can be tried in so few trials, and a search needs Optuna: pip install 'placewright[tune]'"
+        said = "not every combination can be tried in so few trials, and a search needs Optuna: pip install 'placewright[lab]'"
         raise InputError(said) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubesandbox.definitionfiles import read_definitions
+import yaml
+
 from placewright.cli.definitions import crd_folders
 from placewright.cli.doctoring.patient import Finding, Object, Patient, condition, fail, ok, warn
 
@@ -50,10 +51,10 @@ def _problem(patient: Patient, name: str, installed: Object | None) -> Finding |
 
 
 def _shipped(name: str) -> Object:
-    for folder in crd_folders():
-        for each in read_definitions(folder):
-            if each["metadata"]["name"] == name:
-                return each
+    for file in (file for folder in crd_folders() for file in sorted(folder.glob("*.yaml"))):
+        for each in yaml.safe_load_all(file.read_text("utf-8")):
+            if each is not None and each.get("kind") == "CustomResourceDefinition" and each["metadata"]["name"] == name:
+                return dict(each)
     raise LookupError(name)
 
 
