@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from placewright.cli.main import main
-from placewright_lab import bench
 from placewright_lab.bench import decisions, devicedecisions, preemptions, recordcost, shadowcost
 from placewright_lab.bench.decisions import Measurement
 from placewright_lab.bench.devicedecisions import DeviceMeasurement
@@ -23,6 +22,7 @@ from placewright_lab.bench.preemptions import ATTEMPTS, VARIETIES
 from placewright_lab.bench.processtimes import cpu_seconds, peak_bytes, percentiles, resident_bytes
 from placewright_lab.bench.recordcost import SLICE
 from placewright_lab.bench.workloads import WORKLOADS, openb_mix
+from placewright_lab.commands import bench
 
 WARM_UP = 3
 

@@ -16,10 +16,10 @@ from placewright.cli.main import main
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.bounds import MAX_WEIGHT
 from placewright.profiles.resolve import resolve
-from placewright_lab import bench
 from placewright_lab.bench import reload
 from placewright_lab.bench.audit import SCORERS, Audit, distinct_weights
 from placewright_lab.bench.reload import Reloads
+from placewright_lab.commands import bench
 
 POINTS = st.dictionaries(st.sampled_from(SCORERS), st.integers(0, 100), max_size=len(SCORERS))
 CHANGES = st.integers(0, 300)
