@@ -15,7 +15,7 @@ from placewright.api.objects import NodeName
 from placewright.framework import answers
 from placewright.framework.answers import WrongAnswer, described
 from placewright.framework.apart import FilterAsJudge
-from placewright.framework.events import Action, EventResource, Hint, interest
+from placewright.framework.events import Action, EventResource, QueueingHint, interest
 from placewright.framework.interface import Alternatives, PermitResult, PostFilterResult, PreFilterResult, Rejection
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 
@@ -125,7 +125,7 @@ def test_reasons_are_a_tuple_of_texts(check: Check, around: Callable[[Status], A
         (answers.pre_filter_result, "a PreFilterResult"),
         (answers.permit_result, "a PermitResult"),
         (answers.post_filter_result, "a PostFilterResult"),
-        (answers.hint, "Hint.QUEUE or Hint.SKIP"),
+        (answers.hint, "QueueingHint.QUEUE or QueueingHint.SKIP"),
         (answers.judge, "a Judge, or None"),
         (answers.rejections, "a list of Rejection from explain"),
         (answers.sort_key(), "a tuple"),
@@ -323,8 +323,8 @@ def test_events_are_a_list_or_nothing(events: Any) -> None:
     assert answers.interests(events) is events
 
 
-@pytest.mark.parametrize("answer", [*Hint])
-def test_a_hint_is_one_of_two(answer: Hint) -> None:
+@pytest.mark.parametrize("answer", [*QueueingHint])
+def test_a_hint_is_one_of_two(answer: QueueingHint) -> None:
     assert answers.hint(answer, ()) is answer
 
 

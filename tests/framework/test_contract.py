@@ -26,7 +26,7 @@ from placewright.framework.events import (
     Action,
     ClusterEvent,
     EventResource,
-    Hint,
+    QueueingHint,
     always,
     interest,
 )
@@ -215,7 +215,7 @@ def test_an_interest_without_a_hint_is_always_worth_a_try() -> None:
     registered = interest(EventResource.NODE, Action.ADD)
     assert registered.event == ClusterEvent(EventResource.NODE, Action.ADD)
     assert registered.hint is always
-    assert always(pod("p"), None, None) is Hint.QUEUE
+    assert always(pod("p"), None, None) is QueueingHint.QUEUE
 
 
 @pytest.mark.parametrize(

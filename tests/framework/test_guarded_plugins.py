@@ -16,7 +16,7 @@ from placewright.api.objects import NodeName
 from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.events import Action, EventResource, Hint, interest
+from placewright.framework.events import Action, EventResource, QueueingHint, interest
 from placewright.framework.guard import running
 from placewright.framework.interface import (
     BindPlugin,
@@ -311,10 +311,10 @@ def test_a_hint_that_is_no_hint_is_told(hint: Answer) -> None:
 
 
 def test_a_right_hint_is_as_it_was() -> None:
-    boom = plugin_of(ScalarFilter, events=lambda: [interest(EventResource.NODE, Action.ADD, lambda *_: Hint.SKIP)])
+    boom = plugin_of(ScalarFilter, events=lambda: [interest(EventResource.NODE, Action.ADD, lambda *_: QueueingHint.SKIP)])
     events = evaluator_of(boom).runtime.interests["Boom"]
     assert events is not None
-    assert events[0].hint(pod("p"), None, None) is Hint.SKIP
+    assert events[0].hint(pod("p"), None, None) is QueueingHint.SKIP
 
 
 def sorted_by(sort_key: Answer) -> tuple[Evaluator, ProfilePolicy]:

@@ -17,7 +17,7 @@ from placewright.api.objects import NodeName
 from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError, raised
 from placewright.framework.evaluation import Evaluator
-from placewright.framework.events import Action, EventResource, Hint, always, interest
+from placewright.framework.events import Action, EventResource, QueueingHint, always, interest
 from placewright.framework.failures import Call, PluginFailures
 from placewright.framework.guard import Guarding, is_ours
 from placewright.framework.handle import ProfileHandle
@@ -279,7 +279,7 @@ def hearing(hint: Any) -> Any:
 
 def test_a_hint_is_asked_with_the_pod_and_the_object_before_and_after() -> None:
     asked = pod("p")
-    assert hearing(lambda *about: Hint.SKIP if about == (asked, "old", "new") else None)(asked, "old", "new") is Hint.SKIP
+    assert hearing(lambda *about: QueueingHint.SKIP if about == (asked, "old", "new") else None)(asked, "old", "new") is QueueingHint.SKIP
 
 
 def test_the_hint_that_is_always_worth_a_try_is_not_watched() -> None:

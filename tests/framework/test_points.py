@@ -19,6 +19,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.errors import PluginError
 from placewright.framework.evaluation import Evaluator
+from placewright.framework.events import QueueingHint
 from placewright.framework.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.interface import Alternatives, CycleState, Diagnosis, PermitResult, PostFilterResult
 from placewright.framework.rowchecks import NoNominations
@@ -354,7 +355,9 @@ def test_an_extender_that_may_be_ignored_is_passed_over_while_the_pod_is_still_t
 
 def test_any_event_may_help_a_pod_that_an_extender_rejected() -> None:
     binder = Binder(None)
-    assert extended(binder, Extender(binder, "x")).runtime.interests[EXTENDER] is None
+    (any_event,) = extended(binder, Extender(binder, "x")).runtime.interests[EXTENDER] or ()
+    assert any_event.event.wildcard
+    assert any_event.hint(pod("p"), None, None) is QueueingHint.QUEUE
     assert EXTENDER not in extended(binder).runtime.interests
 
 

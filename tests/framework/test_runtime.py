@@ -9,7 +9,7 @@ import pytest
 
 from framework.makers import Scene, pod
 from placewright.api.pods import PodInfo
-from placewright.framework.events import Action, ClusterEvent, EventInterest, EventResource, interest
+from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, interest
 from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.resolved import ExtensionPoint
 from placewright.framework.status import SUCCESS, Status
@@ -28,12 +28,12 @@ class Listens(PreEnqueuePlugin):
     """Registers what the test says."""
 
     name = "Listens"
-    interests: ClassVar[Sequence[EventInterest] | None] = None
+    interests: ClassVar[Sequence[ClusterEventWithHint] | None] = None
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         return SUCCESS
 
-    def events(self) -> Sequence[EventInterest] | None:
+    def events(self) -> Sequence[ClusterEventWithHint] | None:
         return self.interests
 
 
@@ -51,7 +51,7 @@ NODE_TAINT = ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_TAINT)
     ],
 )
 def test_who_waits_for_new_nodes_also_hears_of_taints_that_go(
-    monkeypatch: pytest.MonkeyPatch, registered: tuple[EventInterest, ...], hears_taints: bool
+    monkeypatch: pytest.MonkeyPatch, registered: tuple[ClusterEventWithHint, ...], hears_taints: bool
 ) -> None:
     monkeypatch.setattr(Listens, "interests", registered)
     spec = {"plugins": {"multiPoint": {"enabled": [{"name": "Listens"}]}}}

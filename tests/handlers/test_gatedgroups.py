@@ -13,7 +13,7 @@ from placewright.api.objects import NodeName, Pod
 from placewright.api.podgroups import CoschedulingPodGroup, Gang
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.handlers import gatedgroups
 from placewright.handlers.gatedgroups import PATIENCE_SECONDS, GatedGroups, Voices
@@ -26,7 +26,7 @@ class Gate:
 
     backoff = BackoffPolicy()
     paused = False
-    interests: Mapping[str, Sequence[EventInterest] | None] = {"GangScheduling": (), "SchedulingGates": ()}
+    interests: Mapping[str, Sequence[ClusterEventWithHint] | None] = {"GangScheduling": (), "SchedulingGates": ()}
 
     def __init__(self) -> None:
         self.reason = "too few"

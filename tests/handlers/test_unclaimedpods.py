@@ -11,7 +11,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status
 from placewright.handlers.unclaimedpods import (
     BEAT_SECONDS,
@@ -36,7 +36,7 @@ class Policy:
 
     backoff = BackoffPolicy()
     paused = False
-    interests: Mapping[str, tuple[EventInterest, ...] | None] = {}
+    interests: Mapping[str, tuple[ClusterEventWithHint, ...] | None] = {}
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         return SUCCESS

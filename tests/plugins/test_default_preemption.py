@@ -12,7 +12,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError
-from placewright.framework.events import Hint
+from placewright.framework.events import QueueingHint
 from placewright.framework.interface import BoolColumn, CycleState, Diagnosis, FilterPlugin, Reads, Rejection, Rows
 from placewright.framework.status import SUCCESS, Code, unresolvable, unschedulable
 from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
@@ -360,4 +360,4 @@ def test_arguments_out_of_range_are_named(percentage: int, absolute: int, wrong:
 
 def test_no_event_of_its_own_brings_a_pod_back() -> None:
     plugin = next(p for p in Scene().node("n").evaluator().runtime.post_filter if isinstance(p, DefaultPreemption))
-    assert [interest.hint(pod("new"), pod("gone"), None) for interest in plugin.events()] == [Hint.SKIP]
+    assert [interest.hint(pod("new"), pod("gone"), None) for interest in plugin.events()] == [QueueingHint.SKIP]

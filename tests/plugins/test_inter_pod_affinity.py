@@ -14,7 +14,7 @@ from pairwise_worlds import KEYS, NAMESPACES, NODES, Body, Dice, World, happen, 
 
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
 from placewright.plugins.interpodaffinity import InterPodAffinity
@@ -329,7 +329,7 @@ def test_a_weight_out_of_range_is_refused_by_path(weight: int) -> None:
 # --- hints --------------------------------------------------------------------------------------------------------------------
 
 
-def hint(rejected: Body, resource: EventResource, action: Action, old: Any, new: Any, *placed: Body) -> Hint:
+def hint(rejected: Body, resource: EventResource, action: Action, old: Any, new: Any, *placed: Body) -> QueueingHint:
     plugin = build(InterPodAffinity, load(list(placed)))
     event = ClusterEvent(resource, action)
     [registered] = [i for i in plugin.events() if event.concerns(i.event)]
@@ -343,21 +343,21 @@ REPELLED = pod("new", **apart(term("db")))
 @pytest.mark.parametrize(
     ("rejected", "old", "new", "expected"),
     [
-        (ATTRACTED, None, pod("p", on="a", app="db"), Hint.QUEUE),
-        (ATTRACTED, None, pod("p", app="db"), Hint.SKIP),
-        (ATTRACTED, None, pod("p", on="a"), Hint.SKIP),
-        (ATTRACTED, pod("p", on="a"), pod("p", on="a", app="db"), Hint.QUEUE),
-        (ATTRACTED, pod("p", on="a", app="db"), None, Hint.SKIP),
-        (ATTRACTED, ATTRACTED, pod("new", app="x", **near(term("db"))), Hint.QUEUE),
-        (REPELLED, pod("p", on="a", app="db"), None, Hint.QUEUE),
-        (REPELLED, pod("p", on="a", app="db"), pod("p", on="a"), Hint.QUEUE),
-        (REPELLED, pod("p", on="a"), None, Hint.SKIP),
-        (pod("new"), pod("p", on="a", app="db", **apart(term())), None, Hint.QUEUE),
-        (pod("new"), pod("p", on="a", app="db", **apart(term("cache"))), None, Hint.SKIP),
+        (ATTRACTED, None, pod("p", on="a", app="db"), QueueingHint.QUEUE),
+        (ATTRACTED, None, pod("p", app="db"), QueueingHint.SKIP),
+        (ATTRACTED, None, pod("p", on="a"), QueueingHint.SKIP),
+        (ATTRACTED, pod("p", on="a"), pod("p", on="a", app="db"), QueueingHint.QUEUE),
+        (ATTRACTED, pod("p", on="a", app="db"), None, QueueingHint.SKIP),
+        (ATTRACTED, ATTRACTED, pod("new", app="x", **near(term("db"))), QueueingHint.QUEUE),
+        (REPELLED, pod("p", on="a", app="db"), None, QueueingHint.QUEUE),
+        (REPELLED, pod("p", on="a", app="db"), pod("p", on="a"), QueueingHint.QUEUE),
+        (REPELLED, pod("p", on="a"), None, QueueingHint.SKIP),
+        (pod("new"), pod("p", on="a", app="db", **apart(term())), None, QueueingHint.QUEUE),
+        (pod("new"), pod("p", on="a", app="db", **apart(term("cache"))), None, QueueingHint.SKIP),
     ],
 )
 def test_only_pods_that_a_term_means_are_worth_another_try(
-    rejected: Body, old: Body | None, new: Body | None, expected: Hint
+    rejected: Body, old: Body | None, new: Body | None, expected: QueueingHint
 ) -> None:
     before, after = old and info(old), new and info(new)
     assert hint(rejected, EventResource.POD, Action.UPDATE_POD_LABEL, before, after) is expected
@@ -366,19 +366,19 @@ def test_only_pods_that_a_term_means_are_worth_another_try(
 @pytest.mark.parametrize(
     ("rejected", "old", "new", "expected"),
     [
-        (ATTRACTED, None, node("a", zone="1"), Hint.QUEUE),
-        (ATTRACTED, None, node("a"), Hint.SKIP),
-        (ATTRACTED, node("a"), node("a", zone="1"), Hint.QUEUE),
-        (ATTRACTED, node("a", zone="1"), node("a", zone="2"), Hint.QUEUE),
-        (ATTRACTED, node("a", zone="1"), node("a"), Hint.SKIP),
-        (REPELLED, None, node("a"), Hint.QUEUE),
-        (REPELLED, node("a", zone="1"), node("a"), Hint.QUEUE),
-        (REPELLED, node("a"), node("a", zone="1"), Hint.SKIP),
-        (REPELLED, node("a", zone="1"), node("a", zone="1", disk="ssd"), Hint.SKIP),
+        (ATTRACTED, None, node("a", zone="1"), QueueingHint.QUEUE),
+        (ATTRACTED, None, node("a"), QueueingHint.SKIP),
+        (ATTRACTED, node("a"), node("a", zone="1"), QueueingHint.QUEUE),
+        (ATTRACTED, node("a", zone="1"), node("a", zone="2"), QueueingHint.QUEUE),
+        (ATTRACTED, node("a", zone="1"), node("a"), QueueingHint.SKIP),
+        (REPELLED, None, node("a"), QueueingHint.QUEUE),
+        (REPELLED, node("a", zone="1"), node("a"), QueueingHint.QUEUE),
+        (REPELLED, node("a"), node("a", zone="1"), QueueingHint.SKIP),
+        (REPELLED, node("a", zone="1"), node("a", zone="1", disk="ssd"), QueueingHint.SKIP),
     ],
 )
 def test_only_nodes_that_come_into_reach_are_worth_another_try(
-    rejected: Body, old: Body | None, new: Body, expected: Hint
+    rejected: Body, old: Body | None, new: Body, expected: QueueingHint
 ) -> None:
     before, after = old and msgspec.convert(old, Node), msgspec.convert(new, Node)
     assert hint(rejected, EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is expected
@@ -389,6 +389,6 @@ def test_a_node_that_leaves_the_domain_of_a_wary_pod_is_worth_another_try() -> N
     before, after = (msgspec.convert(node("b", zone=zone), Node) for zone in "12")
     assert (
         hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after, wary, node("a", zone="1"))
-        is Hint.QUEUE
+        is QueueingHint.QUEUE
     )
-    assert hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is Hint.SKIP
+    assert hint(pod("new"), EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is QueueingHint.SKIP

@@ -19,7 +19,7 @@ from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.status import Code
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.legacyvolumelimits import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
@@ -313,4 +313,4 @@ CSI_GONE = ClusterEvent(EventResource.CSI_NODE, Action.DELETE)
 def test_an_event_wakes_the_pods_that_it_could_help_and_no_others(event: ClusterEvent, old: Any, new: Any, wakes: bool) -> None:
     interests = [known for known in build(EBSLimits, Cluster()).events() if event.concerns(known.event)]
     waiting = info(pod("0", disk(EBSLimits, "mine")))
-    assert any(known.hint(waiting, old, new) is Hint.QUEUE for known in interests) is wakes
+    assert any(known.hint(waiting, old, new) is QueueingHint.QUEUE for known in interests) is wakes

@@ -12,7 +12,7 @@ from framework.makers import Scene, names, node, pod
 from placewright.api.decode import convert
 from placewright.api.objects import Node, PodSpec
 from placewright.api.pods import PodInfo
-from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.resolved import ExtensionPoint
 from placewright.framework.status import Code
 from placewright.plugins.catalog import in_tree
@@ -131,7 +131,7 @@ ASKS: Final = pod("me", spec=NEEDS_USERS)
 def test_an_event_wakes_the_pods_that_it_could_help_and_no_others(event: ClusterEvent, old: Any, new: Any, wakes: bool) -> None:
     interests = NodeDeclaredFeatures(None, Scene().handle()).events()
     asked = [one for one in interests if event.concerns(one.event)]
-    assert any(one.hint(ASKS, old, new) is Hint.QUEUE for one in asked) is wakes
+    assert any(one.hint(ASKS, old, new) is QueueingHint.QUEUE for one in asked) is wakes
 
 
 def test_pods_share_columns_when_they_need_the_same() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from framework.makers import Scene, names, node, pod
-from placewright.framework.events import Hint
+from placewright.framework.events import QueueingHint
 from placewright.framework.status import Code
 from placewright.plugins.nodelabel import NodeLabel
 from placewright.profiles.arguments import read_args
@@ -80,15 +80,15 @@ def test_a_label_that_comes_or_goes_is_seen_by_the_columns_that_were_kept() -> N
 @pytest.mark.parametrize(
     ("old", "new", "hint"),
     [
-        (None, NODES[1], Hint.QUEUE),
-        (None, NODES[3], Hint.SKIP),
-        (NODES[0], NODES[1], Hint.QUEUE),
-        (NODES[3], NODES[0], Hint.SKIP),
-        (NODES[1], node("disk", labels={"disk": "nvme"}), Hint.SKIP),
+        (None, NODES[1], QueueingHint.QUEUE),
+        (None, NODES[3], QueueingHint.SKIP),
+        (NODES[0], NODES[1], QueueingHint.QUEUE),
+        (NODES[3], NODES[0], QueueingHint.SKIP),
+        (NODES[1], node("disk", labels={"disk": "nvme"}), QueueingHint.SKIP),
     ],
     ids=["a node that suits came", "one that does not came", "its only flaw went", "another flaw came", "it suited before"],
 )
-def test_only_a_node_that_suits_now_and_did_not_before_is_worth_another_try(old: Any, new: Any, hint: Hint) -> None:
+def test_only_a_node_that_suits_now_and_did_not_before_is_worth_another_try(old: Any, new: Any, hint: QueueingHint) -> None:
     args = read_args(NodeLabel, {"presentLabels": ["disk"], "absentLabels": ["retiring"]})
     [interest] = NodeLabel(args, scene().handle()).events()
     assert interest.hint(pod("waiting"), old, new) is hint

@@ -14,7 +14,7 @@ from pairwise_worlds import HOST, KEYS, NODES, ZONE, Body, Dice, World, empty, h
 
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.interface import CycleState
 from placewright.framework.status import Code
 from placewright.plugins.podtopologyspread import PodTopologySpread
@@ -356,7 +356,7 @@ def test_wrong_arguments_are_refused_by_path(args: Body, path: str) -> None:
 # --- hints --------------------------------------------------------------------------------------------------------------------
 
 
-def hint(rejected: Body, resource: EventResource, action: Action, old: Any, new: Any) -> Hint:
+def hint(rejected: Body, resource: EventResource, action: Action, old: Any, new: Any) -> QueueingHint:
     plugin = build(PodTopologySpread, Cluster())
     event = ClusterEvent(resource, action)
     [registered] = [i for i in plugin.events() if event.concerns(i.event)]
@@ -373,16 +373,16 @@ WAITING = pod("new", **spread())
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (None, pod("p", on="a"), Hint.QUEUE),
-        (pod("p", on="a"), None, Hint.QUEUE),
-        (None, pod("p"), Hint.SKIP),
-        (None, pod("p", on="a", app="db"), Hint.SKIP),
-        (pod("p", on="a"), pod("p", on="a", app="db"), Hint.QUEUE),
-        (pod("p", on="a", app="x"), pod("p", on="a", app="db"), Hint.SKIP),
-        (pod("new", **spread()), pod("new", **spread(), tolerations=[{"operator": "Exists"}]), Hint.SKIP),
+        (None, pod("p", on="a"), QueueingHint.QUEUE),
+        (pod("p", on="a"), None, QueueingHint.QUEUE),
+        (None, pod("p"), QueueingHint.SKIP),
+        (None, pod("p", on="a", app="db"), QueueingHint.SKIP),
+        (pod("p", on="a"), pod("p", on="a", app="db"), QueueingHint.QUEUE),
+        (pod("p", on="a", app="x"), pod("p", on="a", app="db"), QueueingHint.SKIP),
+        (pod("new", **spread()), pod("new", **spread(), tolerations=[{"operator": "Exists"}]), QueueingHint.SKIP),
     ],
 )
-def test_only_pods_that_count_are_worth_another_try(old: Body | None, new: Body | None, expected: Hint) -> None:
+def test_only_pods_that_count_are_worth_another_try(old: Body | None, new: Body | None, expected: QueueingHint) -> None:
     before, after = old and info(old), new and info(new)
     assert hint(WAITING, EventResource.POD, Action.UPDATE_POD_LABEL, before, after) is expected
 
@@ -391,24 +391,24 @@ def test_an_own_new_toleration_is_worth_another_try_where_taints_are_honoured() 
     honouring = pod("new", **spread(nodeTaintsPolicy="Honor"))
     tolerant = pod("new", **spread(nodeTaintsPolicy="Honor"), tolerations=[{"operator": "Exists"}])
     assert (
-        hint(honouring, EventResource.POD, Action.UPDATE_POD_TOLERATION, info(honouring), info(tolerant)) is Hint.QUEUE
+        hint(honouring, EventResource.POD, Action.UPDATE_POD_TOLERATION, info(honouring), info(tolerant)) is QueueingHint.QUEUE
     )
 
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (None, node("a", zone="1"), Hint.QUEUE),
-        (None, node("a"), Hint.SKIP),
-        (node("a", zone="1"), None, Hint.QUEUE),
-        (node("a"), None, Hint.SKIP),
-        (node("a"), node("a", zone="1"), Hint.QUEUE),
-        (node("a", zone="1"), node("a", zone="2"), Hint.QUEUE),
-        (node("a", zone="1"), node("a", zone="1", disk="ssd"), Hint.SKIP),
+        (None, node("a", zone="1"), QueueingHint.QUEUE),
+        (None, node("a"), QueueingHint.SKIP),
+        (node("a", zone="1"), None, QueueingHint.QUEUE),
+        (node("a"), None, QueueingHint.SKIP),
+        (node("a"), node("a", zone="1"), QueueingHint.QUEUE),
+        (node("a", zone="1"), node("a", zone="2"), QueueingHint.QUEUE),
+        (node("a", zone="1"), node("a", zone="1", disk="ssd"), QueueingHint.SKIP),
     ],
 )
 def test_only_nodes_that_join_leave_or_change_a_domain_are_worth_another_try(
-    old: Body | None, new: Body | None, expected: Hint
+    old: Body | None, new: Body | None, expected: QueueingHint
 ) -> None:
     before, after = old and as_node(old), new and as_node(new)
     assert hint(WAITING, EventResource.NODE, Action.UPDATE_NODE_LABEL, before, after) is expected

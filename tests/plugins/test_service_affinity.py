@@ -15,7 +15,7 @@ from pairwise_worlds import NODES, Body, Dice, World, happen, info, matches, pop
 from framework.makers import Scene
 from placewright.api.objects import Node, ObjectMeta
 from placewright.api.workloads import Service
-from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.framework.status import Code
 from placewright.plugins.serviceaffinity import ServiceAffinity
 from placewright.profiles.arguments import read_args
@@ -245,7 +245,7 @@ def test_what_could_move_the_labels_of_its_service_wakes_a_pod_and_nothing_else(
 ) -> None:
     happened = ClusterEvent(resource, action)
     interests = build(ServiceAffinity, load([]), HALLS).events()
-    assert any(i.hint(WAITING, old, new) is Hint.QUEUE for i in interests if happened.concerns(i.event)) is woken
+    assert any(i.hint(WAITING, old, new) is QueueingHint.QUEUE for i in interests if happened.concerns(i.event)) is woken
 
 
 def a_rejected_pod() -> scheduling.World:

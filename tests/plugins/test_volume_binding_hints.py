@@ -10,7 +10,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
-from placewright.framework.events import Action, EventResource, Hint
+from placewright.framework.events import Action, EventResource, QueueingHint
 from placewright.plugins.volumebinding.hints import EVENTS
 
 Body = dict[str, Any]
@@ -23,7 +23,7 @@ WEB = PodInfo(convert({"metadata": {"name": "web", "namespace": "default"}, "spe
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
-def asked(resource: EventResource, old: Any, new: Any) -> Hint:
+def asked(resource: EventResource, old: Any, new: Any) -> QueueingHint:
     (found,) = (each for each in EVENTS if each.event.resource is resource)
     assert (Action.ADD if old is None else Action.UPDATE) & found.event.action
     return found.hint(WEB, old, new)
@@ -33,28 +33,29 @@ def asked(resource: EventResource, old: Any, new: Any) -> Hint:
 def test_a_claim_of_the_pods_own_helps(name: str, namespace: str, *, helps: bool) -> None:
     claim = convert({"metadata": {"name": name, "namespace": namespace}}, PersistentVolumeClaim)
     for old in (None, claim):
-        assert (asked(EventResource.PERSISTENT_VOLUME_CLAIM, old, claim) is Hint.QUEUE) is helps
+        assert (asked(EventResource.PERSISTENT_VOLUME_CLAIM, old, claim) is QueueingHint.QUEUE) is helps
 
 
 def test_any_volume_and_any_node_label_help() -> None:
     for resource in (EventResource.PERSISTENT_VOLUME, EventResource.NODE):
-        assert asked(resource, None, object()) is Hint.QUEUE
+        assert asked(resource, None, object()) is QueueingHint.QUEUE
 
 
 def test_a_class_helps_when_it_is_new_or_allows_other_nodes() -> None:
     zones = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
     anywhere, there = convert({}, StorageClass), convert({"allowedTopologies": zones}, StorageClass)
-    assert asked(EventResource.STORAGE_CLASS, None, there) is Hint.QUEUE
-    assert asked(EventResource.STORAGE_CLASS, there, anywhere) is Hint.QUEUE
-    assert asked(EventResource.STORAGE_CLASS, there, convert({"allowedTopologies": zones, "provisioner": "p"}, StorageClass)) is Hint.SKIP
+    assert asked(EventResource.STORAGE_CLASS, None, there) is QueueingHint.QUEUE
+    assert asked(EventResource.STORAGE_CLASS, there, anywhere) is QueueingHint.QUEUE
+    other = convert({"allowedTopologies": zones, "provisioner": "p"}, StorageClass)
+    assert asked(EventResource.STORAGE_CLASS, there, other) is QueueingHint.SKIP
 
 
 def test_a_csi_node_helps_when_it_is_new_or_handles_other_plugins_volumes() -> None:
     plain = convert({"spec": {"drivers": []}}, CSINode)
     handling = convert({"metadata": {"annotations": {MIGRATED: "kubernetes.io/gce-pd"}}}, CSINode)
-    assert asked(EventResource.CSI_NODE, None, plain) is Hint.QUEUE
-    assert asked(EventResource.CSI_NODE, plain, handling) is Hint.QUEUE
-    assert asked(EventResource.CSI_NODE, plain, convert({}, CSINode)) is Hint.SKIP
+    assert asked(EventResource.CSI_NODE, None, plain) is QueueingHint.QUEUE
+    assert asked(EventResource.CSI_NODE, plain, handling) is QueueingHint.QUEUE
+    assert asked(EventResource.CSI_NODE, plain, convert({}, CSINode)) is QueueingHint.SKIP
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_csi_node_helps_when_it_is_new_or_handles_other_plugins_volumes() -> N
 )
 def test_a_driver_of_the_pods_helps_when_it_stops_to_count(name: str, before: bool, after: bool | None, *, helps: bool) -> None:
     old, new = (convert({"metadata": {"name": name}, "spec": {"storageCapacity": each}}, CSIDriver) for each in (before, after))
-    assert (asked(EventResource.CSI_DRIVER, old, new) is Hint.QUEUE) is helps
+    assert (asked(EventResource.CSI_DRIVER, old, new) is QueueingHint.QUEUE) is helps
 
 
 @pytest.mark.parametrize(
@@ -80,4 +81,4 @@ def test_a_driver_of_the_pods_helps_when_it_stops_to_count(name: str, before: bo
 )
 def test_capacity_helps_when_larger_volumes_can_be_made(before: Body | None, after: Body, *, helps: bool) -> None:
     old = None if before is None else convert(before, CSIStorageCapacity)
-    assert (asked(EventResource.CSI_STORAGE_CAPACITY, old, convert(after, CSIStorageCapacity)) is Hint.QUEUE) is helps
+    assert (asked(EventResource.CSI_STORAGE_CAPACITY, old, convert(after, CSIStorageCapacity)) is QueueingHint.QUEUE) is helps

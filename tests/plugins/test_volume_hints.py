@@ -16,7 +16,7 @@ from test_volume_restrictions import claim, pod, uses
 from placewright.api.objects import Node
 from placewright.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, ClusterEvent, EventResource, Hint
+from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits
 from placewright.plugins.volumerestrictions import VolumeRestrictions
 from placewright.plugins.volumezone import VolumeZone
@@ -131,7 +131,7 @@ def test_an_event_wakes_the_pods_that_it_could_help_and_no_others(
     plugin: type[Any], event: ClusterEvent, rejected: Any, old: Any, new: Any, wakes: bool
 ) -> None:
     asked = [known for known in build(plugin, Cluster()).events() if event.concerns(known.event)]
-    assert any(known.hint(rejected, old, new) is Hint.QUEUE for known in asked) is wakes
+    assert any(known.hint(rejected, old, new) is QueueingHint.QUEUE for known in asked) is wakes
 
 
 @pytest.mark.parametrize("plugin", [VolumeRestrictions, NodeVolumeLimits, VolumeZone])
@@ -139,4 +139,4 @@ def test_an_object_of_another_kind_helps_nobody(plugin: type[Any]) -> None:
     hints = [known.hint for known in build(plugin, Cluster()).events() if known.event.resource is not EventResource.NODE]
     conditional = [hint for hint in hints if hint.__name__ != "always"]
     assert conditional
-    assert all(hint(me(uses("c")), object(), object()) is Hint.SKIP for hint in conditional)
+    assert all(hint(me(uses("c")), object(), object()) is QueueingHint.SKIP for hint in conditional)

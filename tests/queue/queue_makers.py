@@ -24,7 +24,7 @@ from placewright.api.objects import (
     Toleration,
 )
 from placewright.api.pods import PodInfo
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.policy import BackoffPolicy, SortKey
@@ -113,7 +113,7 @@ class FakePolicy:
     `closed` holds uids that the plugin `Door` gates.
     """
 
-    interests: Mapping[str, Sequence[EventInterest] | None] = field(default_factory=dict)
+    interests: Mapping[str, Sequence[ClusterEventWithHint] | None] = field(default_factory=dict)
     backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
     paused: bool = False
     closed: set[str] = field(default_factory=set)

@@ -10,6 +10,7 @@ from queue_makers import FakePolicy, World, affinity_term, pod
 
 from placewright.api.objects import LabelSelector, PodAffinityTerm, Requirement
 from placewright.api.pods import PodInfo
+from placewright.framework.assignedpods import in_its_namespace, wanted_nearby
 from placewright.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -19,8 +20,9 @@ from placewright.framework.events import (
     WILDCARD,
     Action,
     ClusterEvent,
+    ClusterEventWithHint,
     EventResource,
-    Hint,
+    QueueingHint,
     always,
     interest,
 )
@@ -35,11 +37,11 @@ RELABELLED = ClusterEvent(EventResource.ASSIGNED_POD, Action.UPDATE_POD_LABEL, "
 class Asked:
     """A hint that remembers whom it was asked about."""
 
-    def __init__(self, answer: Hint = Hint.QUEUE) -> None:
+    def __init__(self, answer: QueueingHint = QueueingHint.QUEUE) -> None:
         self.pods: list[str] = []
         self.answer = answer
 
-    def __call__(self, rejected: PodInfo, old: object, new: object) -> Hint:
+    def __call__(self, rejected: PodInfo, old: object, new: object) -> QueueingHint:
         self.pods.append(rejected.name)
         return self.answer
 
@@ -56,7 +58,7 @@ def test_only_pods_whose_rejecting_plugins_care_are_asked_about() -> None:
 
 
 def test_a_hint_that_says_skip_leaves_the_pod_where_it_is() -> None:
-    world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.ADD, Asked(Hint.SKIP))]}))
+    world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.ADD, Asked(QueueingHint.SKIP))]}))
     world.rejected(pod("web"), "Fit")
     assert world.queue.move(NODE_ADD) == 0
     assert world.place("web") is Place.UNSCHEDULABLE
@@ -77,9 +79,9 @@ def test_a_hint_is_not_asked_about_another_action_on_the_same_resource() -> None
 def test_the_hint_sees_the_object_before_and_after() -> None:
     seen = []
 
-    def hint(rejected: PodInfo, old: object, new: object) -> Hint:
+    def hint(rejected: PodInfo, old: object, new: object) -> QueueingHint:
         seen.append((rejected.name, old, new))
-        return Hint.SKIP
+        return QueueingHint.SKIP
 
     world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.UPDATE, hint)]}))
     world.rejected(pod("web"), "Fit")
@@ -118,7 +120,7 @@ def test_another_plugins_hint_keeps_backoff_although_a_plugin_is_pending() -> No
 
 
 def test_a_hint_that_raises_counts_as_worth_trying_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(rejected: PodInfo, old: object, new: object) -> Hint:
+    def broken(rejected: PodInfo, old: object, new: object) -> QueueingHint:
         raise RuntimeError("no such attribute")
 
     world = World(FakePolicy(interests={"Theirs": [interest(EventResource.NODE, Action.ADD, broken)]}))
@@ -191,7 +193,7 @@ def test_a_gated_pod_whose_plugin_names_no_events_is_checked_at_every_event() ->
 
 
 def test_a_gated_pod_is_not_let_in_by_the_plugin_that_rejected_it_before() -> None:
-    not_yet = interest(EventResource.NODE, Action.ADD, Asked(Hint.SKIP))
+    not_yet = interest(EventResource.NODE, Action.ADD, Asked(QueueingHint.SKIP))
     world = World(FakePolicy(interests={"Door": [not_yet], "Fit": [ON_NODE_ADD]}))
     queued = world.rejected(pod("web"), "Fit")
     world.policy.closed.add("uid-web")
@@ -205,14 +207,16 @@ def test_a_gated_pod_is_not_let_in_by_the_plugin_that_rejected_it_before() -> No
 
 
 def cluster_of_rejected(hint: Asked) -> World:
-    """Pods rejected by plugins that all register every pod event with this hint."""
-    wants_all = [interest(EventResource.POD, Action.ALL, hint)]
-    world = World(FakePolicy(interests={"PodTopologySpread": wants_all, "InterPodAffinity": wants_all, "Fit": wants_all}))
+    """Pods rejected by plugins that register pods with this hint, narrowed as the plugins in the tree do it."""
+    frees = [interest(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, hint)]
+    counts = [interest(EventResource.POD, Action.ALL, hint, in_its_namespace)]
+    attracts = [interest(EventResource.POD, Action.ALL, hint, wanted_nearby)]
+    world = World(FakePolicy(interests={"Fit": frees, "Spread": counts, "Affinity": attracts}))
     world.rejected(pod("fit"), "Fit")
-    world.rejected(pod("spread-here"), "PodTopologySpread")
-    world.rejected(pod("spread-elsewhere").namespace("other"), "PodTopologySpread")
-    world.rejected(pod("near-db").near(affinity_term(app="db")), "InterPodAffinity")
-    world.rejected(pod("near-web").near(affinity_term(app="web")), "InterPodAffinity")
+    world.rejected(pod("spread-here"), "Spread")
+    world.rejected(pod("spread-elsewhere").namespace("other"), "Spread")
+    world.rejected(pod("near-db").near(affinity_term(app="db")), "Affinity")
+    world.rejected(pod("near-web").near(affinity_term(app="web")), "Affinity")
     return world
 
 
@@ -222,6 +226,40 @@ def test_a_pod_on_a_node_helps_only_spread_in_its_namespace_and_affinity_that_it
     world = cluster_of_rejected(hint)
     assert world.queue.move(event, None, pod("db-0").labels(app="db").on("n1").info()) == 2
     assert sorted(hint.pods) == ["near-db", "spread-here"]
+
+
+@pytest.mark.parametrize("event", [ASSIGNED_POD_ADD, RELABELLED])
+@pytest.mark.parametrize("events", [[ON_ANY_POD], None])
+def test_a_plugin_that_narrows_nothing_hears_of_every_pod_on_a_node(
+    event: ClusterEvent, events: list[ClusterEventWithHint] | None
+) -> None:
+    world = World(FakePolicy(interests={"Theirs": events, "Spread": [interest(EventResource.POD, Action.ALL, always, in_its_namespace)]}))
+    world.rejected(pod("theirs"), "Theirs")
+    world.rejected(pod("both"), "Theirs", "Spread")
+    world.rejected(pod("spread"), "Spread")
+    assert world.queue.move(event, None, pod("db-0").namespace("data").on("n1").info()) == 2
+    assert world.place("spread") is Place.UNSCHEDULABLE
+
+
+def test_a_pod_on_a_node_helps_a_pod_of_a_plugin_that_is_off_by_now_only_where_its_affinity_means_it() -> None:
+    world = World(FakePolicy(interests={"Fit": []}))
+    world.rejected(pod("web"), "Fit", "Gone")
+    world.rejected(pod("near-db").near(affinity_term(app="db")), "Fit", "Gone")
+    assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").info()) == 1
+    assert world.place("web") is Place.UNSCHEDULABLE
+
+
+def test_where_a_narrowing_raises_the_hint_is_asked(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_rejected: PodInfo, _old: object, _new: object) -> bool:
+        raise RuntimeError("no such attribute")
+
+    hint = Asked()
+    world = World(FakePolicy(interests={"Theirs": [interest(EventResource.POD, Action.ADD, hint, broken)]}))
+    world.rejected(pod("web"), "Theirs")
+    with caplog.at_level(logging.WARNING):
+        assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").on("n1").info()) == 1
+    assert hint.pods == ["web"]
+    assert "events of Theirs failed for pod default/web" in caplog.text
 
 
 @pytest.mark.parametrize("event", [ASSIGNED_POD_DELETE, SCALED_DOWN])
@@ -247,7 +285,7 @@ def test_affinity_terms_look_at_namespaces_as_the_filter_does(term: dict[str, ob
     labels = term.pop("label_selector", None)
     selector = None if labels is None else LabelSelector(match_labels=labels)  # type: ignore[arg-type]
     wanted = PodAffinityTerm(topology_key="zone", label_selector=selector, **term)  # type: ignore[arg-type]
-    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.POD, Action.ALL, always)]}))
+    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.POD, Action.ALL, always, wanted_nearby)]}))
     world.rejected(pod("web").near(wanted), "InterPodAffinity")
     db = pod("db-0").namespace("data").labels(app="db").on("n1").info()
     assert world.queue.move(ASSIGNED_POD_ADD, None, db) == int(helped)
@@ -255,13 +293,13 @@ def test_affinity_terms_look_at_namespaces_as_the_filter_does(term: dict[str, ob
 
 def test_an_affinity_term_that_does_not_parse_matches_nothing() -> None:
     bad = LabelSelector(match_expressions=[Requirement(key="app", operator="Near")])
-    world = World(FakePolicy(interests={"InterPodAffinity": None}))
+    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.POD, Action.ALL, always, wanted_nearby)]}))
     world.rejected(pod("web").near(msgspec.structs.replace(affinity_term(app="db"), label_selector=bad)), "InterPodAffinity")
     assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").info()) == 0
 
 
 def test_affinity_is_read_from_the_newest_version_of_a_pod() -> None:
-    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.ASSIGNED_POD, Action.ADD)]}))
+    world = World(FakePolicy(interests={"InterPodAffinity": [interest(EventResource.ASSIGNED_POD, Action.ADD, always, wanted_nearby)]}))
     world.rejected(pod("web").near(affinity_term(app="db")), "InterPodAffinity")
     db, cache = (pod(name).labels(app=name).on("n1").info() for name in ("db", "cache"))
     assert world.queue.move(ASSIGNED_POD_ADD, None, cache) == 0

@@ -11,7 +11,7 @@ from placewright.framework.events import (
     WILDCARD,
     Action,
     EventResource,
-    Hint,
+    QueueingHint,
     interest,
 )
 from placewright.queue.hints import Hints
@@ -127,9 +127,9 @@ def test_the_version_that_arrived_during_the_attempt_is_what_waits() -> None:
 def test_the_pods_own_update_during_the_attempt_is_put_before_the_rejecting_plugin() -> None:
     seen = []
 
-    def own_toleration(rejected: object, old: object, new: object) -> Hint:
+    def own_toleration(rejected: object, old: object, new: object) -> QueueingHint:
         seen.append((old, new))
-        return Hint.QUEUE
+        return QueueingHint.QUEUE
 
     on_toleration = interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, own_toleration)
     world = World(FakePolicy(interests={"TaintToleration": [on_toleration]}))

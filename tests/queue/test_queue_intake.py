@@ -6,7 +6,7 @@ import pytest
 from queue_makers import FakePolicy, PodMaker, World, pod
 
 from placewright.api.objects import PodKey
-from placewright.framework.events import Action, EventResource, Hint, interest
+from placewright.framework.events import Action, EventResource, QueueingHint, interest
 from placewright.queue.podchanges import pod_update_events
 from placewright.queue.queued import Place
 
@@ -111,8 +111,8 @@ def test_a_pod_in_backoff_is_replaced_where_it_stands() -> None:
 
 
 def test_a_waiting_pod_is_tried_again_only_when_its_rejecting_plugin_says_that_its_change_helps() -> None:
-    def own(rejected: object, old: object, new: object) -> Hint:
-        return Hint.QUEUE
+    def own(rejected: object, old: object, new: object) -> QueueingHint:
+        return QueueingHint.QUEUE
 
     world = World(FakePolicy(interests={"TaintToleration": [interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, own)]}))
     world.rejected(pod("web"), "TaintToleration")

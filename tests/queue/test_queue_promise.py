@@ -19,7 +19,7 @@ from placewright.framework.events import (
     Action,
     ClusterEvent,
     EventResource,
-    Hint,
+    QueueingHint,
     interest,
 )
 from placewright.queue.check import InvariantError, check_invariants
@@ -43,10 +43,10 @@ SHAPES: dict[str, Callable[[PodMaker], PodMaker]] = {
 
 
 def make_policy(*, paused: bool, instant: bool, broken: bool, descending: bool) -> FakePolicy:
-    def hint(rejected: object, old: object, new: object) -> Hint:
+    def hint(rejected: object, old: object, new: object) -> QueueingHint:
         if broken:
             raise RuntimeError("broken hint")
-        return Hint.SKIP if paused else Hint.QUEUE
+        return QueueingHint.SKIP if paused else QueueingHint.QUEUE
 
     return FakePolicy(
         interests={

@@ -7,7 +7,7 @@ import pytest
 from handlers.stage import Stage
 from kubesandbox.faults import Rule
 from placewright.api.pods import PodInfo
-from placewright.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, Hint
+from placewright.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, QueueingHint
 from placewright.handlers.engine import EngineOptions
 from placewright.observability.metrics.timings import HINT_SAMPLE, EventTimes, HintTimes, RequestTimes
 from placewright.scheduler.intake import Intake
@@ -64,22 +64,22 @@ def test_the_time_of_an_event_is_the_clocks() -> None:
     assert seen.value(f"{EVENTS}_sum", event="NodeUpdateTaint") == 0.5
 
 
-def broken(_pod: PodInfo, _old: object, _new: object) -> Hint:
+def broken(_pod: PodInfo, _old: object, _new: object) -> QueueingHint:
     raise RuntimeError("no idea")
 
 
 def test_one_question_of_ten_to_a_hint_is_timed_under_its_answer() -> None:
     times = HintTimes()
     web = pod("web").info()
-    queue = times("Fit", NODE_ADD, lambda _pod, _old, _new: Hint.QUEUE)
-    skip = times("Taints", ASSIGNED_POD_DELETE, lambda _pod, _old, _new: Hint.SKIP)
+    queue = times("Fit", NODE_ADD, lambda _pod, _old, _new: QueueingHint.QUEUE)
+    skip = times("Taints", ASSIGNED_POD_DELETE, lambda _pod, _old, _new: QueueingHint.SKIP)
     answers = [queue(web, None, None) for _ in range(5 * HINT_SAMPLE)] + [skip(web, None, None) for _ in range(2 * HINT_SAMPLE)]
     wrong = times("Wrong", NODE_ADD, broken)
     for _ in range(HINT_SAMPLE):
         with pytest.raises(RuntimeError, match="no idea"):
             wrong(web, None, None)
     seen = read(times.series())
-    assert answers == [Hint.QUEUE] * 50 + [Hint.SKIP] * 20
+    assert answers == [QueueingHint.QUEUE] * 50 + [QueueingHint.SKIP] * 20
     assert seen.value(HINTS, plugin="Fit", event="NodeAdd", hint="Queue") == 5
     assert seen.value(HINTS, plugin="Taints", event="AssignedPodDelete", hint="QueueSkip") == 2
     assert seen.value(HINTS, plugin="Wrong", event="NodeAdd", hint="Error") == 1

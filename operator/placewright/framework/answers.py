@@ -16,7 +16,7 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.framework.apart import Judge
-from placewright.framework.events import EventInterest, Hint
+from placewright.framework.events import ClusterEventWithHint, QueueingHint
 from placewright.framework.interface import (
     Alternatives,
     BoolColumn,
@@ -226,16 +226,16 @@ def sort_key() -> Check:
     return check
 
 
-def hint(answer: Any, _asked: Asked) -> Hint:
-    """`Hint.QUEUE` or `Hint.SKIP`."""
-    if not isinstance(answer, Hint):
-        raise WrongAnswer(answer, "Hint.QUEUE or Hint.SKIP")
+def hint(answer: Any, _asked: Asked) -> QueueingHint:
+    """`QueueingHint.QUEUE` or `QueueingHint.SKIP`."""
+    if not isinstance(answer, QueueingHint):
+        raise WrongAnswer(answer, "QueueingHint.QUEUE or QueueingHint.SKIP")
     return answer
 
 
-def interests(answer: Any) -> Sequence[EventInterest] | None:
+def interests(answer: Any) -> Sequence[ClusterEventWithHint] | None:
     """What `events` may answer."""
-    if answer is not None and not (isinstance(answer, (list, tuple)) and all(isinstance(each, EventInterest) for each in answer)):
+    if answer is not None and not (isinstance(answer, (list, tuple)) and all(isinstance(each, ClusterEventWithHint) for each in answer)):
         raise WrongAnswer(answer, "a list of interest(…), or None, from events")
     return answer
 

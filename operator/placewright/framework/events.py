@@ -88,6 +88,13 @@ class ClusterEvent:
         """True for the event that concerns every plugin."""
         return self.resource is EventResource.ANY and self.action == Action.ALL
 
+    @property
+    def frees_nothing(self) -> bool:
+        """True for a pod that appears or changes on a node without asking for less: it can help only few waiting pods."""
+        if self.resource is not EventResource.ASSIGNED_POD:
+            return False
+        return not self.action & (Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+
     def concerns(self, registered: ClusterEvent) -> bool:
         """True when a plugin that registered `registered` must be asked about this event."""
         if registered.wildcard:
@@ -109,30 +116,41 @@ NODE_ADD: Final = ClusterEvent(EventResource.NODE, Action.ADD, "NodeAdd")
 NODE_DELETE: Final = ClusterEvent(EventResource.NODE, Action.DELETE, "NodeDelete")
 
 
-class Hint(enum.Enum):
+class QueueingHint(enum.Enum):
     """A hint's answer: is it worth trying this pod again after this event?"""
 
     QUEUE = "Queue"
     SKIP = "QueueSkip"
 
 
-#: (rejected pod, object before or None, object after or None) to `Hint`. Pods arrive as `PodInfo`, all else as its `api.objects` struct.
-HintFunction = Callable[[PodInfo, Any, Any], Hint]
+#: (rejected pod, object before or None, object after or None) to the answer. Pods come as `PodInfo`, all else as its `api.objects` struct.
+QueueingHintFn = Callable[[PodInfo, Any, Any], QueueingHint]
+#: The same, and False where the hint is sure to say SKIP.
+Narrowing = Callable[[PodInfo, Any, Any], bool]
 
 
-def always(_pod: PodInfo, _old: Any, _new: Any) -> Hint:
+def always(_pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
     """The hint for events that always justify another try."""
-    return Hint.QUEUE
+    return QueueingHint.QUEUE
 
 
 @dataclass(frozen=True, slots=True)
-class EventInterest:
-    """An event a plugin wants to hear of, and the hint to ask."""
+class ClusterEventWithHint:
+    """An event that a plugin wants to hear of, and the hint to ask.
+
+    Attributes:
+        hint: whether it is worth trying the rejected pod again. Without one it always is.
+        narrow: called like the hint, and before it, for pods that appear or change on a node and free nothing; such events are as frequent
+            as bindings. It says at little cost whether the hint is to be asked about this rejected pod. None: it always is.
+    """
 
     event: ClusterEvent
-    hint: HintFunction = always
+    hint: QueueingHintFn = always
+    narrow: Narrowing | None = None
 
 
-def interest(resource: EventResource, action: Action, hint: HintFunction = always) -> EventInterest:
+def interest(
+    resource: EventResource, action: Action, hint: QueueingHintFn = always, narrow: Narrowing | None = None
+) -> ClusterEventWithHint:
     """Short form for a plugin's table of events."""
-    return EventInterest(ClusterEvent(resource, action), hint)
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint, narrow)

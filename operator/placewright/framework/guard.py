@@ -26,7 +26,7 @@ from placewright.framework import answers
 from placewright.framework.answers import Asked, Check, WrongAnswer
 from placewright.framework.apart import Judge, JudgesApart
 from placewright.framework.errors import PluginBuildError, PluginError, raised
-from placewright.framework.events import EventInterest, Hint, always
+from placewright.framework.events import ClusterEventWithHint, Narrowing, QueueingHint, always
 from placewright.framework.failures import PluginFailures
 from placewright.framework.interface import (
     BindPlugin,
@@ -182,7 +182,7 @@ def guard(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster:
             plugin.__dict__[method] = adapt(call, plugin.__dict__[method])
 
 
-def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> Sequence[EventInterest] | None:
+def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, cluster: Cluster) -> Sequence[ClusterEventWithHint] | None:
     """The events that a plugin wants to hear of, their hints watched. Raises `PluginBuildError`."""
     if is_ours(type(plugin)):
         return plugin.events()
@@ -193,7 +193,9 @@ def events_of(plugin: Plugin, profile: ResolvedProfile, guarding: Guarding, clus
         raise PluginBuildError(plugin.name, str(problem)) from problem
     except _ANYTHING as problem:
         raise PluginBuildError(plugin.name, f"events: {raised(problem)}") from problem
-    return None if events is None else [replace(each, hint=_hinting(call, each.hint)) for each in events]
+    if events is None:
+        return None
+    return [replace(each, hint=_hinting(call, each.hint), narrow=_narrowing(call, each.narrow)) for each in events]
 
 
 # --- calls --------------------------------------------------------------------------------------------------------------------------
@@ -276,9 +278,22 @@ def _hinting(call: PluginInCall, hint: Method) -> Method:
     if hint is always:
         return hint
 
-    def guarded_call(pod: PodInfo, old: Any, new: Any) -> Hint:
+    def guarded_call(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         try:
             return answers.hint(hint(pod, old, new), ())
+        except _ANYTHING as problem:
+            _raise(call.failed(_HINT, problem), problem)
+
+    return guarded_call
+
+
+def _narrowing(call: PluginInCall, narrow: Narrowing | None) -> Narrowing | None:
+    if narrow is None:
+        return None
+
+    def guarded_call(pod: PodInfo, old: Any, new: Any) -> bool:
+        try:
+            return bool(narrow(pod, old, new))
         except _ANYTHING as problem:
             _raise(call.failed(_HINT, problem), problem)
 

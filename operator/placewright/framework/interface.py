@@ -30,7 +30,7 @@ from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.ports import Binder, ClaimWriter, Extender, Seconds, VolumeWriter, WaitingForPermit
 from placewright.framework.status import SKIP, SUCCESS, Code, Status
 from placewright.framework.steps import Steps
@@ -247,7 +247,7 @@ class Plugin:
         """What this plugin reads of the pod; () when it reads nothing."""
         return ()
 
-    def events(self) -> Sequence[EventInterest] | None:
+    def events(self) -> Sequence[ClusterEventWithHint] | None:
         """Events that could turn this plugin's rejection around; None for "any event"."""
         return None
 

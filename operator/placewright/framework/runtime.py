@@ -12,7 +12,8 @@ from placewright.api.errors import BindError
 from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.events import Action, EventInterest, EventResource, interest
+from placewright.framework.assignedpods import wanted_nearby
+from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, interest
 from placewright.framework.guard import Guarding, build, events_of, guard
 from placewright.framework.interface import (
     BindPlugin,
@@ -48,6 +49,9 @@ P = TypeVar("P", bound=Plugin)
 
 #: Who rejected a pod, when extenders did: any event may help, for nobody knows what they look at.
 EXTENDER: Final = "Extender"
+
+#: What could help a pod that extenders rejected.
+ANY_EVENT: Final = (ClusterEventWithHint(WILDCARD, narrow=wanted_nearby),)
 
 #: A Permit plugin may delay a pod for at most this long, in seconds.
 MAX_PERMIT_TIMEOUT: Seconds = 15 * 60.0
@@ -99,7 +103,7 @@ class ProfileRuntime:
         events = {name: events_of(plugin, profile, guarding, handle.cluster) for name, plugin in self._plugins.items()}
         self.interests = {name: _interests(found) for name, found in events.items()}
         if self.extenders:
-            self.interests[EXTENDER] = None
+            self.interests[EXTENDER] = ANY_EVENT
         self.told_once = frozenset(name for name, plugin in self._plugins.items() if _reads_of(plugin) is not Reads.CLUSTER)
         self._signers = tuple(p for p in self._plugins.values() if isinstance(p, (FilterPlugin, ScorePlugin)))
 
@@ -262,7 +266,7 @@ def _reads_of(plugin: Plugin) -> Reads:
     return plugin.reads if isinstance(plugin, (FilterPlugin, ScorePlugin)) else Reads.CLUSTER
 
 
-def _interests(events: Sequence[EventInterest] | None) -> Sequence[EventInterest] | None:
+def _interests(events: Sequence[ClusterEventWithHint] | None) -> Sequence[ClusterEventWithHint] | None:
     """The plugin's events; who waits for new nodes also hears of taints that go.
 
     A node is often added tainted and becomes usable only when the taint is removed; filters that ran after the taint filter never saw
@@ -273,6 +277,6 @@ def _interests(events: Sequence[EventInterest] | None) -> Sequence[EventInterest
     return (*events, interest(EventResource.NODE, Action.UPDATE_NODE_TAINT))
 
 
-def _wants(events: Iterable[EventInterest], action: Action) -> bool:
+def _wants(events: Iterable[ClusterEventWithHint], action: Action) -> bool:
     return any(e.event.resource is EventResource.NODE and e.event.action & action for e in events)
 

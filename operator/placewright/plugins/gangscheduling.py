@@ -16,7 +16,7 @@ from placewright.api.podgroups import FORM_OF, Gang, declares
 from placewright.api.pods import PodInfo
 from placewright.cluster.gangrules import declaration_complaint, members_complaint, standing
 from placewright.framework.constraints import within
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import Handle, PodGroupPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
 
@@ -77,7 +77,7 @@ class GangScheduling(PodGroupPlugin):
         told = members_complaint(gang, Counter(member.scheduler_name for member in ready.values()))
         return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({told})")
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """The group is declared, or otherwise. The coming of members needs no event: the last one brings all (see `queue.gangs`)."""
         return (interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),)
 
@@ -86,5 +86,5 @@ def _may_be_tried(pod: PodInfo) -> bool:
     return not (pod.terminating or pod.pod.spec.scheduling_gates)
 
 
-def _declares_its_group(pod: PodInfo, _old: Any, new: Any) -> Hint:
-    return Hint.QUEUE if pod.gang is not None and type(new) in FORM_OF and declares(new, pod.gang) else Hint.SKIP
+def _declares_its_group(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE if pod.gang is not None and type(new) in FORM_OF and declares(new, pod.gang) else QueueingHint.SKIP

@@ -27,7 +27,7 @@ from placewright.api.selectors import (
     selector_from_pairs,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -159,18 +159,18 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, MaxNormalised)
             total += weight * _term_column(term, cluster, rows)
         return total
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """A node that matches now and did not before."""
         return (interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_matches_now),)
 
-    def _node_matches_now(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _node_matches_now(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         demand = _demand(pod)
 
         def matches(node: Node) -> bool:
             return self._enforced.matches(node) and demand.matches(node)
 
         helps = isinstance(new, Node) and matches(new) and (old is None or not matches(old))
-        return Hint.QUEUE if helps else Hint.SKIP
+        return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
 
 def _demand(pod: PodInfo) -> Demand:

@@ -13,7 +13,8 @@ from typing import Any, Final
 from placewright.api.objects import Node, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.assignedpods import is_itself
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.status import SKIP, unresolvable
 from placewright.plugins.constantreason import ConstantReasonFilter
@@ -49,11 +50,11 @@ class NodeDeclaredFeatures(ConstantReasonFilter, PreFilterPlugin):
         """True where all of them are declared."""
         return cluster.declared_features.where(rows, required_features(pod.pod.spec).issubset)
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """A node that now declares what the pod needs; the pod's own need changed."""
         return (
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _node_became_able),
-            interest(EventResource.POD, Action.UPDATE, _own_need_changed),
+            interest(EventResource.POD, Action.UPDATE, _own_need_changed, is_itself),
         )
 
 
@@ -76,14 +77,14 @@ def _restarts_all(spec: PodSpec) -> bool:
     return False
 
 
-def _node_became_able(pod: PodInfo, old: Any, new: Any) -> Hint:
+def _node_became_able(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     needed = required_features(pod.pod.spec)
     was_able = isinstance(old, Node) and needed.issubset(old.status.declared_features or ())
     is_able = isinstance(new, Node) and needed.issubset(new.status.declared_features or ())
-    return Hint.QUEUE if is_able and not was_able else Hint.SKIP
+    return QueueingHint.QUEUE if is_able and not was_able else QueueingHint.SKIP
 
 
-def _own_need_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+def _own_need_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     if not (isinstance(old, PodInfo) and isinstance(new, PodInfo)) or new.uid != pod.uid:
-        return Hint.SKIP
-    return Hint.SKIP if required_features(old.pod.spec) == required_features(new.pod.spec) else Hint.QUEUE
+        return QueueingHint.SKIP
+    return QueueingHint.SKIP if required_features(old.pod.spec) == required_features(new.pod.spec) else QueueingHint.QUEUE

@@ -16,7 +16,7 @@ from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.constraints import not_empty
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import MAX_NODE_SCORE, BoolColumn, CycleState, IntColumn, Rows, ScorePlugin
 from placewright.framework.status import unresolvable
 from placewright.plugins.constantreason import ConstantReasonFilter
@@ -82,15 +82,15 @@ class NodeLabel(ConstantReasonFilter, ScorePlugin):
         wishes = len(self.args.present_labels_preference) + len(self.args.absent_labels_preference)
         return MAX_NODE_SCORE * met // max(wishes, 1)
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """A node that has the right labels now and had not before; nothing when it rejects no node."""
         if not (self.args.present_labels or self.args.absent_labels):
             return ()
         return (interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_suits_now),)
 
-    def _node_suits_now(self, _pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _node_suits_now(self, _pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         helps = isinstance(new, Node) and self._suits(new) and not (isinstance(old, Node) and self._suits(old))
-        return Hint.QUEUE if helps else Hint.SKIP
+        return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
     def _suits(self, node: Node) -> bool:
         labels: Mapping[str, str] = node.metadata.labels or NO_LABELS

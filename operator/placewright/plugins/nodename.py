@@ -9,7 +9,7 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.status import unresolvable
 from placewright.plugins.constantreason import ConstantReasonFilter
@@ -35,6 +35,6 @@ class NodeName(ConstantReasonFilter):
         row = cluster.row(pod.node_name)
         return np.zeros(len(rows), np.bool_) if row is None else rows == row
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Only a new node can have the name."""
         return (interest(EventResource.NODE, Action.ADD),)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from placewright.api.pods import ANY_ADDRESS, HostPort, PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.status import SKIP, unschedulable
 from placewright.plugins.constantreason import ConstantReasonFilter
@@ -35,7 +35,7 @@ class NodePorts(ConstantReasonFilter, PreFilterPlugin):
         """True where all requested ports are free."""
         return cluster.ports.free(pod.host_ports, rows)
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """A pod that frees one of the ports; a new node."""
         return (
             interest(EventResource.POD, Action.DELETE, _frees_a_port),
@@ -49,8 +49,8 @@ def conflicts(one: HostPort, other: HostPort) -> bool:
     return same_port and (one.address == other.address or ANY_ADDRESS in (one.address, other.address))
 
 
-def _frees_a_port(pod: PodInfo, old: Any, _new: Any) -> Hint:
+def _frees_a_port(pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
     if not isinstance(old, PodInfo) or not (old.node_name or old.nominated_node):
-        return Hint.SKIP
+        return QueueingHint.SKIP
     freed = any(conflicts(mine, theirs) for mine in pod.host_ports for theirs in old.host_ports)
-    return Hint.QUEUE if freed else Hint.SKIP
+    return QueueingHint.QUEUE if freed else QueueingHint.SKIP

@@ -18,7 +18,7 @@ from placewright.api.objects import Node, OwnerReference
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import MAX_NODE_SCORE, CycleState, Handle, IntColumn, Rows, ScorePlugin
 from placewright.plugins.podtopologyspread.defaults import owner_of
 
@@ -78,7 +78,7 @@ class NodePreferAvoidPods(ScorePlugin):
             scores[np.isin(rows, list(where))] = 0
         return scores
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """None: it rejects no pod."""
         return ()
 

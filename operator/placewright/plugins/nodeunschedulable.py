@@ -11,7 +11,8 @@ from placewright.api.objects import Node, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.tolerations import tolerated
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.assignedpods import is_itself
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.status import unresolvable
 from placewright.plugins.constantreason import ConstantReasonFilter
@@ -38,11 +39,11 @@ class NodeUnschedulable(ConstantReasonFilter):
             return np.ones(len(rows), np.bool_)
         return ~cluster.unschedulable[rows]
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """A node that is or becomes schedulable; a toleration that the pod gains."""
         return (
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _node_became_schedulable),
-            interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _pod_gained_toleration),
+            interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _pod_gained_toleration, is_itself),
         )
 
 
@@ -50,11 +51,11 @@ def _tolerates_cordon(pod: PodInfo) -> bool:
     return tolerated(UNSCHEDULABLE_TAINT, pod.pod.spec.tolerations or ())
 
 
-def _node_became_schedulable(_pod: PodInfo, old: Node | None, new: Any) -> Hint:
+def _node_became_schedulable(_pod: PodInfo, old: Node | None, new: Any) -> QueueingHint:
     was_schedulable = old is not None and not old.spec.unschedulable
-    return Hint.QUEUE if isinstance(new, Node) and not new.spec.unschedulable and not was_schedulable else Hint.SKIP
+    return QueueingHint.QUEUE if isinstance(new, Node) and not new.spec.unschedulable and not was_schedulable else QueueingHint.SKIP
 
 
-def _pod_gained_toleration(pod: PodInfo, _old: Any, new: Any) -> Hint:
+def _pod_gained_toleration(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
     own = isinstance(new, PodInfo) and new.uid == pod.uid
-    return Hint.QUEUE if own and _tolerates_cordon(new) else Hint.SKIP
+    return QueueingHint.QUEUE if own and _tolerates_cordon(new) else QueueingHint.SKIP

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from placewright.api.pods import PodInfo
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.assignedpods import is_itself
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
 
@@ -25,10 +26,10 @@ class SchedulingGates(PreEnqueuePlugin):
             return SUCCESS
         return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Only the removal of the pod's own gates helps."""
-        return (interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod),)
+        return (interest(EventResource.POD, Action.UPDATE_POD_GATES_ELIMINATED, _is_same_pod, is_itself),)
 
 
-def _is_same_pod(pod: PodInfo, _old: Any, new: Any) -> Hint:
-    return Hint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else Hint.SKIP
+def _is_same_pod(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else QueueingHint.SKIP

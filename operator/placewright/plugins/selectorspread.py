@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     CycleState,
@@ -81,7 +81,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         """A third by how few of them the node has, two thirds by how few its zone has; only the former where there is no zone."""
         return state.read(NAME, _Scores).by_row[rows]
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """None: it rejects no pod."""
         return ()
 

@@ -9,7 +9,8 @@ from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.tolerations import first_untolerated, intolerable_preferences
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.assignedpods import is_itself
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, IntColumn, MaxNormalised, PreScorePlugin, Rows
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.constantreason import ConstantReasonFilter
@@ -44,23 +45,23 @@ class TaintToleration(ConstantReasonFilter, PreScorePlugin, MaxNormalised):
         tolerations = pod.pod.spec.tolerations or ()
         return cluster.taints.gather(rows, lambda taints: intolerable_preferences(taints, tolerations))
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """A node whose taints the pod now tolerates; tolerations the pod gains."""
         return (
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _taints_became_tolerable),
-            interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _own_tolerations_changed),
+            interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _own_tolerations_changed, is_itself),
         )
 
 
-def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Any) -> Hint:
+def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Any) -> QueueingHint:
     tolerations = pod.pod.spec.tolerations or ()
 
     def tolerable(node: Node) -> bool:
         return first_untolerated(node.spec.taints or (), tolerations) is None
 
     helps = isinstance(new, Node) and tolerable(new) and (old is None or not tolerable(old))
-    return Hint.QUEUE if helps else Hint.SKIP
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
 
-def _own_tolerations_changed(pod: PodInfo, _old: Any, new: Any) -> Hint:
-    return Hint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else Hint.SKIP
+def _own_tolerations_changed(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE if isinstance(new, PodInfo) and new.uid == pod.uid else QueueingHint.SKIP

@@ -18,7 +18,7 @@ from placewright.api.storage import READ_WRITE_ONCE_POD
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
 from placewright.framework.apart import Judge, JudgesApart
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -131,7 +131,7 @@ class VolumeRestrictions(PreFilterPlugin, JudgesApart):
         """What is taken; None, a value like any other, for pods that Filter skips."""
         return (state.data.get(NAME), cluster.size)
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """A pod that gives up a volume; a new node; a claim that the pod waits for."""
         return (
             interest(EventResource.POD, Action.DELETE, _frees_a_volume),
@@ -148,14 +148,14 @@ def _disks(pod: PodInfo) -> list[Disk]:
     return [disk for volume in pod.volumes for disk in disks_of(volume)]
 
 
-def _frees_a_volume(pod: PodInfo, old: Any, _new: Any) -> Hint:
+def _frees_a_volume(pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
     """True for a pod of the same namespace that used one of the pod's claims, whatever its access modes, or one of its disks."""
     if not isinstance(old, PodInfo) or old.namespace != pod.namespace:
-        return Hint.SKIP
+        return QueueingHint.SKIP
     if not set(podclaims.named_claims(pod)).isdisjoint(podclaims.named_claims(old)):
-        return Hint.QUEUE
+        return QueueingHint.QUEUE
     conflict = any(exclude_each_other(mine, theirs) for mine in _disks(pod) for theirs in _disks(old))
-    return Hint.QUEUE if conflict else Hint.SKIP
+    return QueueingHint.QUEUE if conflict else QueueingHint.SKIP
 
 
 def exclude_each_other(one: Disk, other: Disk) -> bool:
@@ -163,5 +163,5 @@ def exclude_each_other(one: Disk, other: Disk) -> bool:
     return one.identity == other.identity and not (one.read_only and other.read_only)
 
 
-def _claim_appears(pod: PodInfo, _old: Any, new: Any) -> Hint:
-    return Hint.QUEUE if podclaims.names(pod, new, ephemeral=False) else Hint.SKIP
+def _claim_appears(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=False) else QueueingHint.SKIP

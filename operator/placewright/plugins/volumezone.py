@@ -17,7 +17,7 @@ from placewright.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, P
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects, claim_class
 from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.status import SKIP, unresolvable
 from placewright.plugins import podclaims
@@ -93,7 +93,7 @@ class VolumeZone(ConstantReasonFilter, JudgesApart, PreFilterPlugin):
         """The labels, and the nodes as they are."""
         return (state.data.get(NAME), cluster.node_journal.position)
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Nodes, claims and volumes that come or change, and classes whose claims may wait."""
         changed = Action.ADD | Action.UPDATE
         return (
@@ -163,17 +163,17 @@ def _is_missing(value: str | None) -> bool:
     return value is None
 
 
-def _class_appears(_pod: PodInfo, _old: Any, new: Any) -> Hint:
+def _class_appears(_pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
     waits = isinstance(new, StorageClass) and new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    return Hint.QUEUE if waits else Hint.SKIP
+    return QueueingHint.QUEUE if waits else QueueingHint.SKIP
 
 
-def _claim_changes(pod: PodInfo, _old: Any, new: Any) -> Hint:
-    return Hint.QUEUE if podclaims.names(pod, new, ephemeral=False) else Hint.SKIP
+def _claim_changes(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=False) else QueueingHint.SKIP
 
 
-def _volume_changes(_pod: PodInfo, old: Any, new: Any) -> Hint:
+def _volume_changes(_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     if not isinstance(new, PersistentVolume):
-        return Hint.SKIP
+        return QueueingHint.SKIP
     moved = not isinstance(old, PersistentVolume) or topologies_of(old) != topologies_of(new)
-    return Hint.QUEUE if moved else Hint.SKIP
+    return QueueingHint.QUEUE if moved else QueueingHint.SKIP

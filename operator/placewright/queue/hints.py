@@ -5,19 +5,32 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from placewright.api.pods import PodInfo
+from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.errors import PluginError
-from placewright.framework.events import Action, ClusterEvent, EventInterest, EventResource, Hint, HintFunction, always
+from placewright.framework.events import (
+    WILDCARD,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    Narrowing,
+    QueueingHint,
+    QueueingHintFn,
+    always,
+)
 from placewright.queue.queued import QueuedPod
 
 _log: Final = logging.getLogger(__name__)
 
 _ANY: Final = (always,)
-Asked = tuple[HintFunction, ...]
+_UNKNOWN: Final = (ClusterEventWithHint(WILDCARD, narrow=wanted_nearby),)
+Asked = tuple[QueueingHintFn, ...]
 #: Makes of a plugin's hint for a kind of event one that does the same and tells somebody how long it took.
-Timed = Callable[[str, ClusterEvent, HintFunction], HintFunction]
+Timed = Callable[[str, ClusterEvent, QueueingHintFn], QueueingHintFn]
 
 
 class Requeue(enum.Enum):
@@ -31,15 +44,16 @@ class Requeue(enum.Enum):
 class EventHints:
     """The hints of one profile for one kind of event: looked up once, asked about thousands of pods."""
 
-    __slots__ = ("_by_plugin", "_event", "_interests", "_timed")
+    __slots__ = ("_by_plugin", "_event", "_interests", "_narrowings", "_timed")
 
     def __init__(
-        self, interests: Mapping[str, Sequence[EventInterest] | None], event: ClusterEvent, timed: Timed | None = None
+        self, interests: Mapping[str, Sequence[ClusterEventWithHint] | None], event: ClusterEvent, timed: Timed | None = None
     ) -> None:
         self._interests = interests
         self._event = event
         self._timed = timed
         self._by_plugin: dict[str, Asked] = {}
+        self._narrowings: dict[str, Narrowing | None] = {}
 
     def asked(self, plugin: str) -> Asked:
         """The hint functions of this plugin; empty when it does not care."""
@@ -47,6 +61,18 @@ class EventHints:
         if found is None:
             found = self._by_plugin[plugin] = self._look_up(plugin)
         return found
+
+    def narrowing(self, plugin: str) -> Narrowing | None:
+        """Which pods that this plugin rejected are to be asked about at all; None: every one.
+
+        Of a plugin that the profile does not run any longer nobody knows what helps, so kube-scheduler's rule holds for its pods.
+        """
+        if plugin not in self._narrowings:
+            table = self._interests.get(plugin, _UNKNOWN)
+            found = [each.narrow for each in table or () if self._event.concerns(each.event)]
+            narrows = tuple(narrow for narrow in found if narrow is not None)
+            self._narrowings[plugin] = partial(_any_of, plugin, narrows) if len(narrows) == len(found) > 0 else None
+        return self._narrowings[plugin]
 
     def wanted(self) -> bool:
         """False when no plugin of this profile could be helped."""
@@ -76,7 +102,7 @@ class EventHints:
     def _helps(self, plugin: str, queued: QueuedPod, old: Any, new: Any) -> bool:
         for hint in self._by_plugin.get(plugin) or self.asked(plugin):
             try:
-                if hint(queued.pod, old, new) is Hint.QUEUE:
+                if hint(queued.pod, old, new) is QueueingHint.QUEUE:
                     return True
             except PluginError as problem:
                 _log.warning("%s; pod %s is tried again", problem, queued.key, extra={"about": plugin})
@@ -90,8 +116,18 @@ class EventHints:
         interests = self._interests.get(plugin)
         if interests is None:
             return _ANY
-        hints = (interest.hint for interest in interests if self._event.concerns(interest.event))
-        return tuple(hints if self._timed is None else (self._timed(plugin, self._event, hint) for hint in hints))
+        heard = [interest for interest in interests if self._event.concerns(interest.event)]
+        if self._timed is None:
+            return tuple([interest.hint for interest in heard])
+        return tuple([i.hint if i.event.wildcard else self._timed(plugin, self._event, i.hint) for i in heard])
+
+
+def _any_of(plugin: str, narrows: tuple[Narrowing, ...], pod: PodInfo, old: Any, new: Any) -> bool:
+    try:
+        return any(narrow(pod, old, new) for narrow in narrows)
+    except Exception:  # noqa: BLE001 - then the hint says it
+        _log.warning("A narrowing of the events of %s failed for pod %s; its hint is asked.", plugin, pod.key, exc_info=True)
+        return True
 
 
 class Hints:
@@ -103,7 +139,7 @@ class Hints:
 
     __slots__ = ("_by_event", "_interests", "_timed", "_wanted")
 
-    def __init__(self, interests: Mapping[str, Sequence[EventInterest] | None], timed: Timed | None = None) -> None:
+    def __init__(self, interests: Mapping[str, Sequence[ClusterEventWithHint] | None], timed: Timed | None = None) -> None:
         self._interests = interests
         self._timed = timed
         self._by_event: dict[tuple[EventResource, Action], EventHints] = {}

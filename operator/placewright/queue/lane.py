@@ -7,8 +7,9 @@ exist parks all its pods as unschedulable until there is one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
+from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import Hints, Requeue, Timed
@@ -179,15 +180,18 @@ class Lane:
         keys = [key for key in (self.backoff.first_key(), self.error_backoff.first_key()) if key is not None]
         return float(min(key[0] for key in keys) + 1) * WINDOW_SECONDS if keys else None
 
-    def candidates(self, event: ClusterEvent) -> list[QueuedPod]:
-        """Waiting pods whose rejecting or gating plugin cares about this event, each once."""
+    def candidates(self, event: ClusterEvent, old: Any, new: Any) -> list[QueuedPod]:
+        """Waiting pods whose rejecting or gating plugin cares about this event, each once; see `ClusterEventWithHint.narrow`."""
         hints, found = self.hints.about(event), dict[str, QueuedPod]()
+        narrowed = event.frees_nothing and isinstance(new, PodInfo)
         if event.wildcard:
             found.update((queued.uid, queued) for queued in self.unschedulable)
         for waiting in (self.unschedulable, self.gated):
             for plugin in waiting.plugins():
                 if hints.asked(plugin):
-                    found.update(waiting.held_by(plugin))
+                    narrow = hints.narrowing(plugin) if narrowed else None
+                    held = waiting.held_by(plugin)
+                    found.update(held if narrow is None else {uid: q for uid, q in held.items() if narrow(q.pod, old, new)})
         return list(found.values())
 
     def _make_active(self, queued: QueuedPod, policy: QueuePolicy, now: float) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from placewright.api.pods import PodInfo
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import Status
 
 #: A place in the order of a heap: compared element by element, lowest first.
@@ -56,7 +56,7 @@ class QueuePolicy(Protocol):
         """True while pods of this profile keep their place but are not handed out."""
 
     @property
-    def interests(self) -> Mapping[str, Sequence[EventInterest] | None]:
+    def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:
         """By name of every enabled plugin that may reject a pod, the events that may help; None for "any event".
 
         A plugin that is missing here counts as no longer enabled: pods that only such plugins rejected are tried again.

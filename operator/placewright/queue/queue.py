@@ -21,11 +21,9 @@ from placewright.framework.events import (
     ASSIGNED_POD_DELETE,
     FORCE_ACTIVATE,
     UNSCHEDULABLE_TIMEOUT,
-    Action,
     ClusterEvent,
     EventResource,
 )
-from placewright.queue.assigned import may_help, narrows
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import EventHints, Requeue, Timed
 from placewright.queue.inflight import Flight
@@ -233,7 +231,7 @@ class SchedulingQueue(QueueView):
             self._flights.end(uid)
             return None
         if flight is not None and flight.latest is not queued.pod:
-            queued.replace(flight.latest)
+            queued.pod = flight.latest
             self._regroup(queued)
         queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins)
         lane = self._lane(queued.pod.scheduler_name)
@@ -269,7 +267,7 @@ class SchedulingQueue(QueueView):
         moved = 0
         for lane in lanes:
             hints = lane.hints.about(event)
-            for queued in self._within_reach(lane, event, new):
+            for queued in self._within_reach(lane, event, old, new):
                 if queued.uid != except_uid and (up_to_priority is None or queued.pod.priority <= up_to_priority):
                     moved += self._move(lane, queued, hints, event.label, old, new)
         return moved
@@ -379,17 +377,13 @@ class SchedulingQueue(QueueView):
             self._ready.set()
         return place
 
-    def _within_reach(self, lane: Lane, event: ClusterEvent, new: Any) -> list[QueuedPod]:
+    def _within_reach(self, lane: Lane, event: ClusterEvent, old: Any, new: Any) -> list[QueuedPod]:
         """The pods of a lane whose hints are to be asked."""
         if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
             if new is None:
                 return []
             return [q for q in self.gangs.declared_by(new) if q.pod.scheduler_name == lane.name and lane.waits(q)]
-        candidates = lane.candidates(event)
-        if not (narrows(event) and isinstance(new, PodInfo)):
-            return candidates
-        relabelled = bool(event.action & Action.UPDATE_POD_LABEL)
-        return [q for q in candidates if may_help(q.pod, q.rejecting_plugins, q.affinity_terms, new, relabelled=relabelled)]
+        return lane.candidates(event, old, new)
 
     def _move(self, lane: Lane, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
         """True when the event took the pod out of where it was waiting."""
@@ -435,7 +429,7 @@ class SchedulingQueue(QueueView):
                 return
 
     def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
-        queued.replace(new)
+        queued.pod = new
         if queued.gang is not None or new.gang is not None:
             self._join(queued)
         lane = self._lane(new.scheduler_name)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
-from placewright.queue.assigned import AffinityTerm, required_affinity_terms
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
 
 if TYPE_CHECKING:
@@ -69,7 +68,6 @@ class QueuedPod:
     recalled: bool = False
     flushed: bool = False
     gang: QueuedGang | None = field(default=None, repr=False)
-    _affinity_terms: tuple[AffinityTerm, ...] | None = field(default=None, repr=False)
 
     @property
     def uid(self) -> str:
@@ -90,18 +88,6 @@ class QueuedPod:
     def rejected(self) -> bool:
         """True when plugins rejected the pod, False after an error."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
-
-    @property
-    def affinity_terms(self) -> tuple[AffinityTerm, ...]:
-        """The pod's required pod-affinity terms, compiled on first use."""
-        if self._affinity_terms is None:
-            self._affinity_terms = required_affinity_terms(self.pod)
-        return self._affinity_terms
-
-    def replace(self, pod: PodInfo) -> None:
-        """Take over a newer version of the pod; history stays."""
-        self.pod = pod
-        self._affinity_terms = None
 
     def record_failure(self, now: float, unschedulable: AbstractSet[str], pending: AbstractSet[str]) -> None:
         """Note a failed attempt: a rejection when plugins are named, otherwise an error."""

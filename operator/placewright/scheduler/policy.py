@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from placewright.api.pods import PodInfo
 from placewright.framework.blame import why
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.runtime import ProfileRuntime
 from placewright.framework.status import Status, error
 from placewright.queue.policy import BackoffPolicy, SortKey
@@ -30,7 +30,7 @@ class ProfilePolicy:
         return self._runtime.profile.paused
 
     @property
-    def interests(self) -> Mapping[str, Sequence[EventInterest] | None]:
+    def interests(self) -> Mapping[str, Sequence[ClusterEventWithHint] | None]:
         """Events by plugin."""
         return self._runtime.interests
 

@@ -12,14 +12,14 @@ from framework.makers import Scene, node, pod
 from hints.rows import NODE_ADDED, NODE_LABELLED, POD_DELETED, POD_LABELLED
 from hints.waiting_room import WaitingRoom
 from placewright.api.pods import PodInfo
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.plugins.catalog import in_tree
 
 OTHERS: Final = ("NodePorts", "TaintToleration", "VolumeRestrictions", "PodTopologySpread", "InterPodAffinity")
 MANY: Final = 50
 
 
-def room_where(monkeypatch: pytest.MonkeyPatch, plugin: str, events: Callable[..., Sequence[EventInterest]]) -> WaitingRoom:
+def room_where(monkeypatch: pytest.MonkeyPatch, plugin: str, events: Callable[..., Sequence[ClusterEventWithHint]]) -> WaitingRoom:
     """A room in which this in-tree plugin registers these events instead of its own."""
     monkeypatch.setattr(in_tree()[plugin], "events", lambda _self: events())
     return WaitingRoom()
@@ -28,7 +28,7 @@ def room_where(monkeypatch: pytest.MonkeyPatch, plugin: str, events: Callable[..
 def test_a_hint_that_raises_has_the_pod_tried_again_and_is_told_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(_pod: PodInfo, _old: Any, _new: Any) -> Hint:
+    def broken(_pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
         raise AttributeError("no such thing")
 
     room = room_where(monkeypatch, "NodeName", lambda: [interest(EventResource.NODE, Action.ADD, broken)])
@@ -41,10 +41,10 @@ def test_a_hint_that_raises_has_the_pod_tried_again_and_is_told_of(
 
 
 def test_a_hint_that_raises_keeps_no_other_pod_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(rejected: PodInfo, _old: Any, _new: Any) -> Hint:
+    def broken(rejected: PodInfo, _old: Any, _new: Any) -> QueueingHint:
         if rejected.name == "first":
             raise KeyError(rejected.name)
-        return Hint.QUEUE if rejected.name == "third" else Hint.SKIP
+        return QueueingHint.QUEUE if rejected.name == "third" else QueueingHint.SKIP
 
     room = room_where(monkeypatch, "NodeName", lambda: [interest(EventResource.NODE, Action.ADD, broken)])
     for name in ("first", "second", "third"):
@@ -56,9 +56,9 @@ def test_a_hint_that_raises_keeps_no_other_pod_waiting(monkeypatch: pytest.Monke
 def test_a_plugin_is_asked_once_about_each_pod_that_it_rejected_and_about_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def remembers(rejected: PodInfo, _old: Any, _new: Any) -> Hint:
+    def remembers(rejected: PodInfo, _old: Any, _new: Any) -> QueueingHint:
         asked.append(rejected.name)
-        return Hint.SKIP
+        return QueueingHint.SKIP
 
     room = room_where(monkeypatch, "NodeResourcesFit", lambda: [interest(EventResource.POD, Action.DELETE, remembers)])
     for number in range(MANY):
@@ -96,7 +96,7 @@ def test_an_object_that_is_no_node_helps_nobody(plugin: str) -> None:
     kind = in_tree()[plugin]
     events = kind(kind.Args(), Scene().handle()).events() or ()
     [about_nodes] = [each.hint for each in events if each.event.resource is EventResource.NODE]
-    assert about_nodes(pod("me"), None, object()) is Hint.SKIP
+    assert about_nodes(pod("me"), None, object()) is QueueingHint.SKIP
 
 
 def test_what_one_pod_kept_away_from_is_not_taken_for_what_another_did() -> None:

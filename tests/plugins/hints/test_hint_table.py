@@ -11,7 +11,7 @@ from framework.makers import Scene, node, pod
 from hints import device_rows, gang_rows, node_rows, pairwise_rows, volume_rows
 from hints.rows import NODE_TAINTED, Rejected, Row
 from hints.waiting_room import WaitingRoom
-from placewright.framework.events import Action, ClusterEvent, EventInterest, EventResource, always
+from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, always
 from placewright.plugins.catalog import in_tree
 from placewright.queue.queued import Place
 
@@ -117,14 +117,14 @@ def test_a_pod_that_another_plugin_rejected_is_left_alone(row: Row) -> None:
 # --- the table is complete -----------------------------------------------------------------------------------------------------
 
 
-def named(plugin: str) -> Sequence[EventInterest]:
+def named(plugin: str) -> Sequence[ClusterEventWithHint]:
     return INTERESTS[plugin] or ()
 
 
-def registered_by(plugin: str) -> Sequence[EventInterest]:
+def registered_by(plugin: str) -> Sequence[ClusterEventWithHint]:
     """What the plugin itself says, before the framework adds to it."""
     kind = in_tree()[plugin]
-    found: Sequence[EventInterest] | None = kind(kind.Args(), Scene().handle()).events()
+    found: Sequence[ClusterEventWithHint] | None = kind(kind.Args(), Scene().handle()).events()
     return found or ()
 
 
@@ -138,7 +138,7 @@ def kinds(event: ClusterEvent) -> Iterator[ClusterEvent]:
         yield ClusterEvent(event.resource, action)
 
 
-def possible(plugin: str, each: EventInterest, kind: ClusterEvent) -> set[bool]:
+def possible(plugin: str, each: ClusterEventWithHint, kind: ClusterEvent) -> set[bool]:
     """The answers that the plugin can give to this event."""
     if plugin in NEVER:
         return {False}

@@ -9,7 +9,7 @@ from typing import Any, Final
 from yarl import URL
 
 from placewright.api.pods import PodInfo
-from placewright.framework.events import ClusterEvent, Hint, HintFunction
+from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
 from placewright.observability.metrics import upstream
 from placewright.observability.metrics.series import Cell, Counters, Histogram, Histograms, Series
 
@@ -53,10 +53,10 @@ class HintTimes:
         self._hints = Histograms(upstream.HINT_DURATION)
         self._left = HINT_SAMPLE
 
-    def __call__(self, plugin: str, event: ClusterEvent, hint: HintFunction) -> HintFunction:
+    def __call__(self, plugin: str, event: ClusterEvent, hint: QueueingHintFn) -> QueueingHintFn:
         """The same hint, with its time taken now and then."""
 
-        def timed(pod: PodInfo, old: Any, new: Any) -> Hint:
+        def timed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
             self._left -= 1
             if self._left:
                 return hint(pod, old, new)

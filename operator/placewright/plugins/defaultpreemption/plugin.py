@@ -12,7 +12,7 @@ from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     Alternatives,
     CycleState,
@@ -75,7 +75,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         victims = {one.node: NodeVictims(one.victims, one.violations) for one in search.candidates}
         return replace(_evicting(cluster, search.candidates), alternatives=Alternatives(victims, partial(_among, cluster, pod)))
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that leave, but none of them brings the pod back: the scheduler activates it itself when its victims are gone."""
         return (interest(EventResource.POD, Action.DELETE, _never),)
 
@@ -98,5 +98,5 @@ def _evicting(cluster: Cluster, candidates: Iterable[Candidate]) -> PostFilterRe
     return PostFilterResult(SUCCESS, best.node, tuple(victim for victim in best.victims if not cluster.leaves(victim)))
 
 
-def _never(_pod: PodInfo, _old: Any, _new: Any) -> Hint:
-    return Hint.SKIP
+def _never(_pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
+    return QueueingHint.SKIP

@@ -22,7 +22,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.requests import CPU, MEMORY
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -141,17 +141,17 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         if state.annotations.pop(DEVICES, None) is not None:
             self.handle.cluster.annotate(pod.uid, {DEVICES: (pod.pod.metadata.annotations or {}).get(DEVICES)})
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that leave or shrink and had some of the resource; nodes that come or offer something else."""
         return (
             interest(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, self._may_free_devices),
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
         )
 
-    def _may_free_devices(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _may_free_devices(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         """A pod that shrinks itself may be looked at again, too."""
         frees = isinstance(old, PodInfo) and (old.uid == pod.uid or (old.node_name and old.requests.get(self.args.resource, 0)))
-        return Hint.QUEUE if frees else Hint.SKIP
+        return QueueingHint.QUEUE if frees else QueueingHint.SKIP
 
     def _current(self) -> Workload:
         """The workload of the mix as it is now; rebuilt when that became another."""

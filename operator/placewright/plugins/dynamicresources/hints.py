@@ -8,29 +8,30 @@ from typing import Any
 from placewright.api.devices import ResourceClaim, devices_of
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import ClaimTable, DeviceObjects, owner_of_extended
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.assignedpods import is_itself
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.plugins.dynamicresources.claims import NotReady, claims_of, each_claim
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
 
-def interests(objects: Callable[[], DeviceObjects]) -> Sequence[EventInterest]:
+def interests(objects: Callable[[], DeviceObjects]) -> Sequence[ClusterEventWithHint]:
     """The plugin's events. `objects`: claims and classes as they are when an event comes."""
 
-    def claim_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+    def claim_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         return after_claim_change(pod, old, new, objects().claims)
 
-    def pod_changed(pod: PodInfo, _old: Any, new: Any) -> Hint:
+    def pod_changed(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
         return after_pod_change(pod, new, objects().claims)
 
-    def pod_left(_pod: PodInfo, old: Any, _new: Any) -> Hint:
+    def pod_left(_pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
         return after_pod_left(old, objects())
 
     return (
         interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
         # Upstream is not told of claims that are gone, and tries such pods again after minutes.
         interest(EventResource.RESOURCE_CLAIM, Action.ALL, claim_changed),
-        interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed),
+        interest(EventResource.POD, Action.UPDATE_POD_GENERATED_CLAIM, pod_changed, is_itself),
         # Upstream is not told of pods whose devices were taken and never written, and tries those that want them again after minutes.
         interest(EventResource.ASSIGNED_POD, Action.DELETE, pod_left),
         interest(EventResource.DEVICE_CLASS, _NEW_OR_CHANGED),
@@ -40,20 +41,20 @@ def interests(objects: Callable[[], DeviceObjects]) -> Sequence[EventInterest]:
     )
 
 
-def after_claim_change(pod: PodInfo, old: Any, new: Any, table: ClaimTable) -> Hint:
+def after_claim_change(pod: PodInfo, old: Any, new: Any, table: ClaimTable) -> QueueingHint:
     """Devices that became free may be anybody's; else only what happens to the pod's own claims counts, once all of them are there."""
     if not isinstance(new, ResourceClaim):
-        return Hint.QUEUE if isinstance(old, ResourceClaim) and _frees(old, pod) else Hint.SKIP
+        return QueueingHint.QUEUE if isinstance(old, ResourceClaim) and _frees(old, pod) else QueueingHint.SKIP
     try:
         claims = claims_of(pod, table)
     except NotReady:
-        return Hint.SKIP
+        return QueueingHint.SKIP
     before = old if isinstance(old, ResourceClaim) else None
     if before is not None and _loses_devices(before, new):
-        return Hint.QUEUE
+        return QueueingHint.QUEUE
     if all(claim.metadata.uid != new.metadata.uid for claim in claims):
-        return Hint.SKIP
-    return Hint.SKIP if before is not None and before.status == new.status else Hint.QUEUE
+        return QueueingHint.SKIP
+    return QueueingHint.SKIP if before is not None and before.status == new.status else QueueingHint.QUEUE
 
 
 def _loses_devices(before: ResourceClaim, new: ResourceClaim) -> bool:
@@ -66,25 +67,25 @@ def _frees(gone: ResourceClaim, pod: PodInfo) -> bool:
     return gone.status.allocation is not None or owner_of_extended(gone) == pod.uid
 
 
-def after_pod_left(gone: Any, objects: DeviceObjects) -> Hint:
+def after_pod_left(gone: Any, objects: DeviceObjects) -> QueueingHint:
     """A pod was on its way to a node, or on it: where its claims are without devices now, what was taken for them is free.
 
     No claim shows that if nothing was written. Devices that are in a claim get free when the claim says so.
     """
     if not isinstance(gone, PodInfo):
-        return Hint.SKIP
+        return QueueingHint.SKIP
     without = any(claim is not None and claim.status.allocation is None for _, claim, _ in each_claim(gone, objects.claims))
     if without or (objects.served(gone) and not any(True for _ in objects.claims.where(gone.uid))):
-        return Hint.QUEUE
-    return Hint.SKIP
+        return QueueingHint.QUEUE
+    return QueueingHint.SKIP
 
 
-def after_pod_change(pod: PodInfo, new: Any, table: ClaimTable) -> Hint:
+def after_pod_change(pod: PodInfo, new: Any, table: ClaimTable) -> QueueingHint:
     """The pod's own claims were made, and are there."""
     if not isinstance(new, PodInfo) or new.uid != pod.uid:
-        return Hint.SKIP
+        return QueueingHint.SKIP
     try:
         claims_of(new, table)
     except NotReady:
-        return Hint.SKIP
-    return Hint.QUEUE
+        return QueueingHint.SKIP
+    return QueueingHint.QUEUE

@@ -20,7 +20,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import ClaimTable
 from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -408,6 +408,6 @@ class DynamicResources(
             raise ClaimError(f"resourceclaim {called(claim)} does not exist any more")
         return shown
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Claims of the pod's, devices that become free, classes, slices, nodes."""
         return interests(lambda: self.handle.cluster.objects.devices)

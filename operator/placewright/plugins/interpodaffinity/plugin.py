@@ -17,7 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
 from placewright.framework.apart import JudgesApart
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -230,19 +230,19 @@ class InterPodAffinity(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin
 
     # --- events --------------------------------------------------------------------------------------------------------------
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that the terms on either side concern, and nodes that gain, lose or change a label of these terms."""
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
-            interest(EventResource.POD, pods, self._pod_changed),
+            interest(EventResource.POD, pods, self._pod_changed, hints.may_concern),
             interest(EventResource.NODE, nodes, self._node_changed),
         )
 
-    def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         return hints.after_pod_change(self._own_or_none(pod), self._aversions, pod, old, new, self.handle.cluster.objects)
 
-    def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         facing = self._matcher.facing(pod, self.handle.cluster)
         return hints.after_node_change(self._own_or_none(pod), facing, old, new)
 

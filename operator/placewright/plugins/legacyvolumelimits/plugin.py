@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.plugins import podclaims
 from placewright.plugins.csimigration import migrated_plugins
 from placewright.plugins.legacyvolumelimits.args import LegacyVolumeLimitsArgs
@@ -31,7 +31,7 @@ class DiskCountLimit(VolumeCountLimit):
         """The node's own, or the profile's, or the kind's."""
         return DiskLimits(self.kind, self.args.max_volumes, cluster)
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Nodes that come or take more, disks that leave one, a claim that the pod waits for, and a CSI driver that takes over."""
         node = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL
         return (
@@ -41,22 +41,22 @@ class DiskCountLimit(VolumeCountLimit):
             interest(EventResource.CSI_NODE, Action.ADD | Action.UPDATE, self._after_csi_node_change),
         )
 
-    def _after_pod_deletion(self, _pod: PodInfo, old: Any, _new: Any) -> Hint:
+    def _after_pod_deletion(self, _pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
         """A pod left a node, and with it disks of this kind, or claims that may stand for some."""
         if not isinstance(old, PodInfo) or not old.node_name:
-            return Hint.SKIP
+            return QueueingHint.SKIP
         had = any(podclaims.claim_name(old, volume) is not None or self.kind.name_of(volume) is not None for volume in old.volumes)
-        return Hint.QUEUE if had else Hint.SKIP
+        return QueueingHint.QUEUE if had else QueueingHint.SKIP
 
-    def _after_csi_node_change(self, _pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _after_csi_node_change(self, _pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         """A CSI driver took over on a node, which then has no limit here any more."""
         took_over = self.kind.provisioner in migrated_plugins(new) and self.kind.provisioner not in migrated_plugins(old)
-        return Hint.QUEUE if took_over else Hint.SKIP
+        return QueueingHint.QUEUE if took_over else QueueingHint.SKIP
 
 
-def _after_claim_added(pod: PodInfo, _old: Any, new: Any) -> Hint:
+def _after_claim_added(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
     """A claim behind one of the pod's volumes is there now."""
-    return Hint.QUEUE if podclaims.names(pod, new, ephemeral=True) else Hint.SKIP
+    return QueueingHint.QUEUE if podclaims.names(pod, new, ephemeral=True) else QueueingHint.SKIP
 
 
 class EBSLimits(DiskCountLimit):

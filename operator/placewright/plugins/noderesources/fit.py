@@ -24,7 +24,7 @@ from placewright.api.requests import (
     scoring_requests_of_containers,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -123,7 +123,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         loads = [load for spec in strategy.resources if (load := _load(spec, bid, cluster, rows)) is not None]
         return strategy_score(strategy, loads, len(rows))
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that leave or shrink; nodes that come or grow."""
         return (
             interest(EventResource.POD, Action.DELETE, _pod_left_a_node),
@@ -151,30 +151,30 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return False
         return name in self.args.ignored_resources or name.partition("/")[0] in self.args.ignored_resource_groups
 
-    def _freed_something(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _freed_something(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         if not isinstance(new, PodInfo) or not isinstance(old, PodInfo):
-            return Hint.QUEUE
+            return QueueingHint.QUEUE
         if new.uid == pod.uid:
-            return Hint.QUEUE
+            return QueueingHint.QUEUE
         freed = new.node_name and any(old.requests.get(name, 0) > new.requests.get(name, 0) for name, _ in self._demanded(pod))
-        return Hint.QUEUE if freed else Hint.SKIP
+        return QueueingHint.QUEUE if freed else QueueingHint.SKIP
 
-    def _class_serves(self, pod: PodInfo, _old: Any, new: Any) -> Hint:
+    def _class_serves(self, pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
         """A class for what the pod asks for."""
         if not isinstance(new, DeviceClass):
-            return Hint.SKIP
+            return QueueingHint.SKIP
         names = {new.spec.extended_resource_name, f"{IMPLICIT_RESOURCE}{new.metadata.name}"}
-        return Hint.QUEUE if any(name in names for name, _ in self._demanded(pod)) else Hint.SKIP
+        return QueueingHint.QUEUE if any(name in names for name, _ in self._demanded(pod)) else QueueingHint.SKIP
 
-    def _node_grew(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _node_grew(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         if not isinstance(new, Node):
-            return Hint.SKIP
+            return QueueingHint.SKIP
         offer = self._offer(new)
         served = self._served_by_devices(pod)
         demands = {name: amount for name, amount in self._demanded(pod) if name not in served or offer.get(name, 0)}
         if offer.get(PODS, 0) < 1 or any(offer.get(name, 0) < amount for name, amount in demands.items()):
-            return Hint.SKIP
-        return Hint.QUEUE if old is None or _grew(self._offer(old), offer, demands) else Hint.SKIP
+            return QueueingHint.SKIP
+        return QueueingHint.QUEUE if old is None or _grew(self._offer(old), offer, demands) else QueueingHint.SKIP
 
     def _offer(self, node: Node) -> Mapping[str, int]:
         """What the node offers; kept, because each pod that waits asks about the same node. With it the node, or its id may come back."""
@@ -185,9 +185,9 @@ def _grew(before: Mapping[str, int], after: Mapping[str, int], demands: Mapping[
     return any(after.get(name, 0) > before.get(name, 0) for name in (PODS, *demands))
 
 
-def _pod_left_a_node(_pod: PodInfo, old: Any, _new: Any) -> Hint:
+def _pod_left_a_node(_pod: PodInfo, old: Any, _new: Any) -> QueueingHint:
     was_placed = isinstance(old, PodInfo) and bool(old.node_name or old.nominated_node)
-    return Hint.QUEUE if was_placed else Hint.SKIP
+    return QueueingHint.QUEUE if was_placed else QueueingHint.SKIP
 
 
 def _bid(pod: PodInfo) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from typing import Final
 from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import Action, EventInterest, EventResource, interest
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
 from placewright.plugins.csimigration import is_migratable
 from placewright.plugins.nodevolumelimits import hints
 from placewright.plugins.nodevolumelimits.attached import CsiLimits
@@ -35,7 +35,7 @@ class NodeVolumeLimits(VolumeCountLimit):
         """True for pods with claims, or with disks that a CSI driver serves."""
         return any(_may_be_attached(volume) for volume in pod.volumes)
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Limits that grow, volumes that leave a node, and a claim that the pod waits for."""
         return (
             interest(EventResource.CSI_NODE, Action.ADD),

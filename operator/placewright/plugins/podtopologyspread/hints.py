@@ -7,7 +7,7 @@ from typing import Any
 
 from placewright.api.objects import Node
 from placewright.api.pods import NO_LABELS, PodInfo
-from placewright.framework.events import Hint
+from placewright.framework.events import QueueingHint
 from placewright.plugins.podtopologyspread.constraints import Constraint
 
 
@@ -16,7 +16,7 @@ def involved(pod: PodInfo, old: Any, new: Any) -> bool:
     return _among_peers(pod, old) and _among_peers(pod, new)
 
 
-def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: Any, new: Any) -> Hint:
+def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     """A matching pod came or went, a pod began or ceased to match, or the pod gained a toleration that its constraints honour."""
     if isinstance(old, PodInfo) and isinstance(new, PodInfo):
         return _hint(_own_tolerations_matter(constraints, pod, old, new) or _match_changed(constraints, old, new))
@@ -24,7 +24,7 @@ def after_pod_change(constraints: Sequence[Constraint], pod: PodInfo, old: Any, 
     return _hint(any(c.matches(changed.labels) for c in constraints))
 
 
-def after_node_change(constraints: Sequence[Constraint], old: Any, new: Any) -> Hint:
+def after_node_change(constraints: Sequence[Constraint], old: Any, new: Any) -> QueueingHint:
     """A node joined or left the domains, moved between them, or changed its taints."""
     before = isinstance(old, Node) and _has_all(constraints, old)
     after = isinstance(new, Node) and _has_all(constraints, new)
@@ -40,8 +40,8 @@ def _among_peers(pod: PodInfo, changed: Any) -> bool:
     return changed.namespace == pod.namespace and bool(changed.node_name or changed.nominated_node)
 
 
-def _hint(worth_it: bool) -> Hint:
-    return Hint.QUEUE if worth_it else Hint.SKIP
+def _hint(worth_it: bool) -> QueueingHint:
+    return QueueingHint.QUEUE if worth_it else QueueingHint.SKIP
 
 
 def _own_tolerations_matter(constraints: Sequence[Constraint], pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:

@@ -19,7 +19,8 @@ from placewright.api.pods import PodInfo
 from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
 from placewright.framework.apart import JudgesApart
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.assignedpods import in_its_namespace
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -238,21 +239,21 @@ class PodTopologySpread(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugi
 
     # --- events --------------------------------------------------------------------------------------------------------------
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Pods that count in the constraints, and nodes that are or become part of a domain."""
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            interest(EventResource.POD, pods, self._pod_changed),
+            interest(EventResource.POD, pods, self._pod_changed, in_its_namespace),
             interest(EventResource.NODE, nodes, self._node_changed),
         )
 
-    def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _pod_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         if not hints.involved(pod, old, new):
-            return Hint.SKIP
+            return QueueingHint.SKIP
         return hints.after_pod_change(self._constraints(pod, HARD, self.handle.cluster), pod, old, new)
 
-    def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _node_changed(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         return hints.after_node_change(self._constraints(pod, HARD, self.handle.cluster), old, new)
 
 

@@ -19,7 +19,8 @@ from placewright.api.selectors import selector_from_pairs
 from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
-from placewright.framework.events import Action, EventInterest, EventResource, Hint, interest
+from placewright.framework.assignedpods import in_its_namespace
+from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -136,29 +137,29 @@ class ServiceAffinity(PreFilterPlugin, ConstantReasonFilter, ScorePlugin):
 
     # --- events --------------------------------------------------------------------------------------------------------------
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Nodes that change in the labels, pods like the rejected one, its Services; nothing when no label holds pods together."""
         if not self._together:
             return ()
         changes = Action.ADD | Action.DELETE
         return (
             interest(EventResource.NODE, changes | Action.UPDATE_NODE_LABEL, self._node_changed),
-            interest(EventResource.POD, changes | Action.UPDATE_POD_LABEL, _pod_changed),
+            interest(EventResource.POD, changes | Action.UPDATE_POD_LABEL, _pod_changed, in_its_namespace),
             interest(EventResource.SERVICE, Action.ALL, _service_changed),
         )
 
-    def _node_changed(self, _pod: PodInfo, old: Any, new: Any) -> Hint:
+    def _node_changed(self, _pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         """One that came or went may be the first pod's, so what it is labelled with does not matter."""
         if isinstance(old, Node) and isinstance(new, Node):
             before, after = (node.metadata.labels or NO_LABELS for node in (old, new))
             return _hint(any(before.get(key) != after.get(key) for key in self._together))
-        return Hint.QUEUE
+        return QueueingHint.QUEUE
 
 
-def _pod_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+def _pod_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     """The pod itself, or a pod on a node that begins or ceases to be like it."""
     if isinstance(new, PodInfo) and new.uid == pod.uid:
-        return Hint.QUEUE
+        return QueueingHint.QUEUE
     return _hint(_counts(old, pod) != _counts(new, pod))
 
 
@@ -168,10 +169,10 @@ def _counts(other: Any, pod: PodInfo) -> bool:
     return on_a_node and other.namespace == pod.namespace and pod.labels.items() <= other.labels.items()
 
 
-def _service_changed(pod: PodInfo, old: Any, new: Any) -> Hint:
+def _service_changed(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     """A Service that selected the pod, or does now."""
     return _hint(any(isinstance(each, Service) and selects(each, pod) for each in (old, new)))
 
 
-def _hint(worth_it: bool) -> Hint:
-    return Hint.QUEUE if worth_it else Hint.SKIP
+def _hint(worth_it: bool) -> QueueingHint:
+    return QueueingHint.QUEUE if worth_it else QueueingHint.SKIP

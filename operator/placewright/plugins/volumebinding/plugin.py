@@ -16,7 +16,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
-from placewright.framework.events import EventInterest
+from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -153,7 +153,7 @@ class VolumeBinding(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin, R
             raise VolumeError(f'failed to get node "{node}": node "{node}" not found')
         return all_bound(written, cluster.node(row), cluster.objects.storage)
 
-    def events(self) -> Sequence[EventInterest]:
+    def events(self) -> Sequence[ClusterEventWithHint]:
         """Claims of the pod's, volumes, classes, nodes, and room in storage."""
         return interests(lambda: self.handle.cluster.objects.storage)
 

@@ -1,0 +1,70 @@
+"""Cheap tests that a plugin gives with an event (`ClusterEventWithHint.narrow`): can this pod on a node help that rejected pod at all?
+
+Every successful binding is an event, so with thousands of waiting pods their hints cannot all be asked each time. A pod that appears or
+changes on a node frees nothing. So the plugins in the tree ask only for pods that count others in their namespace, or whose required
+affinity means the pod on the node: kube-scheduler's rule (`getUnschedulablePodsWithCrossTopologyTerm`). It holds for extenders, too, and
+for plugins that the profile runs no longer. Deletions and scale-downs free resources and are not narrowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.objects import PodAffinity, PodAffinityTerm
+from placewright.api.pods import PodInfo
+from placewright.api.selectors import Selector, SelectorError, compile_label_selector
+
+#: So many different affinities of waiting pods are kept compiled.
+_MOST_AFFINITIES: Final = 4096
+
+
+def is_itself(rejected: PodInfo, _old: Any, new: Any) -> bool:
+    """For hints about changes of the rejected pod itself."""
+    return isinstance(new, PodInfo) and new.uid == rejected.uid
+
+
+def in_its_namespace(rejected: PodInfo, _old: Any, new: Any) -> bool:
+    """For plugins that count pods in the rejected pod's namespace."""
+    return isinstance(new, PodInfo) and new.namespace == rejected.namespace
+
+
+def wanted_nearby(rejected: PodInfo, _old: Any, new: Any) -> bool:
+    """For plugins that look at required affinity; False only where none of the rejected pod's terms can mean the other pod."""
+    affinity = rejected.group.affinity
+    return bool(affinity) and any(term.may_match(new) for term in _required_terms(rejected.namespace, affinity))
+
+
+@dataclass(frozen=True, slots=True)
+class _AffinityTerm:
+    """One required pod-affinity term, compiled. `namespaces` None stands for any: labels of namespaces are not looked at."""
+
+    namespaces: frozenset[str] | None
+    selector: Selector
+
+    def may_match(self, pod: PodInfo) -> bool:
+        """False only when this term certainly does not select the pod."""
+        return (self.namespaces is None or pod.namespace in self.namespaces) and self.selector.matches(pod.labels)
+
+
+@lru_cache(maxsize=_MOST_AFFINITIES)
+def _required_terms(namespace: str, affinity: bytes) -> tuple[_AffinityTerm, ...]:
+    """The terms of a `PodGroup.affinity`; those that do not parse select nothing and are left out."""
+    attraction, _ = msgspec.json.decode(affinity, type=tuple[PodAffinity | None, PodAffinity | None])
+    terms = attraction.required_during_scheduling_ignored_during_execution if attraction else None
+    return tuple([compiled for term in terms or () if (compiled := _compile(term, namespace)) is not None])
+
+
+def _compile(term: PodAffinityTerm, own_namespace: str) -> _AffinityTerm | None:
+    if term.label_selector is None:
+        return None
+    try:
+        selector = compile_label_selector(term.label_selector)
+    except SelectorError:
+        return None
+    if term.namespace_selector is not None:
+        return _AffinityTerm(None, selector)
+    return _AffinityTerm(frozenset(term.namespaces or (own_namespace,)), selector)
