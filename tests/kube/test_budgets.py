@@ -25,11 +25,10 @@ from placewright.kube.pacing import LONGEST_HOLD, SPREAD, Pacing
 from placewright.kube.ratelimit import PASSED_OVER_AT_MOST, TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Source
 from placewright.kube.retry import Backoff
-from placewright.kube.writers.binder import CONCURRENCY, HttpBinder
+from placewright.kube.writers.binder import CONCURRENCY, OUT_OF_ORDER, HttpBinder, PrioritySlots
 from placewright.kube.writers.events import EventLimits, HttpEventRecorder
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.podstatus import WORKERS, HttpStatusWriter
-from placewright.kube.writers.slots import OUT_OF_ORDER, Slots
 from placewright.kube.writers.volumes import HttpVolumeWriter
 
 HERE = NodeName("node-1")
@@ -119,7 +118,7 @@ def test_everybody_gets_one_token_and_equals_go_as_they_came(asking: list[Traffi
 
 
 async def test_of_those_who_wait_for_a_place_the_important_go_first_and_sometimes_the_one_who_waited_longest() -> None:
-    slots, went = Slots(1), []
+    slots, went = PrioritySlots(1), []
 
     async def hold(name: int, importance: int) -> None:
         async with slots.place(importance):
@@ -135,7 +134,7 @@ async def test_of_those_who_wait_for_a_place_the_important_go_first_and_sometime
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_never_more_than_there_are_places_and_none_is_lost_when_somebody_gives_up(seed: int) -> None:
-    random, slots, inside, most = Random(seed), Slots(3), 0, 0
+    random, slots, inside, most = Random(seed), PrioritySlots(3), 0, 0
 
     async def hold() -> None:
         nonlocal inside, most

@@ -8,7 +8,7 @@ gets its token, and whether it stands aside while the server refuses others (`pa
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from copy import copy
 from types import TracebackType
@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 
 import aiohttp
 import msgspec
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from placewright.api.bad_input import shown
@@ -33,9 +34,34 @@ from placewright.kube.errors import (
 from placewright.kube.pacing import Pacing
 from placewright.kube.ratelimit import TokenBucket, Traffic
 from placewright.kube.retry import AwayNotice
-from placewright.kube.writers.guarded import GuardedBody
 
 T = TypeVar("T")
+
+
+class GuardedBody(aiohttp.BytesPayload):
+    """A request's body, JSON or bytes as they are, that is written only while it is allowed. For one request.
+
+    Between asking whether a request may be sent and sending it lie waiting for a turn, a connection and its TLS: time enough to lose the
+    lead, or to stand still for minutes on a machine that hangs. So it is asked again when the bytes are about to be written. Without its
+    body a request is not complete, and the server does nothing.
+
+    Attributes:
+        withheld: whether it was not written, as it was not allowed any more.
+    """
+
+    def __init__(self, body: Mapping[str, Any] | bytes, allowed: Callable[[], bool]) -> None:
+        super().__init__(body if isinstance(body, bytes) else msgspec.json.encode(body))
+        self.withheld = False
+        self._allowed = allowed
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        """For aiohttp: write it, or break the connection off."""
+        if not self._allowed():
+            self.withheld = True
+            raise ConnectionAbortedError("not allowed any more")
+        await super().write_with_length(writer, content_length)
+
+
 #: A JSON-able body, ready JSON text, or one that is sent only while it is allowed.
 Body = bytes | GuardedBody | Mapping[str, Any] | msgspec.Struct | list[Any] | None
 Params = Mapping[str, str]

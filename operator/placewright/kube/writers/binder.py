@@ -13,9 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable
+import heapq
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Unpack
 
 from placewright.api.decode import DecodeError
 from placewright.api.errors import BindError
@@ -25,15 +29,17 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff, Sleep
-from placewright.kube.writers.guarded import GuardedBody
-from placewright.kube.writers.slots import Slots
+from placewright.kube.retry import Backoff
+from placewright.kube.writers.writer import ApiWriter, Timing
 
 #: Bindings under way at once; more gained nothing against a real API server.
 CONCURRENCY: Final = 64
-ATTEMPTS: Final = 5
 #: How often a pod is looked at to learn what became of a lost answer; with the backoff below about two minutes.
 LOOKS: Final = 20
+#: Of so many places that become free, one goes to whoever has waited longest: important ones may come without end.
+OUT_OF_ORDER: Final = 8
+
+_Turn = asyncio.Future[None]
 
 
 class Seen(enum.Enum):
@@ -57,12 +63,74 @@ class BindCounts:
     refused: int = 0
 
 
-class HttpBinder:
+class PrioritySlots:
+    """`count` places; who waits goes by priority: an important pod must not stand behind hundreds that were decided before it.
+
+    To be used inside one event loop.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._arrivals = itertools.count()
+        self._given = 0
+        #: Both hold all who wait; who got a place, or gave up, is skipped where it is met again.
+        self._by_importance: list[tuple[int, int, _Turn]] = []
+        self._by_arrival: deque[_Turn] = deque()
+
+    @asynccontextmanager
+    async def place(self, importance: int) -> AsyncIterator[None]:
+        """Hold a place; more important ones get theirs first, equal ones as they came."""
+        await self._take(importance)
+        try:
+            yield
+        finally:
+            self._give_back()
+
+    async def _take(self, importance: int) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn: _Turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._by_importance, (-importance, next(self._arrivals), turn))
+        self._by_arrival.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._give_back()
+            raise
+
+    def _give_back(self) -> None:
+        turn = self._next()
+        if turn is None:
+            self._free += 1
+        else:
+            turn.set_result(None)
+
+    def _next(self) -> _Turn | None:
+        while self._by_arrival and self._by_arrival[0].done():
+            self._by_arrival.popleft()
+        while self._by_importance and self._by_importance[0][2].done():
+            heapq.heappop(self._by_importance)
+        if not self._by_arrival:
+            self._by_importance.clear()
+            return None
+        self._given += 1
+        if self._given % OUT_OF_ORDER == 0:
+            return self._by_arrival.popleft()
+        return heapq.heappop(self._by_importance)[2]
+
+
+class HttpBinder(ApiWriter):
     """Writes Bindings to the API server; implements the scheduler's `Binder`.
 
     Attributes:
         counts: what happened so far.
     """
+
+    TRAFFIC: ClassVar[Traffic] = Traffic.BIND
+    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.1, maximum=10.0)
+    ERROR: ClassVar[type[Exception]] = BindError
 
     def __init__(
         self,
@@ -70,19 +138,13 @@ class HttpBinder:
         may_bind: Callable[[], bool],
         *,
         concurrency: int = CONCURRENCY,
-        attempts: int = ATTEMPTS,
         looks: int = LOOKS,
-        backoff: Backoff = Backoff(initial=0.1, maximum=10.0),  # noqa: B008 - frozen
-        sleep: Sleep = asyncio.sleep,
+        **timing: Unpack[Timing],
     ) -> None:
+        super().__init__(client, may_bind, **timing)
         self.counts = BindCounts()
-        self._client = client.sending(Traffic.BIND)
-        self._may_bind = may_bind
-        self._slots = Slots(concurrency)
-        self._attempts = attempts
+        self._slots = PrioritySlots(concurrency)
         self._looks = looks
-        self._backoff = backoff
-        self._sleep = sleep
 
     async def bind(self, pod: PodInfo, node: NodeName, annotations: dict[str, str]) -> None:
         """Bind the pod to the node; returns only when the Binding exists.
@@ -98,8 +160,7 @@ class HttpBinder:
 
         Who answers an error may have bound it, so the pod is read then. It is not asked twice.
         """
-        if not self._may_bind():
-            raise BindError(f"binding {pod.key}: this replica is not the active one")
+        self._require_lead(f"binding {pod.key}: ")
         try:
             await send()
         except ExtenderError as error:
@@ -126,9 +187,8 @@ class HttpBinder:
         raise BindError(f"binding {pod.key} to {node}: given up after {self._attempts} attempts: {error}")
 
     async def _try(self, pod: PodInfo, body: dict[str, Any]) -> RequestError | None:
-        if not self._may_bind():
-            raise BindError(f"binding {pod.key}: this replica is not the active one")
-        guarded = GuardedBody(body, self._may_bind)
+        self._require_lead(f"binding {pod.key}: ")
+        guarded = self._guarded(body)
         try:
             await self._client.post(f"{_pod_path(pod)}/binding", guarded)
         except RequestError as error:

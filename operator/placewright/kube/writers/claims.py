@@ -2,8 +2,8 @@
 
 Every patch carries the resourceVersion of what it changes. Where that has changed meanwhile (409) the claim is looked at again: what is
 wanted may be there by now, or be impossible, or is tried on top of what is there. So a patch may be repeated after a lost answer: it
-cannot undo anything. Where a patch would change the text of a driver's parameters in passing (`claimwire`), the claim is replaced, on the
-same conditions.
+cannot undo anything. Where a patch would change the text of a driver's parameters in passing (`claimprotobuf`), the claim is replaced, on
+the same conditions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, Unpack
 
 from placewright.api.decode import DecodeError, decode
 from placewright.api.devices import (
@@ -27,17 +27,15 @@ from placewright.api.devices import (
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
-from placewright.kube.client import ApiClient
+from placewright.kube.client import ApiClient, GuardedBody
 from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.retry import Backoff
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
-from placewright.kube.writers.guarded import GuardedBody
+from placewright.kube.writers.writer import ApiWriter, Timing
 
 _logger = logging.getLogger(__name__)
 
-#: Seconds between two looks at what the watches show; upstream looks every five.
-LOOK_SECONDS: Final = 0.2
 #: How often a claim may have been changed by others before it is left alone.
 _CONFLICTS: Final = 10
 #: What is released must be released: for as long as this replica may write.
@@ -54,32 +52,28 @@ class ClaimListener(Protocol):
         """See `HttpClaimWriter.waited`."""
 
 
-class HttpClaimWriter:
+class HttpClaimWriter(ApiWriter):
     """Writes to the API server; implements the framework's `ClaimWriter`.
 
     Attributes:
         listeners: hear what becomes of claims.
     """
 
+    TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
+    ATTEMPTS: ClassVar[int] = 4
+    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.2, maximum=5.0)
+    ERROR: ClassVar[type[Exception]] = ClaimError
+
     def __init__(
         self,
         client: ApiClient,
         may_write: Callable[[], bool],
         version: Callable[[], str] = lambda: "v1",
-        *,
-        attempts: int = 4,
-        backoff: Backoff = Backoff(initial=0.2, maximum=5.0),  # noqa: B008 - frozen
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
+        **timing: Unpack[Timing],
     ) -> None:
-        """`may_write`: asked before each request and each look, as the binder asks. `version`: in which API version claims are served."""
-        self._client = client.sending(Traffic.ROOM)
-        self._may_write = may_write
+        """`version`: in which API version claims are served."""
+        super().__init__(client, may_write, **timing)
         self._version = version
-        self._attempts = attempts
-        self._backoff = backoff
-        self._clock = clock
-        self._sleep = sleep
         self._beside: set[asyncio.Task[None]] = set()
         self.listeners: list[ClaimListener] = []
 
@@ -134,7 +128,7 @@ class HttpClaimWriter:
         }
         made: ResourceClaim | None = None
         try:
-            made = decode_claim(await self._send(lambda guarded: self._client.post(self._collection(meta.namespace), guarded), body, 1))
+            made = decode_claim(await self._write(lambda guarded: self._client.post(self._collection(meta.namespace), guarded), body, 1))
         finally:
             for listener in self.listeners:
                 listener.created(failed=made is None)
@@ -149,7 +143,7 @@ class HttpClaimWriter:
                 if ALLOCATION_FINALIZER in finalizers:
                     await self._patch_finalizers(current, [each for each in finalizers if each != ALLOCATION_FINALIZER], _FOR_EVER)
                 options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.metadata.uid}}
-                await self._send(lambda guarded: self._client.delete(self._path(claim), guarded), options, _FOR_EVER)
+                await self._write(lambda guarded: self._client.delete(self._path(claim), guarded), options, _FOR_EVER)
             except _Changed:
                 continue
             except _Gone:
@@ -161,17 +155,7 @@ class HttpClaimWriter:
         """Patch `status.extendedResourceClaimStatus`; raises `ClaimError`."""
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
-        await self._send(lambda guarded: self._client.patch(path, guarded), body, self._attempts)
-
-    async def until(self, done: Callable[[], bool], seconds: float) -> bool:
-        """True once `done` says so, False when it has not within so many seconds."""
-        deadline = self._clock() + seconds
-        while not done():
-            self._require_lead()
-            if self._clock() >= deadline:
-                return False
-            await self._sleep(LOOK_SECONDS)
-        return True
+        await self._write(lambda guarded: self._client.patch(path, guarded), body, self._attempts)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
         """Tell who listens."""
@@ -210,7 +194,7 @@ class HttpClaimWriter:
     async def _patch_finalizers(self, claim: ResourceClaim, finalizers: Sequence[str], attempts: int) -> ResourceClaim:
         body, path = {"metadata": {**_precondition(claim), "finalizers": finalizers}}, self._path(claim)
         try:
-            return decode_claim(await self._send(lambda guarded: self._client.patch(path, guarded), body, attempts))
+            return decode_claim(await self._write(lambda guarded: self._client.patch(path, guarded), body, attempts))
         except _Invalid as refused:
             return await self._replace(claim, path, lambda there: with_finalizers(there, finalizers), attempts, refused)
 
@@ -218,7 +202,7 @@ class HttpClaimWriter:
         body = {"metadata": _precondition(claim), "status": status}
         path = f"{self._path(claim)}/status"
         try:
-            return decode_claim(await self._send(lambda guarded: self._client.patch(path, guarded), body, attempts))
+            return decode_claim(await self._write(lambda guarded: self._client.patch(path, guarded), body, attempts))
         except _Invalid as refused:
             if "allocation" in status:  # then nothing of it is there that a patch could change in passing
                 raise
@@ -228,15 +212,10 @@ class HttpClaimWriter:
     async def _replace(
         self, claim: ResourceClaim, path: str, edit: Callable[[bytes], bytes], attempts: int, refused: _Invalid
     ) -> ResourceClaim:
-        """What a patch could not do without changing the text of parameters in passing: see `claimwire`."""
+        """What a patch could not do without changing the text of parameters in passing: see `claimprotobuf`."""
         if not _has_parameters(claim):
             raise refused
-
-        async def get() -> bytes:
-            self._require_lead()
-            return await self._client.get_in(PROTOBUF, self._path(claim))
-
-        there = await self._answered(get, attempts)
+        there = await self._answered(lambda: self._client.get_in(PROTOBUF, self._path(claim)), attempts)
         try:
             uid, version = identity_of(there)
             edited = edit(there)
@@ -244,37 +223,25 @@ class HttpClaimWriter:
             raise refused from problem
         if (uid, version) != (claim.metadata.uid, claim.metadata.resource_version):
             raise _Changed(f"claim {_called(claim)} was changed in the meantime")
-        return decode_claim(await self._send(lambda guarded: self._client.put(path, guarded, content_type=PROTOBUF), edited, attempts))
+        return decode_claim(await self._write(lambda guarded: self._client.put(path, guarded, content_type=PROTOBUF), edited, attempts))
 
     async def _get(self, claim: ResourceClaim, attempts: int) -> ResourceClaim:
-        async def get() -> bytes:
-            self._require_lead()
-            return await self._client.get(self._path(claim))
-
-        current = decode_claim(await self._answered(get, attempts))
+        current = decode_claim(await self._answered(lambda: self._client.get(self._path(claim)), attempts))
         if current.metadata.uid != claim.metadata.uid:
             raise _Gone(f"claim {_called(claim)} got deleted in the meantime")
         return current
 
-    async def _send(self, request: Callable[[GuardedBody], Awaitable[bytes]], body: dict[str, Any] | bytes, attempts: int) -> bytes:
-        async def send() -> bytes:
-            self._require_lead()
-            return await request(GuardedBody(body, self._may_write))
+    async def _write(self, request: Callable[[GuardedBody], Awaitable[bytes]], body: dict[str, Any] | bytes, attempts: int) -> bytes:
+        return await self._answered(lambda: request(self._guarded(body)), attempts)
 
-        return await self._answered(send, attempts)
-
-    async def _answered(self, call: Callable[[], Awaitable[bytes]], attempts: int) -> bytes:
+    async def _answered(self, request: Callable[[], Awaitable[bytes]], attempts: int) -> bytes:
         try:
-            return await with_retries(call, attempts, self._backoff, self._sleep)
+            return await self._send(request, attempts=attempts)
         except ApiError as problem:
             kind = {CONFLICT: _Changed, NOT_FOUND: _Gone, INVALID: _Invalid}.get(problem.status, ClaimError)
             raise kind(str(problem)) from problem
         except RequestError as problem:
             raise ClaimError(str(problem)) from problem
-
-    def _require_lead(self) -> None:
-        if not self._may_write():
-            raise ClaimError("this replica is not the active one")
 
     def _collection(self, namespace: str) -> str:
         return f"/apis/{GROUP}/{self._version()}/namespaces/{namespace}/resourceclaims"

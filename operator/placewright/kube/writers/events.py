@@ -6,22 +6,19 @@ note about the same object again, within a window, becomes a series on the first
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
-import time
-from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from datetime import datetime
+from typing import Any, ClassVar, Final, NamedTuple, Unpack
 
 from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.retry import Backoff
+from placewright.kube.writers.writer import QueueingWriter, Timing, remember
 
 #: Bytes of a note; the API server refuses more.
 LONGEST_NOTE: Final = 1024
@@ -104,12 +101,15 @@ class EventLimits:
     backoff: Backoff = field(default_factory=lambda: Backoff(initial=0.5, maximum=10.0))
 
 
-class HttpEventRecorder:
+class HttpEventRecorder(QueueingWriter[str, _Record]):
     """Writes events.k8s.io/v1, or core v1 where that is all there is; implements the scheduler's `EventRecorder`.
 
     Attributes:
         counts: what happened so far.
     """
+
+    TRAFFIC: ClassVar[Traffic] = Traffic.EVENTS
+    NAME: ClassVar[str] = "events"
 
     def __init__(
         self,
@@ -118,31 +118,17 @@ class HttpEventRecorder:
         *,
         core: bool = False,
         limits: EventLimits = EventLimits(),
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        sleep: Sleep = asyncio.sleep,
+        **timing: Unpack[Timing],
     ) -> None:
         """`instance`: who reports, such as the replica's identity. `core`: write core v1 events (see `uses_core_events`)."""
+        own: Timing = {"attempts": limits.attempts, "backoff": limits.backoff, **timing}
+        super().__init__(client, workers=limits.workers, **own)
         self.counts = EventCounts()
-        self._client = client.sending(Traffic.EVENTS)
         self._instance = instance[:128]
         self._core = core
         self._limits = limits
-        self._clock = clock
-        self._now = now
-        self._sleep = sleep
-        self._waiting: deque[_Record] = deque()
-        self._wake = asyncio.Semaphore(0)
         self._recent: OrderedDict[_Key, _Record] = OrderedDict()
-        self._workers: list[asyncio.Task[None]] = []
-        self._busy = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._complained = False
-
-    def start(self) -> None:
-        """Start the workers; needs a running event loop. What was recorded before is written then."""
-        self._workers = [asyncio.create_task(self._work(), name=f"events {n}") for n in range(self._limits.workers)]
 
     def record(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         """Queue one event about a pod; returns at once. The note is cut to 1024 bytes."""
@@ -162,16 +148,7 @@ class HttpEventRecorder:
 
     async def close(self, deadline: float = 5.0) -> None:
         """Write what waits, for at most `deadline` seconds; the rest is dropped and counted."""
-        if self._workers:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(deadline):
-                    await self._idle.wait()
-        self.counts.dropped += len(self._waiting) + self._busy
-        for worker in self._workers:
-            worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
-        self._workers = []
-        self._waiting.clear()
+        self.counts.dropped += await self._queue.close(deadline)
 
     # --- recording ---
 
@@ -182,11 +159,8 @@ class HttpEventRecorder:
         return _Record(key, name, regarding, moment, moment, now)
 
     def _remember(self, record: _Record) -> None:
-        self._recent[record.key] = record
-        self._recent.move_to_end(record.key)
-        while len(self._recent) > self._limits.remembered:
-            self._recent.popitem(last=False)
-        self._queue(record)
+        remember(self._recent, record.key, record, self._limits.remembered)
+        self._put(record)
 
     def _repeat(self, record: _Record, now: float) -> None:
         self.counts.repeats += 1
@@ -194,15 +168,12 @@ class HttpEventRecorder:
         record.last_seen, record.last = now, self._now()
         if not record.queued and now >= record.next_write:
             record.queued = True
-            self._queue(record)
+            self._put(record)
 
-    def _queue(self, record: _Record) -> None:
-        if len(self._waiting) >= self._limits.queue:
-            self._drop(self._waiting.popleft())
-        else:
-            self._wake.release()
-        self._waiting.append(record)
-        self._idle.clear()
+    def _put(self, record: _Record) -> None:
+        if len(self._queue.waiting) >= self._limits.queue:
+            self._drop(self._queue.waiting.popitem(last=False)[1])
+        self._queue.put(record.name, record)
 
     def _drop(self, record: _Record) -> None:
         self.counts.dropped += 1
@@ -213,22 +184,13 @@ class HttpEventRecorder:
 
     # --- writing ---
 
-    async def _work(self) -> None:
-        while True:
-            await self._wake.acquire()
-            record = self._waiting.popleft()
-            self._busy += 1
-            try:
-                await self._write(record)
-            finally:
-                self._busy -= 1
-                if not self._waiting and not self._busy:
-                    self._idle.set()
+    def _broke(self, key: str) -> None:
+        self.counts.failed += 1
+        _log.exception("event %s not written", key)
 
     async def _write(self, record: _Record) -> None:
-        limits = self._limits
         try:
-            await with_retries(lambda: self._send(record), limits.attempts, limits.backoff, self._sleep)
+            await self._send(lambda: self._request(record))
         except RequestError as error:
             # Our names are our own: one that exists was written before, and only the answer got lost.
             if isinstance(error, ApiError) and error.status == CONFLICT:
@@ -238,7 +200,7 @@ class HttpEventRecorder:
         else:
             self._done(record)
 
-    async def _send(self, record: _Record) -> None:
+    async def _request(self, record: _Record) -> None:
         path = self._path(record.regarding.namespace)
         if record.written == 0:
             await self._client.post(path, self._body(record))

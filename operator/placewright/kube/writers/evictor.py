@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from typing import Final
+from typing import ClassVar, Final
 
 from placewright.api.errors import EvictError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.retry import Backoff
 from placewright.kube.writers.events import seconds_time
-from placewright.kube.writers.guarded import GuardedBody
 from placewright.kube.writers.podstatus import find_condition, patch_pod_status
+from placewright.kube.writers.writer import ApiWriter
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
 
 
-class HttpEvictor:
+class HttpEvictor(ApiWriter):
     """Deletes victims with their default grace period; implements the scheduler's `Evictor`."""
 
-    def __init__(
-        self,
-        client: ApiClient,
-        may_evict: Callable[[], bool],
-        *,
-        attempts: int = 4,
-        backoff: Backoff = Backoff(initial=0.2, maximum=5.0),  # noqa: B008 - frozen
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        """`may_evict`: asked before each request, as the binder asks: only the active replica may."""
-        self._client = client.sending(Traffic.ROOM)
-        self._may_evict = may_evict
-        self._attempts = attempts
-        self._backoff = backoff
-        self._now = now
-        self._sleep = sleep
+    TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
+    ATTEMPTS: ClassVar[int] = 4
+    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.2, maximum=5.0)
+    ERROR: ClassVar[type[Exception]] = EvictError
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
         """Mark the victim and delete it; a victim that is gone already is fine. Raises `EvictError`."""
@@ -49,19 +33,13 @@ class HttpEvictor:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": victim.uid}}
         path = f"/api/v1/namespaces/{victim.namespace}/pods/{victim.name}"
         # Whatever the first says of a victim that is gone or replaced, the second decides by uid.
-        await self._send(victim, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}))
-        await self._send(victim, lambda: self._client.delete(path, GuardedBody(options, self._may_evict)))
+        await self._request(victim, lambda: patch_pod_status(self._client, victim, {"conditions": [marked]}))
+        await self._request(victim, lambda: self._client.delete(path, self._guarded(options)))
 
-    async def _send(self, victim: PodInfo, request: Callable[[], Awaitable[object]]) -> None:
+    async def _request(self, victim: PodInfo, request: Callable[[], Awaitable[object]]) -> None:
         """Send a request, repeatedly when the server is busy; returns also when the victim is gone or replaced."""
-
-        async def allowed() -> None:
-            if not self._may_evict():
-                raise EvictError(f"evicting {victim.key}: this replica is not the active one")
-            await request()
-
         try:
-            await with_retries(allowed, self._attempts, self._backoff, self._sleep)
+            await self._send(request, about=f"evicting {victim.key}: ")
         except RequestError as error:
             if not isinstance(error, ApiError) or not error.gone_or_replaced:
                 raise EvictError(f"evicting {victim.key}: {error}") from error

@@ -12,14 +12,12 @@ only events tell.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, ClassVar, Final, Unpack
 
 from placewright.api.objects import Condition
 from placewright.api.podgroups import (
@@ -35,10 +33,8 @@ from placewright.api.podgroups import (
 from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff, Sleep, with_retries
 from placewright.kube.writers.events import seconds_time
-from placewright.kube.writers.guarded import GuardedBody
-from placewright.kube.writers.outbox import Outbox
+from placewright.kube.writers.writer import QueueingWriter, Timing, remember
 
 #: Of the version of 1.36, and of later ones, in which it never becomes False again.
 SCHEDULED: Final = "PodGroupScheduled"
@@ -53,7 +49,6 @@ _LONGEST_MESSAGE: Final = 32_768
 #: Seconds between two writes about one group.
 PAUSE_SECONDS: Final = 1.0
 WORKERS: Final = 2
-_ATTEMPTS: Final = 5
 MOST_WAITING: Final = 5_000
 
 _log = logging.getLogger(__name__)
@@ -102,57 +97,39 @@ class _NotOurs(Exception):
     """Another replica leads, and tells."""
 
 
-class HttpGroupStatusWriter:
+class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     """Writes news of groups, latest wins; the network's side of the scheduler's `GroupStatusWriter`.
 
     Attributes:
         counts: what happened so far.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        view: GroupView,
-        *,
-        backoff: Backoff = Backoff(initial=0.2, maximum=10.0),  # noqa: B008 - frozen
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
+    TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
+    ERROR: ClassVar[type[Exception]] = _NotOurs
+    NAME: ClassVar[str] = "group status"
+
+    def __init__(self, client: ApiClient, view: GroupView, **timing: Unpack[Timing]) -> None:
+        super().__init__(client, view.may_write, workers=WORKERS, **timing)
         self.counts = GroupStatusCounts()
-        self._client = client.sending(Traffic.STATUS)
         self._view = view
-        self._backoff = backoff
-        self._clock = clock
-        self._now = now
-        self._sleep = sleep
-        self._outbox: Outbox[GroupRef, GroupNews] = Outbox(self._write, self._broke, self._not_before, clock)
         #: When a group may be written again; those of the past are forgotten.
         self._paused_until: OrderedDict[GroupRef, float] = OrderedDict()
         #: By group, the version of its object that we decided by, and what we then wrote.
         self._written: OrderedDict[GroupRef, tuple[str, dict[str, Any]]] = OrderedDict()
         self._complained = False
 
-    def start(self) -> None:
-        """Start the workers; needs a running event loop."""
-        self._outbox.start(WORKERS, "group status")
-
     def tell(self, news: GroupNews) -> None:
         """Queue news of a group; returns at once. What is not new in it stays as it waits to be said."""
         ref = news.gang.ref
-        before = self._outbox.waiting.get(ref)
+        before = self._queue.waiting.get(ref)
         if before is not None:
             self.counts.overtaken += 1
             if before.gang.uid == news.gang.uid:
                 news = _together(before, news)
-        self._outbox.put(ref, replace(news, message=news.message[:_LONGEST_MESSAGE]))
-        if len(self._outbox.waiting) > MOST_WAITING:
-            self._outbox.waiting.popitem(last=False)
+        self._queue.put(ref, replace(news, message=news.message[:_LONGEST_MESSAGE]))
+        if len(self._queue.waiting) > MOST_WAITING:
+            self._queue.waiting.popitem(last=False)
             self.counts.dropped += 1
-
-    async def close(self, deadline: float = 5.0) -> None:
-        """Write what waits, for at most `deadline` seconds."""
-        await self._outbox.close(deadline)
 
     # --- working ---------------------------------------------------------------------------------------------------------------
 
@@ -176,8 +153,8 @@ class HttpGroupStatusWriter:
             return
         if await self._sent(item, ref, status):
             self.counts.written += 1
-            _remember(self._written, ref, (seen, status))
-        _remember(self._paused_until, ref, self._clock() + PAUSE_SECONDS)
+            remember(self._written, ref, (seen, status), MOST_WAITING)
+        remember(self._paused_until, ref, self._clock() + PAUSE_SECONDS, MOST_WAITING)
 
     async def _sent(self, item: GroupObject, ref: GroupRef, status: dict[str, Any]) -> bool:
         native = isinstance(item, NativePodGroup)
@@ -185,14 +162,9 @@ class HttpGroupStatusWriter:
         path = f"/apis/{root}/namespaces/{ref.namespace}/podgroups/{ref.object_name}/status"
         kind = STRATEGIC_MERGE_PATCH if native else MERGE_PATCH
 
-        async def send() -> None:
-            if not self._view.may_write():
-                raise _NotOurs
-            body = GuardedBody({"metadata": {"uid": item.metadata.uid}, "status": status}, self._view.may_write)
-            await self._client.patch(path, body, content_type=kind)
-
+        body = {"metadata": {"uid": item.metadata.uid}, "status": status}
         try:
-            await with_retries(send, _ATTEMPTS, self._backoff, self._sleep)
+            await self._send(lambda: self._client.patch(path, self._guarded(body), content_type=kind))
         except _NotOurs:
             self.counts.dropped += 1
             return False
@@ -229,13 +201,6 @@ def _together(before: GroupNews, news: GroupNews) -> GroupNews:
     if news.placed is None:
         return replace(before, gang=news.gang, running=news.running, owners=news.owners)
     return replace(news, running=before.running, owners=before.owners) if news.running is None else news
-
-
-def _remember(table: OrderedDict[GroupRef, Any], ref: GroupRef, value: Any) -> None:
-    table[ref] = value
-    table.move_to_end(ref)
-    while len(table) > MOST_WAITING:
-        table.popitem(last=False)
 
 
 def coscheduling_changes(known: CoschedulingStatus, news: GroupNews, now: datetime) -> dict[str, Any]:

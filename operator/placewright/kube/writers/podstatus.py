@@ -8,14 +8,11 @@ that it has none: if the pod changed meanwhile, it is read, and what it then say
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Unpack
 
 from placewright.api.decode import decode
 from placewright.api.objects import Condition, NodeName, Pod, PodKey
@@ -23,9 +20,8 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff, Sleep, with_retries
 from placewright.kube.writers.events import seconds_time
-from placewright.kube.writers.outbox import Outbox
+from placewright.kube.writers.writer import QueueingWriter, Timing, remember
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -81,70 +77,51 @@ class StatusCounts:
     dropped: int = 0
 
 
-class HttpStatusWriter:
+class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
     """Writes verdicts, latest wins; implements the scheduler's `StatusWriter`.
 
     Attributes:
         counts: what happened so far.
     """
 
+    TRAFFIC: ClassVar[Traffic] = Traffic.STATUS
+    NAME: ClassVar[str] = "status"
+
     def __init__(
-        self,
-        client: ApiClient,
-        *,
-        workers: int = WORKERS,
-        attempts: int = 5,
-        waiting: int = MOST_WAITING,
-        backoff: Backoff = Backoff(initial=0.2, maximum=10.0),  # noqa: B008 - frozen
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        sleep: Sleep = asyncio.sleep,
+        self, client: ApiClient, *, workers: int = WORKERS, waiting: int = MOST_WAITING, **timing: Unpack[Timing]
     ) -> None:
         """`workers`: writes under way at once. `waiting`: verdicts that may wait; beyond, old ones are dropped."""
+        super().__init__(client, workers=workers, **timing)
         self.counts = StatusCounts()
-        self._client = client.sending(Traffic.STATUS)
-        self._worker_count = workers
-        self._outbox: Outbox[PodKey, _Verdict] = Outbox(self._write, self._broke)
         self._most_waiting = waiting
-        self._attempts = attempts
-        self._backoff = backoff
-        self._now = now
-        self._sleep = sleep
         self._written: OrderedDict[str, _Written] = OrderedDict()
-
-    def start(self) -> None:
-        """Start the workers; needs a running event loop."""
-        self._outbox.start(self._worker_count, "status")
 
     def pod_unscheduled(self, pod: PodInfo, reason: str, message: str, nominated_node: NodeName | None) -> None:
         """Queue PodScheduled=False; returns at once."""
         verdict = _Verdict(pod, reason, message[:_LONGEST_MESSAGE], nominated_node)
-        overtaken = self._outbox.waiting.get(pod.key)
+        overtaken = self._queue.waiting.get(pod.key)
         if overtaken is not None:
             self.counts.overtaken += 1
             if nominated_node is None and overtaken.pod.uid == pod.uid:
                 verdict = replace(verdict, nominated=overtaken.nominated)
-        self._outbox.put(pod.key, verdict)
-        if len(self._outbox.waiting) > self._most_waiting:
+        self._queue.put(pod.key, verdict)
+        if len(self._queue.waiting) > self._most_waiting:
             self._drop_one()
 
     def nomination_cleared(self, pod: PodInfo) -> None:
         """Queue the end of the pod's nomination, beside what is to be said anyway; returns at once."""
-        waiting = self._outbox.waiting.get(pod.key)
+        waiting = self._queue.waiting.get(pod.key)
         if waiting is not None and waiting.pod.uid == pod.uid:
-            self._outbox.waiting[pod.key] = replace(waiting, nominated=NodeName(""))
+            self._queue.waiting[pod.key] = replace(waiting, nominated=NodeName(""))
         else:
             self.pod_unscheduled(pod, _AS_IT_IS, "", NodeName(""))
 
     def _drop_one(self) -> None:
         """The oldest verdict: the pod will be tried again and get another. Nominations are read by others, so they go last."""
-        waiting = self._outbox.waiting
+        waiting = self._queue.waiting
         oldest = list(islice(waiting, _OLDEST))
         waiting.pop(next((key for key in oldest if waiting[key].nominated is None), oldest[0]))
         self.counts.dropped += 1
-
-    async def close(self, deadline: float = 5.0) -> None:
-        """Write what waits, for at most `deadline` seconds."""
-        await self._outbox.close(deadline)
 
     def _broke(self, key: PodKey) -> None:
         self.counts.failed += 1
@@ -156,7 +133,7 @@ class HttpStatusWriter:
             self.counts.unchanged += 1
             return
         try:
-            version = await with_retries(lambda: self._send(verdict.pod, patch), self._attempts, self._backoff, self._sleep)
+            version = await self._send(lambda: self._patched(verdict.pod, patch))
         except _OutOfDate:
             self.counts.vanished += 1
         except RequestError as error:
@@ -167,7 +144,7 @@ class HttpStatusWriter:
         else:
             self._done(verdict, patch, version)
 
-    async def _send(self, pod: PodInfo, patch: dict[str, Any]) -> str:
+    async def _patched(self, pod: PodInfo, patch: dict[str, Any]) -> str:
         """Send the patch, for the pod as it is; the version that it made. Raises `_OutOfDate`, or 409 for a pod that keeps changing."""
         written = self._about(pod)
         version = pod.pod.metadata.resource_version if written is None else written.version
@@ -226,10 +203,7 @@ class HttpStatusWriter:
             condition = self._condition(verdict, condition)
         if condition is not None:
             seen = verdict.pod.pod.metadata.resource_version
-            self._written[verdict.pod.uid] = _Written(seen, version, condition, verdict.nominated)
-            self._written.move_to_end(verdict.pod.uid)
-        while len(self._written) > _REMEMBERED:
-            self._written.popitem(last=False)
+            remember(self._written, verdict.pod.uid, _Written(seen, version, condition, verdict.nominated), _REMEMBERED)
 
     def _failed(self, verdict: _Verdict, error: RequestError) -> None:
         self.counts.failed += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ def _at_once(_key: object) -> float:
     return 0.0
 
 
-class Outbox(Generic[K, V]):
+class WriteQueue(Generic[K, V]):
     """Items that a few workers write, the oldest first.
 
     Attributes:
@@ -42,7 +42,9 @@ class Outbox(Generic[K, V]):
         self._clock = clock
         self._in_flight: set[K] = set()
         self._closing = False
-        self._changed = asyncio.Event()
+        #: Workers that have nothing to do. One is woken by each item that comes, and wakes the next if there is more: the event loop
+        #: would have much to do if an item woke them all.
+        self._resting: deque[asyncio.Future[None]] = deque()
         self._workers: list[asyncio.Task[None]] = []
 
     def start(self, workers: int, name: str) -> None:
@@ -53,20 +55,25 @@ class Outbox(Generic[K, V]):
         """Queue the item, in the place of what waits under its key; returns at once."""
         self.waiting[key] = item
         self.idle.clear()
-        self._changed.set()
+        self._wake_one()
 
-    async def close(self, deadline: float) -> None:
-        """Write what waits, without the pauses between two writes, for at most so many seconds; end the workers."""
+    async def close(self, deadline: float) -> int:
+        """Write what waits, without the pauses between two writes, for at most so many seconds; end the workers.
+
+        Returns how many items were not written, or not to the end.
+        """
         self._closing = True
-        self._changed.set()
+        self._wake_one()
         if self._workers:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(deadline):
                     await self.idle.wait()
+        left = len(self.waiting) + len(self._in_flight)
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
         self._workers = []
+        return left
 
     async def _work(self) -> None:
         while True:
@@ -77,22 +84,44 @@ class Outbox(Generic[K, V]):
                 self._broke(key)
             finally:
                 self._in_flight.discard(key)
-                self._changed.set()
                 if not self.waiting and not self._in_flight:
                     self.idle.set()
 
     async def _next(self) -> tuple[K, V]:
         while True:
-            now = self._clock()
-            key = next((key for key in self.waiting if key not in self._in_flight and self._may_be_written(key, now)), None)
-            if key is not None:
-                self._in_flight.add(key)
-                return key, self.waiting.pop(key)
-            self._changed.clear()
-            soonest = min((self._not_before(key) for key in self.waiting if key not in self._in_flight), default=None)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if soonest is None else soonest - now):
-                    await self._changed.wait()
+            seconds = None
+            if self.waiting:
+                now = self._clock()
+                key = next((key for key in self.waiting if key not in self._in_flight and self._may_be_written(key, now)), None)
+                if key is not None:
+                    self._in_flight.add(key)
+                    item = self.waiting.pop(key)
+                    if self.waiting:
+                        self._wake_one()
+                    return key, item
+                soonest = min((self._not_before(key) for key in self.waiting if key not in self._in_flight), default=None)
+                seconds = None if soonest is None else soonest - now
+            await self._rest(seconds)
+
+    async def _rest(self, seconds: float | None) -> None:
+        """Return when an item came, or after so many seconds."""
+        woken = asyncio.get_running_loop().create_future()
+        self._resting.append(woken)
+        if seconds is None:
+            await woken
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await woken
+        with contextlib.suppress(ValueError):  # whoever woke it took it out
+            self._resting.remove(woken)
+
+    def _wake_one(self) -> None:
+        while self._resting:
+            woken = self._resting.popleft()
+            if not woken.done():  # one whose time is up is awake already
+                woken.set_result(None)
+                return
 
     def _may_be_written(self, key: K, now: float) -> bool:
         return self._closing or self._not_before(key) <= now

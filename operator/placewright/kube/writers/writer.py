@@ -1,0 +1,131 @@
+"""What all writers share: how often a request is repeated, whether this replica may send it, their clock, and workers for what may wait."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Final, Generic, TypedDict, TypeVar, Unpack
+
+from placewright.kube.client import ApiClient, GuardedBody
+from placewright.kube.ratelimit import Traffic
+from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.writers.writequeue import WriteQueue
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+T = TypeVar("T")
+#: Seconds between two looks at what the watches show; upstream looks every one (volumes) or five (claims).
+LOOK_SECONDS: Final = 0.2
+
+
+class Timing(TypedDict, total=False):
+    """Keyword arguments of every writer. Tests set the last three, to run on a clock of their own.
+
+    Attributes:
+        attempts: how often a request is sent at most while its errors are temporary.
+        backoff: waits between two attempts.
+        clock: monotonic seconds.
+        now: the time of day, for what is written.
+        sleep: waits so many seconds.
+    """
+
+    attempts: int
+    backoff: Backoff
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+    sleep: Sleep
+
+
+def _always() -> bool:
+    return True
+
+
+class ApiWriter:
+    """Sends requests that change objects. Subclasses say what for, and how often they try."""
+
+    TRAFFIC: ClassVar[Traffic]
+    ATTEMPTS: ClassVar[int] = 5
+    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.2, maximum=10.0)
+    #: Raised where this replica is not the active one.
+    ERROR: ClassVar[type[Exception]] = PermissionError
+
+    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = _always, **timing: Unpack[Timing]) -> None:
+        """`may_write`: asked before each request and each look, and when a body's bytes are about to leave: only the active replica may."""
+        self._client = client.sending(self.TRAFFIC)
+        self._may_write = may_write
+        self._attempts = timing.get("attempts", self.ATTEMPTS)
+        self._backoff = timing.get("backoff", self.BACKOFF)
+        self._clock = timing.get("clock", time.monotonic)
+        self._now = timing.get("now", lambda: datetime.now(UTC))
+        self._sleep = timing.get("sleep", asyncio.sleep)
+
+    async def until(self, done: Callable[[], bool], seconds: float) -> bool:
+        """True once `done` says so, False when it has not within so many seconds."""
+        deadline = self._clock() + seconds
+        while not done():
+            self._require_lead()
+            if self._clock() >= deadline:
+                return False
+            await self._sleep(LOOK_SECONDS)
+        return True
+
+    async def _send(self, request: Callable[[], Awaitable[T]], *, about: str = "", attempts: int | None = None) -> T:
+        """Send the request, again while its errors are temporary. `about`: how the message begins where this replica may not."""
+
+        async def allowed() -> T:
+            self._require_lead(about)
+            return await request()
+
+        return await with_retries(allowed, self._attempts if attempts is None else attempts, self._backoff, self._sleep)
+
+    def _guarded(self, body: Mapping[str, Any] | bytes) -> GuardedBody:
+        return GuardedBody(body, self._may_write)
+
+    def _require_lead(self, about: str = "") -> None:
+        if not self._may_write():
+            raise self.ERROR(f"{about}this replica is not the active one")
+
+
+class QueueingWriter(ApiWriter, Generic[K, V]):
+    """Takes what is to be written without waiting; a few workers write it. Subclasses write one item (`_write`)."""
+
+    #: In the names of the workers' tasks.
+    NAME: ClassVar[str]
+
+    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = _always, *, workers: int, **timing: Unpack[Timing]) -> None:
+        """`workers`: writes under way at once."""
+        super().__init__(client, may_write, **timing)
+        self._workers = workers
+        self._queue: WriteQueue[K, V] = WriteQueue(self._write, self._broke, self._not_before, self._clock)
+
+    def start(self) -> None:
+        """Start the workers; needs a running event loop. What was queued before is written then."""
+        self._queue.start(self._workers, self.NAME)
+
+    async def close(self, deadline: float = 5.0) -> None:
+        """Write what waits, for at most `deadline` seconds."""
+        await self._queue.close(deadline)
+
+    @abstractmethod
+    async def _write(self, item: V) -> None:
+        """Write one item."""
+
+    @abstractmethod
+    def _broke(self, key: K) -> None:
+        """Count and log, inside an `except`, that writing raised what it should not."""
+
+    def _not_before(self, _key: K) -> float:
+        """When the key may be written again, by the writer's clock."""
+        return 0.0
+
+
+def remember(table: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    """Put the value last in the table; the oldest ones go where it has more than `most`."""
+    table[key] = value
+    table.move_to_end(key)
+    while len(table) > most:
+        table.popitem(last=False)
