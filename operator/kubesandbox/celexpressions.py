@@ -1,114 +1,95 @@
-"""CEL expressions of definitions, compiled: what they may name, and what they come to.
+"""CEL expressions of definitions: rules over `self` and `oldSelf`, and the syntax of conditions on devices.
 
-The library (docs/decisions/0012) evaluates without declared types, so it takes what a real API server's type check refuses, such as a
-number compared with a word. Functions that Kubernetes adds to the language are here as far as `_ADDED` goes; others are refused by name.
+They are evaluated without declared types (docs/decisions/0012), so what a real API server's type check refuses is taken here, such as a
+number compared with a word. Functions that Kubernetes adds to the language are here as far as `placewright.cel` has them; others are
+refused by name.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    import cel
+from placewright.api.quantity import nano
+from placewright.cel.cost import ValueSizes, steps_of
+from placewright.cel.program import DOES_NOT_COMPILE, Environment, Program
+from placewright.cel.syntax import Brackets, ExpressionError, tree
+from placewright.cel.values import quantity_functions
 
-_MACRO: Final = re.compile(r"\.(?:all|exists|exists_one|existsOne|filter|map)\(\s*([A-Za-z_]\w*)\s*,")
-_BOUND: Final = re.compile(r"\bcel\.bind\(\s*([A-Za-z_]\w*)\s*,")
+_RULES: Final = Environment(
+    variables=frozenset({"self", "oldSelf"}),
+    functions=quantity_functions(nano),
+    standard=frozenset({"bool", "getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"})
+    | {"getHours", "getMinutes", "getSeconds"},
+)
 #: What conditions on devices may name: the device, and where functions of Kubernetes' libraries live.
-_SELECTOR_NAMES: Final = frozenset({"device", "cel", "sets", "math", "base64", "optional", "lists", "strings"})
-_NAME: Final = re.compile(r"[A-Za-z]\w*")
-#: Functions of the language itself.
-_STANDARD: Final = frozenset(
-    {"size", "contains", "startsWith", "endsWith", "matches", "type", "string", "bytes", "int", "uint", "double", "bool"}
-    | {"duration", "timestamp", "has", "dyn", "hasValue", "value", "orValue"}
-    | {"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getHours", "getMinutes", "getSeconds"}
-)
-#: What Kubernetes adds and rules use most.
-_ADDED: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
-    {
-        "trim": str.strip,
-        "lowerAscii": str.lower,
-        "upperAscii": str.upper,
-        "indexOf": lambda whole, part: whole.find(part) if isinstance(whole, str) else _index(whole, part),
-        "split": str.split,
-        "replace": str.replace,
-        "join": lambda parts, between="": between.join(parts),
-        "isSorted": lambda items: items == sorted(items),
-        "sum": sum,
-    }
-)
+_SELECTORS: Final = Environment(frozenset({"device", "cel", "sets", "math", "base64", "optional", "lists", "strings"}))
+#: A second, as an API server allows the rules of one object (RuntimeCELCostBudget).
+_MOST_STEPS: Final = 10_000_000
+_TOO_MANY: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
-class ExpressionError(Exception):
-    """An expression that cannot be compiled, or could not be evaluated on some value; the text says why, in one line."""
-
-
-class Expression:
-    """One compiled expression over `self` and `oldSelf`.
+class RuleExpression:
+    """One compiled expression over `self` and `oldSelf`. Raises `ExpressionError` for what does not compile or always costs too much.
 
     Attributes:
-        source: as written.
         compares: it looks at `oldSelf`, so it can only be asked about a change.
     """
 
     def __init__(self, source: str) -> None:
-        import cel  # noqa: PLC0415 - takes a sixth of a second, and most definitions have no rules
-
-        self.source = source
-        try:
-            self._program: cel.Program = cel.compile(source)
-        except ValueError as error:
-            raise ExpressionError(_one_line(str(error).partition(": ")[2] or str(error))) from None
-        names = set(self._program.variables())
-        self.compares = "oldSelf" in names
-        _refuse_undeclared(names - {"self", "oldSelf"} - set(_MACRO.findall(source)))
-        _refuse_unknown({name for name in self._program.functions() if _NAME.fullmatch(name)} - _STANDARD - _ADDED.keys())
+        self._read, self._program = _compiled(source, _RULES)
+        self._steps: dict[ValueSizes, int] = {}
+        if self._steps_for(ValueSizes(1, 1)) > _MOST_STEPS:
+            raise ExpressionError("ERROR: estimated rule cost exceeds budget")
+        self.compares = "oldSelf" in self._program.variables
+        if self._program.unknown:
+            raise ExpressionError(f"ERROR: the sandbox does not have the function '{min(self._program.unknown)}' (in container '')")
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
-        """The value; raise `ExpressionError` where the language has none (a missing key, an overflow)."""
-        import cel  # noqa: PLC0415 - see above
+        """The value; raise `ExpressionError` where the language has none (a missing key, an overflow), or where it would take too long."""
+        if self._steps_for(_sizes(variables.values())) > _MOST_STEPS:
+            raise ExpressionError(_TOO_MANY)
+        return self._program.evaluate(variables)
 
-        try:
-            return self._program.execute(cel.Context(dict(variables), dict(_ADDED)))
-        except KeyError as error:
-            raise ExpressionError(f"no such key: {error.args[0]}") from None
-        except Exception as error:  # noqa: BLE001 - whatever the library raises, a rule must not take the server down
-            raise ExpressionError(_one_line(str(error))) from None
+    def _steps_for(self, sizes: ValueSizes) -> int:
+        steps = self._steps.get(sizes)
+        if steps is None:
+            steps = self._steps[sizes] = steps_of(self._read, sizes)
+        return steps
 
 
 @cache
-def expression(source: str) -> Expression:
+def rule_expression(source: str) -> RuleExpression:
     """The compiled expression, compiled once however many definitions have it. Raises `ExpressionError`."""
-    return Expression(source)
+    return RuleExpression(source)
 
 
 def check_selector(source: str) -> None:
     """Raises `ExpressionError` unless it compiles as a condition on a device; what its functions are is left to who evaluates it."""
-    import cel  # noqa: PLC0415 - see above
+    _compiled(source, _SELECTORS)
 
+
+def _compiled(source: str, environment: Environment) -> tuple[Brackets, Program]:
     try:
-        program: cel.Program = cel.compile(source)
-    except ValueError as error:
-        raise ExpressionError(f"ERROR: {_one_line(str(error).partition(': ')[2] or str(error))}") from None
-    _refuse_undeclared(set(program.variables()) - _SELECTOR_NAMES - set(_MACRO.findall(source)) - set(_BOUND.findall(source)))
+        read = tree(source)
+        program = Program(read, environment)
+    except ExpressionError as error:
+        raise ExpressionError(f"ERROR: {str(error).removeprefix(DOES_NOT_COMPILE).removeprefix('ERROR: ')}") from None
+    if program.undeclared:
+        raise ExpressionError(f"ERROR: undeclared reference to '{min(program.undeclared)}' (in container '')")
+    return read, program
 
 
-def _refuse_undeclared(names: set[str]) -> None:
-    if names:
-        raise ExpressionError(f"ERROR: undeclared reference to '{min(names)}' (in container '')")
-
-
-def _refuse_unknown(functions: set[str]) -> None:
-    if functions:
-        raise ExpressionError(f"ERROR: the sandbox does not have the function '{min(functions)}' (in container '')")
-
-
-def _index(items: list[Any], item: Any) -> int:
-    return items.index(item) if item in items else -1
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _sizes(values: Iterable[Any]) -> ValueSizes:
+    """Of the largest list, map and text anywhere in these values, rounded up to powers of two so that few of them differ."""
+    entries = characters = 1
+    left = list(values)
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            characters = max(characters, len(value))
+        elif isinstance(value, (list, dict)):
+            entries = max(entries, len(value))
+            left += value.values() if isinstance(value, dict) else value
+    return ValueSizes(1 << (entries - 1).bit_length(), 1 << (characters - 1).bit_length())

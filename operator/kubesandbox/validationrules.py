@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.celexpressions import Expression, ExpressionError, expression
+from kubesandbox.celexpressions import RuleExpression, rule_expression
 from kubesandbox.schemas import Fault, type_name
+from placewright.cel.syntax import ExpressionError
 
 Schema = Mapping[str, Any]
 
@@ -48,10 +49,10 @@ _MISSING: Final = object()
 class _Rule:
     """One rule, compiled; `where` is its fieldPath, put after the path of the value, `named` is what its errors call it."""
 
-    test: Expression
+    test: RuleExpression
     named: str
     message: str
-    message_expression: Expression | None
+    message_expression: RuleExpression | None
     reason: str
     where: str
 
@@ -91,10 +92,10 @@ def _compiled(rule: Mapping[str, Any]) -> _Rule:
     saying = rule.get("messageExpression")
     message, text = (rule.get("message") or "").strip(), rule["rule"].strip()
     return _Rule(
-        test=expression(rule["rule"]),
+        test=rule_expression(rule["rule"]),
         named=message or text,
         message=message or f"failed rule: {text}",
-        message_expression=expression(saying) if saying else None,
+        message_expression=rule_expression(saying) if saying else None,
         reason=rule.get("reason") or "FieldValueInvalid",
         where=rule.get("fieldPath") or "",
     )
@@ -227,7 +228,7 @@ def faults_of_rules(schema: Schema, path: str, *, correlatable: bool) -> Iterato
 def _faults_of_rule(rule: Mapping[str, Any], where: str, *, correlatable: bool) -> Iterator[Fault]:
     for name in ("rule", "messageExpression"):
         try:
-            found = expression(str(rule[name])) if rule.get(name) else None
+            found = rule_expression(str(rule[name])) if rule.get(name) else None
         except ExpressionError as error:
             yield Fault(f"{where}.{name}", "FieldValueInvalid", f'Invalid value: "{rule[name]}": compilation failed: {error}')
             continue

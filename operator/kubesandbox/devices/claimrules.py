@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from functools import partial
 
-from kubesandbox.celexpressions import ExpressionError, check_selector
+from kubesandbox.celexpressions import check_selector
 from kubesandbox.devices.fields import (
     Faults,
     driver_name,
@@ -24,6 +24,7 @@ from kubesandbox.devices.fields import (
     unsupported,
 )
 from kubesandbox.status import Object
+from placewright.cel.syntax import ExpressionError
 
 MAX_REQUESTS = 32
 MAX_ALTERNATIVES = 8

@@ -230,7 +230,7 @@ def test_a_claim_that_is_allocated_to_something_unknown_changes_nothing() -> Non
 
 
 def test_selectors_that_take_too_long_on_all_devices_together_get_further_with_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placewright.plugins.dynamicresources.celselectors.MOST_STEPS_IN_ALL", 2_000)
+    monkeypatch.setattr("placewright.plugins.dynamicresources.selectors.MOST_STEPS_IN_ALL", 2_000)
     slices = [slice_of(device("a", attributes={"fast": True, "serial": n}), pool=f"n{n}") for n in range(12)]
     devices = devices_of(cluster_of(world(*slices, nodes=[node(f"n{n}") for n in range(12)])))
     asked = [read_claim(claim(exactly("r", "any", f'device.attributes["{GPU}"].fast')))]

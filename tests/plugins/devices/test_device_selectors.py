@@ -29,10 +29,14 @@ from device_worlds import (
 from test_device_order import ask, message, names
 
 from placewright.api.devices import Device
+from placewright.cel.syntax import ExpressionError, tree
 from placewright.framework.status import Code
-from placewright.plugins.dynamicresources.celbounds import steps_of
-from placewright.plugins.dynamicresources.celselectors import Expression, ExpressionError, Expressions, Shapes
-from placewright.plugins.dynamicresources.celtokens import tree
+from placewright.plugins.dynamicresources.selectors import (
+    CompiledSelector,
+    CompiledSelectors,
+    DeviceShapes,
+    steps_for_a_device,
+)
 from seeds import seeds
 
 Body = dict[str, Any]
@@ -45,11 +49,11 @@ A100 = device("gpu-0", attributes=ATTRIBUTES, capacity={"memory": "40Gi", "other
 
 
 def shape_of(body: Body, driver: str = GPU) -> Any:
-    return Shapes().of(driver, msgspec.json.decode(msgspec.json.encode(body), type=Device))
+    return DeviceShapes().of(driver, msgspec.json.decode(msgspec.json.encode(body), type=Device))
 
 
 def verdict(expression: str, body: Body = A100) -> bool | str:
-    answer: bool | str = shape_of(body).matches(Expression(expression))
+    answer: bool | str = shape_of(body).matches(CompiledSelector(expression))
     return answer
 
 
@@ -149,7 +153,7 @@ def test_an_expression_without_an_answer_says_why(expression: str, said: str) ->
 )
 def test_an_expression_that_does_not_compile_or_costs_too_much_is_refused(expression: str, said: str) -> None:
     with pytest.raises(ExpressionError) as refused:
-        Expression(expression)
+        CompiledSelector(expression)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -218,7 +222,7 @@ def test_functions_on_lists_have_no_answer_where_kubernetes_has_none(expression:
 )
 def test_functions_that_are_not_served_are_refused_by_name(expression: str, named: str) -> None:
     with pytest.raises(ExpressionError) as refused:
-        Expression(expression)
+        CompiledSelector(expression)
     assert named in str(refused.value)
 
 
@@ -234,7 +238,7 @@ def doubled(levels: int) -> str:
 def test_text_that_doubles_is_refused_before_it_fills_the_memory() -> None:
     assert verdict(doubled(2)) is True
     with pytest.raises(ExpressionError, match="may take"):
-        Expression(doubled(30))
+        CompiledSelector(doubled(30))
 
 
 def bound(text: str, asked: str, times: int = 1) -> str:
@@ -243,7 +247,7 @@ def bound(text: str, asked: str, times: int = 1) -> str:
 
 
 def steps(expression: str) -> int:
-    return steps_of(tree(expression))
+    return steps_for_a_device(tree(expression))
 
 
 ON_TEXT = (
@@ -295,7 +299,7 @@ def test_texts_that_are_summed_up_weigh_as_their_sum() -> None:
 )
 def test_repetitions_are_counted_however_they_are_written(pattern: str) -> None:
     with pytest.raises(ExpressionError, match="may take"):
-        Expression(f"{MINE}.model.matches({pattern})")
+        CompiledSelector(f"{MINE}.model.matches({pattern})")
 
 
 @pytest.mark.parametrize(
@@ -316,7 +320,7 @@ def test_repetitions_are_counted_however_they_are_written(pattern: str) -> None:
 )
 def test_a_pattern_is_read_as_the_library_reads_it_or_refused(pattern: str, said: str) -> None:
     with pytest.raises(ExpressionError, match=said):
-        Expression(f"{MINE}.model.matches({pattern})")
+        CompiledSelector(f"{MINE}.model.matches({pattern})")
 
 
 @pytest.mark.parametrize("pattern", ["^a1", "(?i)^A1", "(?s).*1.*", "(?P<first>a)1", "(?<first>a)1", "(?:a|b)1", "(?i:A)1"])
@@ -338,7 +342,7 @@ def test_flags_and_groups_that_kube_scheduler_knows_are_served(pattern: str) -> 
 def test_lists_of_lists_are_too_much_where_they_are_made_in_rounds(expression: str) -> None:
     """The library copies them whole in each round."""
     with pytest.raises(ExpressionError, match="may take"):
-        Expression(expression)
+        CompiledSelector(expression)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +373,7 @@ def test_an_attribute_of_a_type_that_is_not_known_leaves_every_expression_withou
 
 
 def test_devices_that_look_the_same_share_what_was_answered() -> None:
-    shapes, kinds = Shapes(), [{"index": 1}, {"index": 1}, {"index": True}, {"index": "1"}]
+    shapes, kinds = DeviceShapes(), [{"index": 1}, {"index": 1}, {"index": True}, {"index": "1"}]
     made = [shapes.of(GPU, msgspec.json.decode(msgspec.json.encode(device("d", attributes=each)), type=Device)) for each in kinds]
     assert made[0] is made[1]
     assert len({id(each) for each in made}) == 3
@@ -377,7 +381,7 @@ def test_devices_that_look_the_same_share_what_was_answered() -> None:
 
 
 def test_compiled_expressions_are_kept_up_to_a_limit_and_failures_with_them() -> None:
-    expressions = Expressions()
+    expressions = CompiledSelectors()
     first = expressions.get("true")
     assert expressions.get("true") is first
     for number in range(1100):
@@ -516,7 +520,7 @@ def test_whatever_is_written_is_answered_or_refused_in_one_line(seed: int) -> No
         written = "".join(dice.choice(PIECES) for _ in range(dice.randint(1, 12)))
         source = written + ")" * written.count("(") * dice.randint(0, 1)
         try:
-            said = shape.matches(Expression(source))
+            said = shape.matches(CompiledSelector(source))
         except ExpressionError as refused:
             said = str(refused)
         assert isinstance(said, bool) or (said and "\n" not in said and len(said) < 400), source

@@ -19,10 +19,11 @@ from placewright.api.devices import (
     ResourceClaim,
 )
 from placewright.api.quantity import QuantityError
+from placewright.cel.syntax import ExpressionError
 from placewright.cluster.storage import Table, key_of
 from placewright.plugins.dynamicresources.capacity import Amount
-from placewright.plugins.dynamicresources.celselectors import Expression, ExpressionError, Expressions
 from placewright.plugins.dynamicresources.pools import Offer
+from placewright.plugins.dynamicresources.selectors import CompiledSelector, CompiledSelectors
 
 Wish = ExactDeviceRequest | DeviceSubRequest
 
@@ -38,7 +39,7 @@ class SelectorError(DemandError):
 class Condition(NamedTuple):
     """An expression, and whose selector it is."""
 
-    expression: Expression
+    expression: CompiledSelector
     whose: str
 
 
@@ -93,7 +94,7 @@ class ClaimDemand:
 class Reader:
     """Reads claims."""
 
-    def __init__(self, classes: Table[DeviceClass], expressions: Expressions) -> None:
+    def __init__(self, classes: Table[DeviceClass], expressions: CompiledSelectors) -> None:
         self._classes = classes
         self._expressions = expressions
 

@@ -17,12 +17,12 @@ from placewright.cluster.journal import Journal
 from placewright.framework.interface import BoolColumn, IntColumn
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.dynamicresources.allocator import MOST_STEPS, GaveUp, Search
-from placewright.plugins.dynamicresources.celselectors import Expressions, OutOfSteps
 from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand, DemandError, Reader, SelectorError
 from placewright.plugins.dynamicresources.freecounts import SEARCH, FreeCounts, count_free, simple_demand
 from placewright.plugins.dynamicresources.inventory import Inventory
 from placewright.plugins.dynamicresources.outlook import Outlook
 from placewright.plugins.dynamicresources.results import allocation_of
+from placewright.plugins.dynamicresources.selectors import CompiledSelectors, OutOfSteps
 from placewright.plugins.dynamicresources.shortage import Shortage
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
@@ -64,7 +64,7 @@ class Devices:
         self._cluster = cluster
         self._new_share_id = new_share_id
         self._inventory = Inventory(cluster)
-        self._expressions = Expressions()
+        self._expressions = CompiledSelectors()
         self._reader = Reader(cluster.objects.devices.classes, self._expressions)
         self._free = FreeCounts(self._inventory.changed_rows)
         self._everywhere = self._classes = -1

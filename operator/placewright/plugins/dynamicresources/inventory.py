@@ -13,9 +13,9 @@ from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.cluster.storage import Table, key_of
-from placewright.plugins.dynamicresources.celselectors import Shapes
 from placewright.plugins.dynamicresources.outlook import Outlook, look_out
 from placewright.plugins.dynamicresources.pools import DeviceId, Pool, PoolId, read_pool
+from placewright.plugins.dynamicresources.selectors import DeviceShapes
 from placewright.plugins.dynamicresources.usage import Usage
 
 _NO_POOLS: Final[dict[PoolId, Pool]] = {}
@@ -37,7 +37,7 @@ class Inventory:
         self.classes_changed = 0
         self._cluster = cluster
         self._tables = cluster.objects.devices
-        self._shapes = Shapes()
+        self._shapes = DeviceShapes()
         self._row_versions: dict[int, int] = {}
         self._start_anew()
 

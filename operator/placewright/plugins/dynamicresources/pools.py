@@ -16,7 +16,7 @@ from placewright.api.objects import NodeSelector
 from placewright.api.quantity import nano
 from placewright.api.selectors import NodeTerm, compile_node_selector
 from placewright.plugins.dynamicresources.capacity import Capacity, read_capacity
-from placewright.plugins.dynamicresources.celselectors import Shape, Shapes
+from placewright.plugins.dynamicresources.selectors import DeviceShape, DeviceShapes
 
 #: Taints of other effects do not keep anybody away.
 REPELLING = ("NoSchedule", "NoExecute")
@@ -76,7 +76,7 @@ class Offer:
 
     id: DeviceId
     device: Device
-    shape: Shape
+    shape: DeviceShape
     order: int
     slice: int
     reach: Reach
@@ -145,7 +145,7 @@ class PoolError(ValueError):
     """What is wrong with a pool."""
 
 
-def read_pool(id_: PoolId, slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule], shapes: Shapes) -> Pool | None:
+def read_pool(id_: PoolId, slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule], shapes: DeviceShapes) -> Pool | None:
     """The pool of these slices; None when there are none."""
     newest = _newest(slices)
     if not newest:
@@ -168,7 +168,7 @@ def _newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
     return sorted((each for each in known if each.spec.pool.generation == generation), key=lambda each: each.metadata.name)
 
 
-def _fill(pool: Pool, slices: Sequence[ResourceSlice], rules: Sequence[DeviceTaintRule], shapes: Shapes) -> None:
+def _fill(pool: Pool, slices: Sequence[ResourceSlice], rules: Sequence[DeviceTaintRule], shapes: DeviceShapes) -> None:
     for each in slices:
         _add_counters(pool, each.spec)
     for number, each in enumerate(slices):
@@ -185,7 +185,7 @@ def _add_counters(pool: Pool, spec: ResourceSliceSpec) -> None:
 
 
 def _offer(
-    pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, rules: Sequence[DeviceTaintRule], shapes: Shapes
+    pool: Pool, spec: ResourceSliceSpec, device: Device, number: int, rules: Sequence[DeviceTaintRule], shapes: DeviceShapes
 ) -> Offer:
     counters = tuple(_consumed(pool, device))
     capacities = {name: read_capacity(each) for name, each in (device.capacity or {}).items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from placewright.plugins.dynamicresources.celtokens import ExpressionError
+from placewright.cel.syntax import ExpressionError
 
 LONGEST_PATTERN: Final = 256
 #: For each repetition: of a set of characters, and of one that spans all of Unicode.

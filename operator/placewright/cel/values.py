@@ -1,4 +1,4 @@
-"""Functions of CEL expressions that the library lacks: Kubernetes' quantities and versions, and text functions.
+"""Kubernetes' quantities and versions as values of CEL expressions, and the functions on them.
 
 The library takes plain values only. So a quantity is a map of one entry with its nano-units as text, and a version one of its parts: equal
 ones are equal maps. Where a real API server's type check would refuse to compare one with something else, this comparison is just false.
@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
 from typing import Any, Final
 
-from placewright.api.quantity import NANO, QuantityError, nano
-from placewright.plugins.dynamicresources.cellists import LIST_FUNCTIONS, last_place, place
-
+NANO: Final = 10**9
 _QUANTITY: Final = "\0quantity"
 _VERSION: Final = "\0version"
 _LONGEST_TEXT: Final = 10 * 1024
@@ -28,15 +25,29 @@ _LARGEST_PART: Final = 2**64
 _MOST_DIGITS: Final = len(str(_LARGEST_PART))
 _INT64: Final = 2**63
 _LARGEST_QUANTITY: Final = (_INT64 - 1) * NANO
-_UPPER: Final = str.maketrans(ascii_lowercase, ascii_uppercase)
-_LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 #: A release comes after what was released before it.
 _RELEASE: Final = ((2, 0, ""),)
 
 
-def quantity_value(text: str | float) -> Any:
-    """A quantity as expressions see it, at most what Kubernetes takes any to be. Raises `QuantityError`."""
-    return {_QUANTITY: str(max(-_LARGEST_QUANTITY, min(nano(text), _LARGEST_QUANTITY)))}
+def quantity_value(nanos: int) -> Any:
+    """A quantity as expressions see it, from its nano-units; at most what Kubernetes takes any to be."""
+    return {_QUANTITY: str(max(-_LARGEST_QUANTITY, min(nanos, _LARGEST_QUANTITY)))}
+
+
+def quantity_functions(nanos_of: Callable[[str], int]) -> dict[str, Callable[..., Any]]:
+    """The functions that read quantities; `nanos_of` says how many nano-units a text is, and raises `ValueError`."""
+
+    def quantity(text: Any) -> Any:
+        if not isinstance(text, str):
+            raise TypeError("no such overload")
+        return quantity_value(nanos_of(text))
+
+    return {"quantity": quantity, "isQuantity": _is(quantity)}
+
+
+def is_amount(value: dict[Any, Any]) -> bool:
+    """Whether a map stands for a quantity or a version."""
+    return not value.keys().isdisjoint((_QUANTITY, _VERSION))
 
 
 def version_value(text: str) -> Any:
@@ -119,69 +130,9 @@ def _as_integer(value: Any) -> int:
     return _nanos(value) // NANO
 
 
-def _size(value: Any) -> int:
-    if isinstance(value, (str, bytes, list)) or (isinstance(value, dict) and not value.keys() & {_QUANTITY, _VERSION}):
-        return len(value)
-    raise TypeError("no such overload")
-
-
-def _ascii_upper(text: str) -> str:
-    return _text(text).translate(_UPPER)
-
-
-def _ascii_lower(text: str) -> str:
-    return _text(text).translate(_LOWER)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise TypeError("no such overload")
-
-
-def _within(text: str, position: int) -> int:
-    if 0 <= position <= len(_text(text)):
-        return position
-    raise ValueError(f"index out of range: {position}")
-
-
-def _substring(text: str, start: int, end: int | None = None) -> str:
-    last = len(_text(text)) if end is None else _within(text, end)
-    if start > last:
-        raise ValueError(f"invalid substring range. start: {start}, end: {last}")
-    return text[_within(text, start) : last]
-
-
-def _includes(holder: Any, value: Any) -> bool:
-    """Part of a list, or the same; words never equal numbers, and true is not 1."""
-    return place(holder if isinstance(holder, list) else [holder], value) >= 0
-
-
-def _index_of(holder: Any, part: Any, start: int = 0) -> int:
-    if isinstance(holder, list):
-        return place(holder, part)
-    return _text(holder).find(_text(part), _within(holder, start))
-
-
-def _last_index_of(holder: Any, part: Any) -> int:
-    return last_place(holder, part) if isinstance(holder, list) else _text(holder).rfind(_text(part))
-
-
-def _split(text: str, between: str, limit: int = -1) -> list[str]:
-    if limit == 0:
-        return []
-    if between:
-        return _text(text).split(between, limit - 1 if limit > 0 else -1)
-    letters = list(_text(text))
-    return letters if limit < 0 or limit >= len(letters) else [*letters[: limit - 1], "".join(letters[limit - 1 :])]
-
-
 #: By the name that expressions use.
-FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+VALUE_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
-        "__size": _size,
-        "quantity": lambda text: quantity_value(_text(text)),
-        "isQuantity": _is(quantity_value),
         "sign": lambda value: (_nanos(value) > 0) - (_nanos(value) < 0),
         "add": lambda one, other: _sum(one, other, 1),
         "sub": lambda one, other: _sum(one, other, -1),
@@ -196,18 +147,5 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "compareTo": _compare,
         "isLessThan": lambda one, other: _compare(one, other) < 0,
         "isGreaterThan": lambda one, other: _compare(one, other) > 0,
-        "includes": _includes,
-        "lowerAscii": _ascii_lower,
-        "upperAscii": _ascii_upper,
-        "trim": lambda text: _text(text).strip(),
-        "charAt": lambda text, position: text[_within(text, position) :][:1],
-        "indexOf": _index_of,
-        "lastIndexOf": _last_index_of,
-        "replace": lambda text, old, new, limit=-1: _text(text).replace(_text(old), _text(new), limit),
-        "substring": _substring,
-        "split": _split,
-        "join": lambda parts, between="": between.join(parts),
-        **LIST_FUNCTIONS,
     }
 )
-__all__ = ["FUNCTIONS", "QuantityError", "quantity_value", "version_value"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 #: Characters; API servers take no longer ones (CELSelectorExpressionMaxLength).
 LONGEST: Final = 10 * 1024
@@ -34,6 +34,10 @@ _SHORT_ESCAPES: Final = {
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
+#: A part of an expression.
+Item: TypeAlias = "Token | Brackets"
+
+
 class ExpressionError(ValueError):
     """An expression that is not evaluated, or could not be; the text says why, in one line."""
 
@@ -51,16 +55,16 @@ class Token:
 
 
 @dataclass(slots=True)
-class Group:
+class Brackets:
     """What stands between two brackets; the outermost has none."""
 
     opening: str
-    items: list[Token | Group] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
 
     @property
-    def arguments(self) -> list[list[Token | Group]]:
+    def arguments(self) -> list[list[Item]]:
         """The items between commas."""
-        parts: list[list[Token | Group]] = [[]]
+        parts: list[list[Item]] = [[]]
         for item in self.items:
             if is_sign(item, ","):
                 parts.append([])
@@ -69,22 +73,22 @@ class Group:
         return parts
 
 
-def is_sign(item: Token | Group | None, text: str) -> bool:
+def is_sign(item: Item | None, text: str) -> bool:
     """True for this operator or punctuation mark."""
     return isinstance(item, Token) and item.kind == "sign" and item.text == text
 
 
-def name_of(item: Token | Group | None) -> str:
+def name_of(item: Item | None) -> str:
     """The name that this item is, or nothing."""
     return item.text if isinstance(item, Token) and item.kind == "name" else ""
 
 
-def is_group(item: Token | Group | None, opening: str) -> bool:
+def is_brackets(item: Item | None, opening: str) -> bool:
     """True for brackets of this kind with what is in them."""
-    return isinstance(item, Group) and item.opening == opening
+    return isinstance(item, Brackets) and item.opening == opening
 
 
-def at(items: Sequence[Token | Group], position: int) -> Token | Group | None:
+def at(items: Sequence[Item], position: int) -> Item | None:
     """The item there, None beyond either end."""
     return items[position] if 0 <= position < len(items) else None
 
@@ -130,14 +134,14 @@ def _meant(escape: re.Match[str]) -> str:
         raise ExpressionError(f"does not compile: {text} is no escape") from None
 
 
-def tree(source: str) -> Group:
+def tree(source: str) -> Brackets:
     """The expression with its brackets matched. Raises `ExpressionError`."""
-    stack = [Group("")]
+    stack = [Brackets("")]
     for token in tokens(source):
         if token.kind == "sign" and token.text in (".?", "[?"):
             raise ExpressionError(f"optional fields ({token.text}) are not supported; ask has(...) first")
         if token.kind == "sign" and token.text in _CLOSING:
-            stack.append(Group(token.text))
+            stack.append(Brackets(token.text))
             stack[-2].items.append(stack[-1])
             if len(stack) > DEEPEST:
                 raise ExpressionError(f"nests brackets deeper than {DEEPEST}")
@@ -152,18 +156,18 @@ def tree(source: str) -> Group:
     return stack[0]
 
 
-def walk(group: Group) -> Iterator[Group]:
-    """This group and all within it."""
-    yield group
-    for item in group.items:
-        if isinstance(item, Group):
+def walk(brackets: Brackets) -> Iterator[Brackets]:
+    """These brackets and all within them."""
+    yield brackets
+    for item in brackets.items:
+        if isinstance(item, Brackets):
             yield from walk(item)
 
 
-def spelt(items: Sequence[Token | Group]) -> str:
+def spelt(items: Sequence[Item]) -> str:
     """The source text of these items."""
     return " ".join(item.text if isinstance(item, Token) else _enclosed(item) for item in items)
 
 
-def _enclosed(group: Group) -> str:
-    return f"{group.opening}{spelt(group.items)}{_CLOSING.get(group.opening, '')}"
+def _enclosed(brackets: Brackets) -> str:
+    return f"{brackets.opening}{spelt(brackets.items)}{_CLOSING.get(brackets.opening, '')}"

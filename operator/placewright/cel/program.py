@@ -1,0 +1,93 @@
+"""Compiled CEL expressions: what they may name, and what they come to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from placewright.cel.functions import FUNCTIONS
+from placewright.cel.spelling import Respelling, bound_names, respelt
+from placewright.cel.syntax import Brackets, ExpressionError
+
+if TYPE_CHECKING:
+    import cel
+
+#: Functions of the language itself; operators have names that are no words.
+_STANDARD: Final = frozenset(
+    {"contains", "startsWith", "endsWith", "matches", "type", "string", "bytes", "int", "uint", "double", "dyn", "has"}
+    | {"duration", "timestamp"}
+)
+_TYPES: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"})
+DOES_NOT_COMPILE: Final = "does not compile: "
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the expressions of one user may name.
+
+    Attributes:
+        variables: their names.
+        functions: those that this user adds to `FUNCTIONS`.
+        standard: functions of the language that not every user allows.
+        respellings: by name; a loop cannot give such a name to something else.
+    """
+
+    variables: frozenset[str]
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    standard: frozenset[str] = frozenset()
+    respellings: Mapping[str, Respelling] = field(default_factory=dict)
+
+
+class Program:
+    """One compiled expression. Raises `ExpressionError` for what does not compile.
+
+    Attributes:
+        variables: those of the environment that it names.
+        functions: all functions that it calls.
+        undeclared: names of variables that there are not; who compiled it refuses them in its own words.
+        unknown: functions that there are not, in the same way.
+    """
+
+    def __init__(self, expression: Brackets, environment: Environment) -> None:
+        import cel  # noqa: PLC0415 - takes a sixth of a second, and most clusters have no expressions
+
+        logging.getLogger("cel").setLevel(logging.ERROR)  # it warns of each runtime error, which we report ourselves
+        bound = bound_names(expression)
+        hidden = bound & environment.respellings.keys()
+        if hidden:
+            raise ExpressionError(f"the name {min(hidden)} cannot be given to something else")
+        try:
+            self._program: cel.Program = cel.compile(respelt(expression, environment.respellings))
+        except ValueError as error:
+            raise ExpressionError(DOES_NOT_COMPILE + one_line(str(error).partition(": ")[2] or str(error))) from None
+        named = set(self._program.variables())
+        self.variables = named & environment.variables
+        self.undeclared = named - bound - _TYPES - environment.variables
+        self.functions = {name for name in self._program.functions() if name.isidentifier()}
+        known = {**FUNCTIONS, **environment.functions}
+        self.unknown = {name for name in self.functions if not name.startswith("_")} - _STANDARD - environment.standard - known.keys()
+        #: Only what is needed is handed over, since that takes longer than most evaluations.
+        self._functions = {name: function for name, function in known.items() if name in self.functions}
+
+    def evaluate(self, variables: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+        """The value. Raises `ExpressionError` if there is none (a missing key, an overflow).
+
+        Args:
+            variables: by name; handing over those that are not in `self.variables` costs time for nothing.
+            functions: that differ from one evaluation to the next, by name.
+        """
+        import cel  # noqa: PLC0415 - see above
+
+        try:
+            return self._program.execute(cel.Context(dict(variables), {**self._functions, **(functions or {})}))
+        except KeyError as error:
+            raise ExpressionError(f"no such key: {error.args[0]}") from None
+        except Exception as error:  # noqa: BLE001 - whatever the library raises is the expression's fault
+            raise ExpressionError(one_line(str(error))) from None
+
+
+def one_line(text: str) -> str:
+    """A text with its line breaks and runs of blanks as single blanks."""
+    return " ".join(text.split())

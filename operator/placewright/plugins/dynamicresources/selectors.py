@@ -1,0 +1,261 @@
+"""Selectors of device classes and claims: CEL expressions over `device`, compiled once and asked once per distinct device.
+
+`device.attributes["domain"]` of a domain that the device does not have is an empty map: the expression is respelt for that, so that it
+calls a function of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from placewright.api.devices import Device, DeviceAttribute
+from placewright.api.quantity import nano
+from placewright.cel.cost import ValueSizes, steps_of
+from placewright.cel.program import DOES_NOT_COMPILE, Environment, Program
+from placewright.cel.spelling import Respell
+from placewright.cel.syntax import Brackets, ExpressionError, Item, Token, at, is_brackets, is_sign, name_of, tree
+from placewright.cel.values import quantity_functions, quantity_value, version_value
+
+#: For one device: two milliseconds.
+MOST_STEPS: Final = 20_000
+#: A device has no more attributes and capacities; an attribute (DeviceAttributeMaxValueLength), a name with its domain, and a number as
+#: text have no more characters. All attributes of a domain are handed over.
+_DEVICE_SIZES: Final = ValueSizes(entries=32, characters=96, maps=frozenset({"attributes", "capacity"}))
+#: Two seconds, which most selectors need for a hundred thousand devices that all differ.
+MOST_STEPS_IN_ALL: Final = 20_000_000
+_LONGEST_SHOWN: Final = 160
+_MOST_EXPRESSIONS: Final = 1024
+_MOST_VERDICTS: Final = 256
+_DEVICE: Final = "device"
+_FIELDS: Final = ("driver", "attributes", "capacity", "allowMultipleAllocations")
+_DOMAIN_OF: Final = {"attributes": "__attributes", "capacity": "__capacity"}
+
+DeviceDomains = dict[str, dict[str, Any]]
+
+
+class DeviceShape:
+    """What expressions can tell of a device; devices that look the same share one.
+
+    Attributes:
+        problem: why no expression can be evaluated on such a device, or nothing.
+    """
+
+    __slots__ = ("__weakref__", "_attributes", "_capacity", "_device", "_verdicts", "problem")
+
+    def __init__(self, driver: str, device: Device) -> None:
+        self.problem = ""
+        self._attributes: DeviceDomains = {}
+        self._capacity: DeviceDomains = {}
+        try:
+            self._attributes = _by_domain(driver, {name: _value(each) for name, each in (device.attributes or {}).items()})
+            self._capacity = _by_domain(driver, {name: quantity_value(nano(each.value)) for name, each in (device.capacity or {}).items()})
+        except ValueError as error:
+            self.problem = str(error)
+        several = bool(device.allow_multiple_allocations)
+        self._device = {
+            "driver": driver,
+            "attributes": self._attributes,
+            "capacity": self._capacity,
+            "allowMultipleAllocations": several,
+        }
+        self._verdicts: dict[str, bool | str] = {}
+
+    def matches(self, selector: CompiledSelector) -> bool | str:
+        """Whether a device like this is selected, or why that cannot be said; kept."""
+        verdict = self._verdicts.get(selector.source)
+        if verdict is None:
+            if len(self._verdicts) >= _MOST_VERDICTS:
+                self._verdicts.clear()
+            verdict = self._verdicts[selector.source] = self.problem or self._ask(selector)
+        return verdict
+
+    def _ask(self, selector: CompiledSelector) -> bool | str:
+        domains = {_DOMAIN_OF["attributes"]: self._attributes_of, _DOMAIN_OF["capacity"]: self._capacity_of}
+        try:
+            return selector.evaluate(self._device, domains)
+        except ExpressionError as error:
+            return str(error)
+
+    def _attributes_of(self, domain: str) -> dict[str, Any]:
+        return self._attributes.get(domain, {})
+
+    def _capacity_of(self, domain: str) -> dict[str, Any]:
+        return self._capacity.get(domain, {})
+
+
+class DeviceShapes:
+    """The shapes of all devices that there are."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[tuple[Any, ...], DeviceShape] = WeakValueDictionary()
+
+    def of(self, driver: str, device: Device) -> DeviceShape:
+        """The shape of a device."""
+        attributes = tuple(sorted((name, _key(each)) for name, each in (device.attributes or {}).items()))
+        capacity = tuple(sorted((name, str(each.value)) for name, each in (device.capacity or {}).items()))
+        key = (driver, bool(device.allow_multiple_allocations), attributes, capacity)
+        shape = self._known.get(key)
+        if shape is None:
+            shape = self._known[key] = DeviceShape(driver, device)
+        return shape
+
+
+class OutOfSteps(Exception):
+    """Selectors took too long on all devices together; what was answered is kept, so another attempt gets further."""
+
+    def __init__(self) -> None:
+        super().__init__(f"selectors take more than {MOST_STEPS_IN_ALL} steps on all devices together; the rest is for the next attempt")
+
+
+class StepBudget:
+    """Steps that evaluations may still take, of all expressions on all devices, before `renew` is called."""
+
+    def __init__(self) -> None:
+        self._left = MOST_STEPS_IN_ALL
+
+    def renew(self) -> None:
+        """Begin to count anew."""
+        self._left = MOST_STEPS_IN_ALL
+
+    def spend(self, steps: int) -> None:
+        """Raises `OutOfSteps` when there are not as many."""
+        if steps > self._left:
+            raise OutOfSteps
+        self._left -= steps
+
+
+class CompiledSelector:
+    """One compiled selector; raises `ExpressionError` for what does not compile, costs too much, or is not supported.
+
+    Attributes:
+        source: as written.
+        steps: what one evaluation may take.
+    """
+
+    def __init__(self, source: str, effort: StepBudget | None = None) -> None:
+        self.source = source
+        self._effort = StepBudget() if effort is None else effort
+        read = tree(source)
+        self.steps = steps_for_a_device(read)
+        try:
+            self._program = Program(read, _ENVIRONMENT)
+        except ExpressionError as error:
+            raise _shortened(error) from None
+        if self._program.undeclared:
+            raise ExpressionError(f"{DOES_NOT_COMPILE}undeclared reference to {min(self._program.undeclared)}")
+        if unknown := self._program.unknown - set(_DOMAIN_OF.values()):
+            first = min(unknown, key=lambda name: (source.find(name), name))
+            raise ExpressionError(f"the function {first} is not supported")
+        self._domains = self._program.functions & set(_DOMAIN_OF.values())
+
+    def evaluate(self, device: Mapping[str, Any], domains: Mapping[str, Callable[..., Any]]) -> bool:
+        """The answer for a device. Raises `ExpressionError` if there is none (a missing key, no truth value), and `OutOfSteps`.
+
+        Args:
+            device: the variable.
+            domains: functions that find what a device has in a domain, by name.
+        """
+        self._effort.spend(self.steps)
+        try:
+            answer = self._program.evaluate(
+                {_DEVICE: device} if self._program.variables else {}, {name: domains[name] for name in self._domains}
+            )
+        except ExpressionError as error:
+            raise _shortened(error) from None
+        if not isinstance(answer, bool):
+            raise ExpressionError(f"evaluates to {type(answer).__name__}, must be true or false")
+        return answer
+
+
+class CompiledSelectors:
+    """Compiled expressions, the most recently used `_MOST_EXPRESSIONS` of them; those that do not compile are remembered as well.
+
+    Attributes:
+        effort: what evaluating them may take.
+    """
+
+    def __init__(self) -> None:
+        self.effort = StepBudget()
+        self._known: dict[str, CompiledSelector | ExpressionError] = {}
+
+    def get(self, source: str) -> CompiledSelector:
+        """The compiled expression; raises `ExpressionError`."""
+        known = self._known.pop(source, None) or self._compile(source)
+        self._known[source] = known  # at the end: the first ones were used longest ago
+        if len(self._known) > _MOST_EXPRESSIONS:
+            del self._known[next(iter(self._known))]
+        if isinstance(known, ExpressionError):
+            raise known.with_traceback(None)
+        return known
+
+    def _compile(self, source: str) -> CompiledSelector | ExpressionError:
+        try:
+            return CompiledSelector(source, self.effort)
+        except ExpressionError as error:
+            return error
+
+
+def steps_for_a_device(selector: Brackets) -> int:
+    """What one evaluation may take. Raises `ExpressionError` for more than `MOST_STEPS`."""
+    steps = steps_of(selector, _DEVICE_SIZES)
+    if steps > MOST_STEPS:
+        advice = "use fewer loops, sums, patterns, and shorter texts"
+        raise ExpressionError(f"may take {steps:.0e} steps for one device, at most {MOST_STEPS} are allowed: {advice}")
+    return steps
+
+
+def _by_domain(driver: str, values: Mapping[str, Any]) -> DeviceDomains:
+    """Names without a domain belong to the driver's."""
+    domains: DeviceDomains = {}
+    for name, value in values.items():
+        domain, slash, identifier = name.partition("/")
+        domains.setdefault(domain if slash else driver, {})[identifier if slash else name] = value
+    return domains
+
+
+def _value(attribute: DeviceAttribute) -> Any:
+    if attribute.version is not None:
+        return version_value(attribute.version)
+    value = next((each for each in (attribute.number, attribute.truth, attribute.text) if each is not None), None)
+    if value is None:
+        raise ValueError("an attribute has a type that is not supported")
+    return value
+
+
+def _key(attribute: DeviceAttribute) -> tuple[str, ...]:
+    """Hashable and sortable; tells 1 from true."""
+    return tuple(repr(each) for each in (attribute.number, attribute.truth, attribute.text, attribute.version))
+
+
+def _shortened(error: ExpressionError) -> ExpressionError:
+    text = str(error)
+    shown = _LONGEST_SHOWN + (len(DOES_NOT_COMPILE) if text.startswith(DOES_NOT_COMPILE) else 0)
+    return error if len(text) <= shown else ExpressionError(f"{text[:shown]}...")
+
+
+# --- how `device` is respelt -----------------------------------------------------------------------------------------------------
+
+
+def _respell_device(items: Sequence[Item], i: int, respell: Respell) -> tuple[list[Item], int]:
+    """`device.field`, and a domain of it where one is named."""
+    field = name_of(at(items, i + 2)) if is_sign(at(items, i + 1), ".") else ""
+    if field not in _FIELDS:
+        raise ExpressionError(f"device can only be used as {', '.join(f'device.{name}' for name in _FIELDS)}")
+    plain = list(items[i : i + 3])
+    function = _DOMAIN_OF.get(field)
+    if function is None:
+        return plain, 3
+    index, name, call = at(items, i + 3), name_of(at(items, i + 4)), at(items, i + 5)
+    if isinstance(index, Brackets) and index.opening == "[":
+        return [Token("name", function), Brackets("(", respell(index.items))], 4
+    if is_sign(index, ".") and name and not is_brackets(call, "("):
+        return [Token("name", function), Brackets("(", [Token("text", json.dumps(name))])], 5
+    if is_sign(index, ".") or name_of(at(items, i - 1)) == "in":
+        return plain, 3
+    raise ExpressionError(f'device.{field} can only be used with a domain, as in device.{field}["example.com"]')
+
+
+_ENVIRONMENT: Final = Environment(frozenset({_DEVICE}), quantity_functions(nano), respellings={_DEVICE: _respell_device})
