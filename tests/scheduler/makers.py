@@ -209,6 +209,9 @@ class RecordingPorts:
         return [event[2] for event in self.events if event[0] == name]
 
 
+#: What takes a pod, or a group, to its nodes.
+Binding = Coroutine[Any, Any, bool]
+
 CONFLICT = BindError("the pod is bound to another node", conflict=True)
 REFUSED = BindError("given up after 5 attempts: 500")
 UNKNOWN = BindError("answer lost, and the pod could not be read", unknown=True)
@@ -251,7 +254,8 @@ class World:
         self._extra = [{"name": plugin.name} for plugin in plugins]
         self.cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7))
         self.observers = Observers([self.observed])
-        ports = Ports(self.ports, self.ports, self.ports, self.observers)
+        self._held: list[Binding] | None = None
+        ports = Ports(self.ports, self.ports, self.ports, self.observers, start=self._start)
         self.scheduler = Scheduler(
             self.cluster, self.queue, self.profiles.get, self.cycle, ports, lambda: self.now, lead or AlwaysLead()
         )
@@ -301,9 +305,23 @@ class World:
         assert queued is not None, "nothing to try"
         return queued
 
-    def decide(self) -> Coroutine[Any, Any, bool] | None:
+    def decide(self) -> Binding | None:
         """Decide the next pod; its binding, not begun, or None."""
-        return self.scheduler.schedule(self.pop())
+        return self.schedule(self.pop())
+
+    def schedule(self, queued: QueuedPod) -> Binding | None:
+        """Decide a pod that was popped, likewise."""
+        self._held = held = []
+        self.scheduler.schedule_one(queued)
+        self._held = None
+        assert len(held) <= 1, "one pod, one binding; a group's is one, too"
+        return held[0] if held else None
+
+    def _start(self, binding: Binding) -> None:
+        if self._held is None:
+            self.scheduler.beside(binding)
+        else:
+            self._held.append(binding)
 
     async def attempt(self) -> bool | None:
         """Decide the next pod and bind it; None when there was nothing to bind."""

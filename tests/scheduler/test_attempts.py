@@ -29,7 +29,7 @@ async def test_steps_follow_each_other_and_stay_within_the_attempt() -> None:
         world.now += 0.25
         return world.now
 
-    world.scheduler._clock = ticking
+    world.scheduler.attempts.clock = ticking
     await world.attempt()
     [attempt] = world.observed.attempts
     assert attempt.decided is not None

@@ -114,7 +114,7 @@ async def test_nobody_is_evicted_for_a_pod_that_is_gone() -> None:
     world = World(room_maker("a", low.info())).nodes(node("a")).pods(low, pod("vip").requests(cpu="1").priority(5))
     queued = world.pop()
     world.intake.unscheduled_pod_gone(pod("vip").info())
-    assert world.scheduler.schedule(queued) is None
+    assert world.schedule(queued) is None
     await world.scheduler.drain()
     assert world.ports.evicted == []
 
@@ -170,7 +170,7 @@ def test_a_pod_whose_profile_went_in_mid_attempt_waits_for_it() -> None:
     queued = world.pop()
     evaluator = world.profiles.pop("default-scheduler")
     world.queue.reprioritise("default-scheduler")
-    assert world.scheduler.schedule(queued) is None
+    assert world.schedule(queued) is None
     assert world.place("web") is Place.UNSCHEDULABLE
     world.profiles["default-scheduler"] = evaluator
     world.queue.reprioritise("default-scheduler")

@@ -3,11 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placewright.api.objects import NodeName
 from placewright.framework.interface import Diagnosis, Rejection
 from placewright.framework.status import unschedulable
 from placewright.scheduler.messages import (
-    assigned,
     fit_error,
     go_duration,
     late_rejection,
@@ -71,7 +69,6 @@ def test_the_reasons_of_a_late_rejection_are_counted_one_by_one() -> None:
 
 def test_the_other_sentences_are_kube_schedulers() -> None:
     web = pod("web").info()
-    assert assigned(web, NodeName("a")) == "Successfully assigned default/web to a"
     assert skip_deleting(web) == "skip schedule deleting pod: default/web"
     assert permit_timeout("Gang", 90) == "rejected due to timeout after waiting 1m30s at plugin Gang"
 

@@ -231,7 +231,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         queued = self.world.queue.pop()
         if queued is None:
             return
-        binding = self.world.scheduler.schedule(queued)
+        binding = self.world.schedule(queued)
         if binding is None:
             return
         placement = self.world.cluster.placement(queued.uid)

@@ -38,7 +38,7 @@ class Bench:
         self.evaluator = offline_evaluator(resolve(default_profile(), in_tree()), in_tree(), self.world.cluster)
         self.now = 0.0
         ticks = itertools.count()
-        cycle = offline_cycle(self.world.cluster)
+        cycle = self.cycle = offline_cycle(self.world.cluster)
         cycle.insight = Insight(lambda: float(next(ticks)) * 1e-9 + self.now)
         self.records = Records(lambda: 1000.0 + self.now, per_pod=per_pod, overall=overall)
         observers = Observers([])
@@ -58,7 +58,7 @@ class Bench:
         assert queued is not None
         ended: list[Attempt] = []
         self._observers.members.append(Listening(ended))
-        self.scheduler.schedule(queued)
+        self.scheduler.schedule_one(queued)
         self._observers.members.pop()
         (attempt,) = ended
         return self.records.of(attempt.uid)[-1]
@@ -134,7 +134,7 @@ async def test_the_scores_of_the_best_nodes_are_those_that_evaluate_finds() -> N
     queued = bench.queue.pop()
     assert queued is not None
     attempt = Attempt(queued, bench.evaluator.runtime.profile, lambda: 0.0)
-    attempt.chose(bench.scheduler._cycle.place(bench.evaluator, queued.pod, attempt.steps))
+    attempt.chose(bench.cycle.place(bench.evaluator, queued.pod, attempt.steps))
     attempt.succeeded()
     record = recorded(attempt, 7.0)
     assert record.best == tuple(each.node for each in expected)

@@ -112,7 +112,7 @@ async def test_nodes_that_are_kept_for_a_group_are_named(stage: Stage, capsys: p
         await asked.until_ready()
         await stage.until(lambda: stage.placed(*full))
         join(stage, "train", "t-0", "t-1", cpu="3")
-        await stage.until(lambda: len(asked.engine.scheduler.gangs.reservations) == 1)
+        await stage.until(lambda: len(asked.engine.scheduler.pod_groups.reservations) == 1)
         kept = (await read(asked, "/debug/explain?pod=default/t-0"))["group"]["kept"]
         assert kept == {"node-0": 1, "node-1": 1}
         assert "  nodes are kept for it: node-" in (await explain(stage, capsys, "t-0", *at(asked))).out

@@ -9,11 +9,17 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
+from placewright.framework.blame import why
+from placewright.framework.evaluation import Evaluator
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.steps import Steps
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.cycle import NoPlacement, Placement
-from placewright.scheduler.ports import Clock
+from placewright.scheduler.cycle import NoPlacement, Placement, broken
+from placewright.scheduler.failures import FailureHandler
+from placewright.scheduler.messages import skip_deleting
+from placewright.scheduler.ports import Clock, Start
+from placewright.scheduler.preempting import Preemption
 
 _logger = logging.getLogger(__name__)
 
@@ -123,6 +129,17 @@ class Attempt:
             self.decided = self.ended
 
 
+@dataclass(slots=True)
+class Counts:
+    """What came of attempts since the start."""
+
+    scheduled: int = 0
+    unschedulable: int = 0
+    errors: int = 0
+    bound: int = 0
+    bind_failures: int = 0
+
+
 class Observer(Protocol):
     """Hears what happens to pods. Called in the midst of deciding: it must be quick, and never wait."""
 
@@ -214,3 +231,50 @@ class Observers:
                 member.pod_entered(place, event)
             except Exception:
                 _logger.exception("an observer broke when a pod entered %s", place)
+
+
+@dataclass(slots=True)
+class Attempts:
+    """Begins attempts, and ends those that found no node; whichever way a pod is decided, by itself or with its group.
+
+    Attributes:
+        start: runs evictions beside the decisions.
+    """
+
+    cluster: Cluster
+    clock: Clock
+    observers: Observers
+    failures: FailureHandler
+    preemption: Preemption
+    counts: Counts
+    start: Start
+
+    def skip(self, pod: PodInfo) -> bool:
+        """True for a pod that needs no node any more: it is being deleted, or has one."""
+        if pod.terminating:
+            self.failures.skipped_deleting(pod, skip_deleting(pod))
+            return True
+        return self.cluster.placement(pod.uid) is not None
+
+    def begin(self, queued: QueuedPod, evaluator: Evaluator) -> Attempt:
+        """The attempt of a pod that the queue handed out."""
+        return Attempt(queued, evaluator.runtime.profile, self.clock, plugins=self.observers.sampled())
+
+    def fail(self, attempt: Attempt, problem: Exception) -> None:
+        """End an attempt without a node: requeue the pod, say why, and make room where PostFilter found some.
+
+        `problem`: a `NoPlacement`, or whatever a plugin raised.
+        """
+        if not isinstance(problem, NoPlacement):
+            what = why(problem)
+            _logger.error("scheduling pod %s broke: %s", attempt.pod.key, what, exc_info=problem)
+            problem = broken(what)
+        self.counts.errors += problem.internal
+        self.counts.unschedulable += not problem.internal
+        attempt.failed(problem)
+        if attempt.placement is None:
+            self.observers.decided(attempt)
+        pod = self.failures.handle(attempt.queued, problem)
+        self.observers.attempt_ended(attempt)
+        if pod is not None and problem.victims and problem.nominated_node:
+            self.start(self.preemption.make_room(pod, problem.nominated_node, problem.victims))

@@ -1,12 +1,14 @@
-"""The binding cycle: a placed pod waits for permission, is prepared, bound, and announced; or everything is taken back.
+"""From a chosen node to the Binding: assume · reserve · permit, then the binding cycle: wait · prepare · bind, or take everything back.
 
-Many run at once. While one runs, its pod is in flight in the queue and assumed in the cluster.
+Many binding cycles run at once. While one runs, its pod is in flight in the queue and assumed in the cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,19 +17,20 @@ import msgspec
 from placewright.api.annotations import DECISION, Decision
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
+from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.blame import why
 from placewright.framework.events import ASSIGNED_POD_DELETE
-from placewright.framework.status import Code, Status, error
-from placewright.framework.steps import BIND, POST_BIND, PRE_BIND, WAIT_ON_PERMIT
+from placewright.framework.interface import Seconds
+from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
+from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
 from placewright.queue.queue import SchedulingQueue
-from placewright.scheduler.attempts import Attempt, Observers
+from placewright.scheduler.attempts import Attempt, Counts, Observers
 from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.failures import FailureHandler
-from placewright.scheduler.messages import assigned, late_rejection
+from placewright.scheduler.messages import late_rejection, permit_timeout
 from placewright.scheduler.podgroups.barrier import LEFT, Barrier
-from placewright.scheduler.ports import EventRecorder, EventType
-from placewright.scheduler.waiting import WaitingPods
+from placewright.scheduler.ports import Clock, EventRecorder, EventType
 
 _logger = logging.getLogger(__name__)
 
@@ -35,6 +38,149 @@ SCHEDULED: Final = "Scheduled"
 BOUND_BY_ANOTHER: Final = "bound by somebody else meanwhile"
 REPLACED: Final = "replaced by another pod of its name meanwhile"
 PREEMPTED_IN_PREBIND: Final = "preempted while it was prepared for its node"
+_PREEMPTION: Final = "DefaultPreemption"
+
+
+class WaitingPod:
+    """One pod and the plugins that have not allowed it yet."""
+
+    def __init__(self, pod: PodInfo, waits: Mapping[str, float], clock: Clock) -> None:
+        """`waits`: plugin name to the longest it may keep the pod, in seconds."""
+        self.pod = pod
+        self._waits = dict(waits)
+        self._clock = clock
+        self._since = clock()
+        self._verdict: Status | None = None
+        self._decided = asyncio.Event()
+
+    @property
+    def pending_plugins(self) -> tuple[str, ...]:
+        """Plugins that have not allowed the pod."""
+        return tuple(self._waits)
+
+    def allow(self, plugin: str) -> None:
+        """The plugin has no objection any more; the last one lets the pod go."""
+        self._waits.pop(plugin, None)
+        if not self._waits:
+            self._decide(SUCCESS)
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """The plugin refuses; the pod is rolled back."""
+        self._decide(unschedulable(reason).by(plugin))
+
+    def give_up(self, reason: str) -> None:
+        """Nobody refuses, but the pod cannot be bound from here; it is rolled back and tried again."""
+        self._decide(error(reason))
+
+    async def decision(self) -> Status:
+        """Wait until everybody allowed, somebody rejected, or somebody's time is over."""
+        while self._verdict is None:
+            plugin, longest = min(self._waits.items(), key=lambda wait: wait[1])
+            left = self._since + longest - self._clock()
+            if left <= 0:
+                self.reject(plugin, permit_timeout(plugin, longest))
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._decided.wait()
+        return self._verdict
+
+    def _decide(self, verdict: Status) -> None:
+        if self._verdict is None:
+            self._verdict = verdict
+            self._decided.set()
+
+
+class WaitingPods:
+    """All waiting pods, by uid."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pods: dict[str, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(tuple(self._pods.values()))
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """The waiting pod, or None."""
+        return self._pods.get(uid)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def enter(self, pod: PodInfo, waits: Mapping[str, float]) -> None:
+        """Keep the pod from now on, if any plugin wants it to wait: plugins can find it here before its binding has begun."""
+        if waits:
+            self._pods[pod.uid] = WaitingPod(pod, waits, self._clock)
+
+    async def decided(self, pod: PodInfo) -> Status:
+        """Wait until the pod is allowed or rejected, and let it go; SUCCESS at once for one that was not to wait."""
+        waiting = self._pods.get(pod.uid)
+        if waiting is None:
+            return SUCCESS
+        try:
+            return await waiting.decision()
+        finally:
+            del self._pods[pod.uid]
+
+
+@dataclass(frozen=True, slots=True)
+class Reserver:
+    """Takes what a placement needs, and gives it back: Assume · Reserve · Permit."""
+
+    cluster: Cluster
+    queue: SchedulingQueue
+    waiting: WaitingPods
+    counts: Counts = field(default_factory=Counts)
+
+    def assume(self, placement: Placement) -> None:
+        """Assume · Reserve · Permit. Raises `NoPlacement`, or what a plugin raised, with everything given back."""
+        self.take(placement)
+        try:
+            waits = self.permitted(placement)
+        except BaseException:
+            self.give_back(placement)
+            raise
+        self.settle(placement, waits)
+
+    def take(self, placement: Placement) -> None:
+        """Assume · Reserve. Raises `NoPlacement`, or what a plugin raised, with everything given back."""
+        pod, node, steps = placement.pod, placement.node, placement.state.steps
+        self.cluster.assume(pod, node)
+        reserved = True
+        steps.begin()
+        try:
+            status = placement.runtime.run_reserve(placement.state, pod, node)
+            reserved = status.ok  # what failed has been given back already
+            steps.end(RESERVE, status.code)
+            _require(status)
+        except BaseException:
+            if reserved:
+                unreserve(placement)
+            self.cluster.forget(pod, node)
+            raise
+
+    def give_back(self, placement: Placement) -> None:
+        """As if `take` had not been called."""
+        unreserve(placement)
+        self.cluster.forget(placement.pod, placement.node)
+
+    def permitted(self, placement: Placement) -> Mapping[str, Seconds]:
+        """Permit: which plugins want the pod to wait, and how long; raises `NoPlacement`, or what a plugin raised."""
+        steps = placement.state.steps
+        steps.begin()
+        status, waits = placement.runtime.run_permit(placement.state, placement.pod, placement.node)
+        steps.end(PERMIT, Code.WAIT if waits else status.code)
+        _require(status)
+        return waits
+
+    def settle(self, placement: Placement, waits: Mapping[str, Seconds]) -> None:
+        """The pod is on its way: it waits for permission where it has to, its nomination ends, and pods that it helps are tried."""
+        self.counts.scheduled += 1
+        self.waiting.enter(placement.pod, waits)
+        self.queue.nominator.delete(placement.pod.uid)
+        self.queue.activate(placement.state.activate.values())
+        placement.state.activate.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +193,7 @@ class BindingCycle:
     failures: FailureHandler
     events: EventRecorder
     observers: Observers
+    counts: Counts = field(default_factory=Counts)
     #: Attempts whose Binding may or may not exist, by uid: still assumed, still in flight, until a watch or the reconciler tells.
     unresolved: dict[str, tuple[Attempt, Placement]] = field(default_factory=dict)
     #: Uids on their way to a node whose name belongs to another pod by now: what their Binding is answered is not about them.
@@ -66,6 +213,12 @@ class BindingCycle:
 
         `barrier`: no Binding is sent before it opens.
         """
+        bound = await self._run(attempt, placement, barrier)
+        self.counts.bound += bound
+        self.counts.bind_failures += not bound
+        return bound
+
+    async def _run(self, attempt: Attempt, placement: Placement, barrier: Barrier | None) -> bool:
         unknown, uid = False, attempt.uid
         self.under_way[uid] = placement
         if barrier is not None:
@@ -128,10 +281,15 @@ class BindingCycle:
                 barrier.leave(uid, error(LEFT))
 
     def preempt(self, uid: str) -> bool:
-        """End the PreBind of a pod that has to make room: it is rolled back and tried again. False for a pod that is not in PreBind.
+        """Take back a pod that has to make room, before its Binding is sent; False where there may be one already, or none under way."""
+        waiting = self.waiting.get(uid)
+        if waiting is not None:
+            waiting.reject(_PREEMPTION, "preempted")
+            return True
+        return self.end_preparation(uid)
 
-        A pod that waits for its group after PreBind makes room likewise.
-        """
+    def end_preparation(self, uid: str) -> bool:
+        """End a pod's PreBind, or its wait for its group after PreBind: it is rolled back and tried again. False where it is in neither."""
         preparation = self.preparing.get(uid)
         if preparation is None:
             barrier = self.barriers.get(uid)
@@ -148,7 +306,7 @@ class BindingCycle:
         if waiting is not None:
             waiting.give_up(why)
         elif uid in self.preparing:
-            self.preempt(uid)
+            self.end_preparation(uid)
 
     def _confirmed_on(self, uid: str) -> NodeName | None:
         known = self.cluster.placement(uid)
@@ -156,7 +314,8 @@ class BindingCycle:
 
     def _bound(self, attempt: Attempt, placement: Placement) -> None:
         self.queue.done(attempt.uid)
-        self.events.record(placement.pod, EventType.NORMAL, SCHEDULED, "Binding", assigned(placement.pod, placement.node))
+        note = f"Successfully assigned {placement.pod.key} to {placement.node}"
+        self.events.record(placement.pod, EventType.NORMAL, SCHEDULED, "Binding", note)
         try:
             with attempt.steps.step(POST_BIND):
                 placement.runtime.run_post_bind(placement.state, placement.pod, placement.node)
@@ -251,6 +410,12 @@ def unreserve(placement: Placement) -> None:
     except Exception as problem:
         what = why(problem)
         _logger.exception("Unreserve of pod %s broke: %s", placement.pod.key, what)
+
+
+def _require(status: Status) -> None:
+    if status.ok:
+        return
+    raise rejected_late(status) if status.rejected else broken(status.message)
 
 
 def rejected_late(status: Status) -> NoPlacement:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import Diagnosis
 from placewright.framework.status import Status
@@ -62,11 +61,6 @@ def go_duration(seconds: float) -> str:
     if hours:
         return f"{hours}h{minutes}m{text}"
     return f"{minutes}m{text}" if minutes else text
-
-
-def assigned(pod: PodInfo, node: NodeName) -> str:
-    """The note of the Scheduled event."""
-    return f"Successfully assigned {pod.key} to {node}"
 
 
 def skip_deleting(pod: PodInfo) -> str:

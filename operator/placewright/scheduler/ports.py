@@ -5,9 +5,9 @@ None of these calls blocks a decision: recorders and writers take the message an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import Gang
@@ -15,6 +15,8 @@ from placewright.api.pods import PodInfo
 
 #: Seconds, monotonic; tests pass a fake.
 Clock = Callable[[], float]
+#: Runs work beside the decisions, without waiting for it: Go's `go`.
+Start = Callable[[Coroutine[Any, Any, Any]], object]
 
 
 class EventType(StrEnum):
@@ -66,6 +68,13 @@ class Evictor(Protocol):
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:
         """Mark the victim as disrupted by the scheduler, then delete it; raise on failure."""
+
+
+class PodsBeingBound(Protocol):
+    """Pods that were placed, and whose binding cycle is under way."""
+
+    def preempt(self, uid: str) -> bool:
+        """Take back a pod that has to make room, before its Binding is sent; False where there may be one already, or none under way."""
 
 
 class Lead(Protocol):

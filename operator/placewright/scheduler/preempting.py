@@ -20,15 +20,12 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.queue.queue import SchedulingQueue
-from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, StatusWriter
-from placewright.scheduler.waiting import WaitingPods
+from placewright.scheduler.ports import EventRecorder, EventType, Evictor, Lead, PodsBeingBound, StatusWriter
 
 _logger = logging.getLogger(__name__)
 
 PREEMPTED: Final = "Preempted"
 _PREEMPTING: Final = "Preempting"
-_PLUGIN: Final = "DefaultPreemption"
 _IN_MEMORY: Final = " (in kube-scheduler memory)."
 #: What upstream calls the place where a group makes room.
 _ANYWHERE: Final = "cluster"
@@ -46,8 +43,7 @@ class Preemption:
 
     cluster: Cluster
     queue: SchedulingQueue
-    waiting: WaitingPods
-    binding: BindingCycle
+    being_bound: PodsBeingBound
     evictor: Evictor
     events: EventRecorder
     status: StatusWriter
@@ -120,13 +116,8 @@ class Preemption:
     async def _leaves(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> bool:
         """True when the victim is on its way out."""
         note = f"Preempted by {self._by(preemptor, node)}"
-        waiting = self.waiting.get(victim.uid)
         try:
-            if waiting is not None:
-                # It is not bound yet: giving its room back is enough.
-                waiting.reject(_PLUGIN, "preempted")
-                note += _IN_MEMORY
-            elif self.binding.preempt(victim.uid):
+            if self.being_bound.preempt(victim.uid):  # it is not bound yet: giving its room back is enough
                 note += _IN_MEMORY
             else:
                 await self.evictor.evict(victim, preemptor, node)

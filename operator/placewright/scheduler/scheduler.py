@@ -1,7 +1,7 @@
 """The scheduler: takes pods from the queue one by one, decides, assumes, and starts their binding.
 
-`schedule` is the whole of a decision; `run` repeats it in slices of a few milliseconds, so that one event loop can also listen, bind
-and renew its lead.
+`schedule_one` chooses the way of a pod: by itself, with extenders, or with its group. Each way runs a scheduling cycle and starts a binding
+cycle. `run` repeats it in slices of a few milliseconds, so that one event loop can also listen, bind and renew its lead.
 """
 
 from __future__ import annotations
@@ -11,23 +11,20 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.blame import why
 from placewright.framework.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt, Observers
-from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle, broken
+from placewright.scheduler.attempts import Attempt, Attempts, Counts, Observers
+from placewright.scheduler.binding import BindingCycle, Reserver, WaitingPods
+from placewright.scheduler.cycle import Placement, SchedulingCycle
 from placewright.scheduler.extending import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
-from placewright.scheduler.messages import skip_deleting
-from placewright.scheduler.podgroups.barrier import Barrier
-from placewright.scheduler.podgroups.deciding import GangScheduler
-from placewright.scheduler.podgroups.group import Surroundings
+from placewright.scheduler.podgroups.deciding import PodGroupScheduler
+from placewright.scheduler.podgroups.group import MemberCycle
 from placewright.scheduler.ports import (
     AlwaysLead,
     Clock,
@@ -36,11 +33,10 @@ from placewright.scheduler.ports import (
     GroupStatusWriter,
     Lead,
     NoGroupStatus,
+    Start,
     StatusWriter,
 )
 from placewright.scheduler.preempting import Preemption
-from placewright.scheduler.reserving import Reserving
-from placewright.scheduler.waiting import WaitingPods
 
 _logger = logging.getLogger(__name__)
 
@@ -54,7 +50,11 @@ DRAIN_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world, as far as the scheduler writes to it, and those who want to hear what it does."""
+    """The scheduler's outgoing interfaces (events, status, evictions) and its observers.
+
+    Attributes:
+        start: runs a binding cycle; None: as a task of the scheduler's own, which bounds how many there are.
+    """
 
     events: EventRecorder
     status: StatusWriter
@@ -62,17 +62,113 @@ class Ports:
     observers: Observers = field(default_factory=lambda: Observers([]))
     groups: GroupStatusWriter = field(default_factory=NoGroupStatus)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    start: Start | None = None
 
 
-@dataclass(slots=True)
-class Counts:
-    """What came of attempts since the start."""
+class PodScheduler(Protocol):
+    """One of the ways in which a pod is scheduled: by itself, by itself with extenders, or with its group."""
 
-    scheduled: int = 0
-    unschedulable: int = 0
-    errors: int = 0
-    bound: int = 0
-    bind_failures: int = 0
+    def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
+        """Run the scheduling cycle, and start the binding cycle of what got a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinglePodScheduler:
+    """Schedules one pod by itself.
+
+    Attributes:
+        groups: what a pod that joins its group later has to mind.
+        start: runs the binding cycle beside other decisions.
+    """
+
+    cycle: SchedulingCycle
+    attempts: Attempts
+    reserver: Reserver
+    binding: BindingCycle
+    groups: PodGroupScheduler
+    start: Start
+
+    def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
+        """The scheduling cycle, now; the binding cycle, beside other decisions."""
+        attempt = self.attempts.begin(queued, evaluator)
+        placement = self.scheduling_cycle(attempt, evaluator)
+        if placement is not None:
+            self.start(self.binding_cycle(attempt, placement))
+
+    def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> Placement | None:
+        """Filter · score · select · assume · reserve · permit; None for a pod that has no node and is back in the queue."""
+        pod = attempt.pod
+        try:
+            within = None if pod.gang is None else self.groups.within(pod, evaluator)
+            placement = self.cycle.place(evaluator, pod, attempt.steps, within)
+            attempt.chose(placement)
+            self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
+            self.reserver.assume(placement)
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            self.attempts.fail(attempt, problem)
+            return None
+        return placement
+
+    def binding_cycle(self, attempt: Attempt, placement: Placement) -> Coroutine[Any, Any, bool]:
+        """Wait for permission · prepare · bind; behind the barrier of the pod's group, where that is being bound now."""
+        barrier = None if attempt.pod.gang is None else self.groups.barrier_of(attempt.pod)
+        return self.binding.run(attempt, placement, barrier)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderPodScheduler:
+    """Schedules one pod that extenders are asked about: the same cycles, with questions in between.
+
+    Extenders see one pod of a profile after the other, as kube-scheduler's do: they count what they agreed to. So the profile's other pods
+    wait for the decision, not for the binding.
+
+    Attributes:
+        start: runs both cycles beside other profiles' decisions.
+    """
+
+    cluster: Cluster
+    queue: SchedulingQueue
+    cycle: ExtendedCycle
+    attempts: Attempts
+    reserver: Reserver
+    binding: BindingCycle
+    groups: PodGroupScheduler
+    start: Start
+
+    def schedule_one(self, queued: QueuedPod, evaluator: Evaluator) -> None:
+        """Begin; what extenders say decides later."""
+        attempt = self.attempts.begin(queued, evaluator)
+        self.queue.hold(attempt.pod.scheduler_name)
+        self.start(self._both_cycles(attempt, evaluator))
+
+    async def _both_cycles(self, attempt: Attempt, evaluator: Evaluator) -> bool:
+        placement = await self.scheduling_cycle(attempt, evaluator)
+        if placement is None:
+            return False
+        return await self.binding.run(attempt, placement, self.groups.barrier_of(attempt.pod))
+
+    async def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> Placement | None:
+        """None for a pod that is back in the queue, or needs no node from us any more."""
+        try:
+            within = self.groups.within(attempt.pod, evaluator)
+            placement = await self.cycle.place(evaluator, attempt.pod, attempt.steps, within)
+            if self._settled_elsewhere(attempt.uid):
+                self.queue.done(attempt.uid)
+                return None
+            attempt.chose(placement)
+            self.attempts.observers.decided(attempt)
+            self.reserver.assume(placement)
+        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
+            self.attempts.fail(attempt, problem)
+            return None
+        finally:
+            self.queue.release(attempt.pod.scheduler_name)
+        return placement
+
+    def _settled_elsewhere(self, uid: str) -> bool:
+        """Whether the pod was deleted, or got a node from somebody else, while extenders were asked."""
+        flight = self.queue.flights.get(uid)
+        return flight is None or flight.gone or self.cluster.placement(uid) is not None
 
 
 class Scheduler:
@@ -94,138 +190,49 @@ class Scheduler:
         clock: Clock,
         lead: Lead = AlwaysLead(),  # noqa: B008 - it has no state
     ) -> None:
-        self.cluster = cluster
         self.queue = queue
         self.counts = Counts()
         self.waiting = WaitingPods(clock)
         self._profiles = profiles
-        self._cycle = cycle
-        self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
         self._clock = clock
         self._lead = lead
-        self._failures = FailureHandler(queue, ports.events, ports.status, lead)
-        self._observers = ports.observers
-        self.binding = BindingCycle(cluster, queue, self.waiting, self._failures, ports.events, ports.observers)
-        self._preemption = Preemption(
-            cluster, queue, self.waiting, self.binding, ports.evictor, ports.events, ports.status, lead, ports.sleep
-        )  # fmt: skip
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._reserving = Reserving(cluster, queue, self.waiting)
-        self.gangs = GangScheduler(self._around_gangs(ports.groups))
-
-    def _around_gangs(self, status: GroupStatusWriter) -> Surroundings:
-        return Surroundings(
-            self.cluster, self.queue, self._cycle, self._extended, self._reserving, self.binding, self._clock, status, self._observers,
-            begin=self._begin, bind=self._bind, fail=self._not_placed, skip=self._skip,
-            ended=self._observers.group_ended,
-        )  # fmt: skip
+        failures = FailureHandler(queue, ports.events, ports.status, lead)
+        self.binding = BindingCycle(cluster, queue, self.waiting, failures, ports.events, ports.observers, self.counts)
+        evictions = Preemption(cluster, queue, self.binding, ports.evictor, ports.events, ports.status, lead, ports.sleep)
+        self.attempts = Attempts(cluster, clock, ports.observers, failures, evictions, self.counts, self.beside)
+        reserver = Reserver(cluster, queue, self.waiting, self.counts)
+        self._extended = ExtendedCycle(cluster, cycle, lambda: lead.active)
+        start = ports.start or self.beside
+        members = MemberCycle(cluster, queue, cycle, self._extended, reserver)
+        self.pod_groups = PodGroupScheduler(members, self.attempts, self.binding, ports.groups, start)
+        self._single = SinglePodScheduler(cycle, self.attempts, reserver, self.binding, self.pod_groups, start)
+        self._with_extenders = ExtenderPodScheduler(
+            cluster, queue, self._extended, self.attempts, reserver, self.binding, self.pod_groups, start
+        )
 
     # --- one pod -----------------------------------------------------------------------------------------------------------
 
-    def schedule(self, queued: QueuedPod) -> Coroutine[Any, Any, bool] | None:
-        """Decide a pod that the queue handed out; returns its binding cycle, not yet started, or None when there is nothing to bind.
-
-        A pod that is placed with its group takes the others of it along: what is returned binds all of them.
-        Where extenders are to be asked, the decision is in what is returned, too.
-        """
+    def schedule_one(self, queued: QueuedPod) -> None:
+        """Decide a pod that the queue handed out, and start its binding, as kube-scheduler's `ScheduleOne` does."""
         pod = queued.pod
-        if self._skip(pod):
+        if self.attempts.skip(pod):
             self.queue.done(queued.uid)
-            return None
+            return
         evaluator = self._profiles(pod.scheduler_name)
         if evaluator is None:
             self.queue.return_unschedulable(queued)
-            return None
-        if self.gangs.reservations:
-            self.gangs.reservations.review()
-        if pod.gang is not None and self.gangs.decides(pod, evaluator):
-            return self.gangs.decide(queued, evaluator)
-        attempt = self._begin(queued, evaluator)
+            return
+        if self.pod_groups.reservations:
+            self.pod_groups.reservations.review()
+        self._way_of(pod, evaluator).schedule_one(queued, evaluator)
+
+    def _way_of(self, pod: PodInfo, evaluator: Evaluator) -> PodScheduler:
+        if pod.gang is not None and self.pod_groups.decides(pod, evaluator):
+            return self.pod_groups
         if evaluator.runtime.extenders_for(pod):
-            # Extenders see one pod of a profile after the other, as kube-scheduler's do: they count what they agreed to.
-            self.queue.hold(pod.scheduler_name)
-            return self._schedule_with_extenders(attempt, evaluator)
-        try:
-            placement = self._cycle.place(evaluator, pod, attempt.steps, self.gangs.within(pod, evaluator))
-            attempt.chose(placement)
-            self._observers.decided(attempt)
-            self._assume(placement)
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
-            self._not_placed(attempt, problem)
-            return None
-        return self._bind(attempt, placement, self.gangs.barrier_of(pod))
-
-    def _begin(self, queued: QueuedPod, evaluator: Evaluator) -> Attempt:
-        return Attempt(queued, evaluator.runtime.profile, self._clock, plugins=self._observers.sampled())
-
-    async def _schedule_with_extenders(self, attempt: Attempt, evaluator: Evaluator) -> bool:
-        """Decide and bind a pod that extenders are asked about; its profile's other pods wait for the decision, not for the binding."""
-        try:
-            within = self.gangs.within(attempt.pod, evaluator)
-            placement = await self._extended.place(evaluator, attempt.pod, attempt.steps, within)
-            if self._settled_elsewhere(attempt.uid):
-                self.queue.done(attempt.uid)
-                return False
-            attempt.chose(placement)
-            self._observers.decided(attempt)
-            self._assume(placement)
-        except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
-            self._not_placed(attempt, problem)
-            return False
-        finally:
-            self.queue.release(attempt.pod.scheduler_name)
-        return await self._bind(attempt, placement, self.gangs.barrier_of(attempt.pod))
-
-    def _settled_elsewhere(self, uid: str) -> bool:
-        """Whether the pod was deleted, or got a node from somebody else, while extenders were asked."""
-        flight = self.queue.flights.get(uid)
-        return flight is None or flight.gone or self.cluster.placement(uid) is not None
-
-    def _skip(self, pod: PodInfo) -> bool:
-        """Pods that need no node any more."""
-        if pod.terminating:
-            self._failures.skipped_deleting(pod, skip_deleting(pod))
-            return True
-        return self.cluster.placement(pod.uid) is not None
-
-    def _assume(self, placement: Placement) -> None:
-        """Assume · Reserve · Permit. Raises `NoPlacement`, or what a plugin raised, with everything taken back."""
-        self._reserving.take(placement)
-        try:
-            waits = self._reserving.permitted(placement)
-        except BaseException:
-            self._reserving.give_back(placement)
-            raise
-        self._reserving.settle(placement, waits)
-
-    def _not_placed(self, attempt: Attempt, problem: Exception) -> None:
-        if not isinstance(problem, NoPlacement):
-            what = why(problem)
-            _logger.error("scheduling pod %s broke: %s", attempt.pod.key, what, exc_info=problem)
-            problem = broken(what)
-        self._fail(attempt, problem)
-
-    def _fail(self, attempt: Attempt, failure: NoPlacement) -> None:
-        self.counts.errors += failure.internal
-        self.counts.unschedulable += not failure.internal
-        attempt.failed(failure)
-        if attempt.placement is None:
-            self._observers.decided(attempt)
-        pod = self._failures.handle(attempt.queued, failure)
-        self._observers.attempt_ended(attempt)
-        if pod is not None and failure.victims and failure.nominated_node:
-            self._spawn(self._preemption.make_room(pod, failure.nominated_node, failure.victims))
-
-    def _bind(self, attempt: Attempt, placement: Placement, barrier: Barrier | None) -> Coroutine[Any, Any, bool]:
-        """The binding of a pod that has a node, not yet started."""
-        self.counts.scheduled += 1
-        return self._bound(attempt, placement, barrier)
-
-    async def _bound(self, attempt: Attempt, placement: Placement, barrier: Barrier | None) -> bool:
-        bound = await self.binding.run(attempt, placement, barrier)
-        self.counts.bound += bound
-        self.counts.bind_failures += not bound
-        return bound
+            return self._with_extenders
+        return self._single
 
     # --- the loop ------------------------------------------------------------------------------------------------------------
 
@@ -244,9 +251,7 @@ class Scheduler:
             queued = self.queue.pop()
             if queued is None:
                 return
-            binding = self.schedule(queued)
-            if binding is not None:
-                self._spawn(binding)
+            self.schedule_one(queued)
 
     @property
     def _room(self) -> int:
@@ -254,7 +259,7 @@ class Scheduler:
 
         Not counted are pods that wait for permission, perhaps for pods that are yet to be placed, and pods in PreBind.
         """
-        return MAX_BINDING - len(self._tasks) - self.gangs.bindings + len(self.waiting) + len(self.binding.preparing)
+        return MAX_BINDING - len(self._tasks) - self.pod_groups.bindings + len(self.waiting) + len(self.binding.preparing)
 
     async def _room_for_binding(self) -> None:
         while self._room <= 0:
@@ -270,7 +275,7 @@ class Scheduler:
             pod.give_up(LEAD_LOST)
         self._extended.give_up()
         for uid in tuple(self.binding.preparing):
-            self.binding.preempt(uid)
+            self.binding.end_preparation(uid)
 
     async def settled(self) -> None:
         """Return when nothing that was decided until now is under way; for a time in which nothing is decided."""
@@ -282,7 +287,7 @@ class Scheduler:
         """Let bindings and evictions under way end; what has not after `seconds` is given up. For after the loop has been stopped."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self._tasks) + self.gangs.bindings > len(self.waiting):  # nobody is left to permit those that wait for it
+                while len(self._tasks) + self.pod_groups.bindings > len(self.waiting):  # nobody is left to permit those that wait for it
                     self.binding.room.clear()
                     await self.binding.room.wait()
         late = tuple(self._tasks)
@@ -290,11 +295,11 @@ class Scheduler:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def beside(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run work beside the decisions: a binding cycle, or evictions."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
-        return task
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

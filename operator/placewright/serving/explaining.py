@@ -120,7 +120,7 @@ def _group(engine: Engine, pod: PodInfo, evaluator: Evaluator | None = None) -> 
     found = group_facts(engine.cluster.gangs, pod.gang, members)
     if gang is not None and evaluator is not None and not found.complaint:
         found = replace(found, shortages=shortages(evaluator, engine.cluster, gang, members))
-    queued, plan = engine.queue.gangs.get(pod.gang), engine.scheduler.gangs.reservations.plan_of(pod.gang)
+    queued, plan = engine.queue.gangs.get(pod.gang), engine.scheduler.pod_groups.reservations.plan_of(pod.gang)
     if queued is not None:
         waited = round(time.monotonic() - queued.since, 3)
         found = replace(found, waiting_seconds=waited, failures=queued.failures, lacks=cut(queued.lacks))

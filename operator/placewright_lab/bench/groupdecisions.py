@@ -23,7 +23,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright_lab.bench.decisions import RUNS, Nothing, timed
+from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, timed
 from placewright_lab.bench.madeup import gpu_nodes
 from placewright_lab.bench.workloads import openb_mix
 from placewright_lab.readers.openb import NAMESPACE
@@ -89,7 +89,7 @@ def _run(manifests: Sequence[Manifest], groups: int) -> tuple[float, int]:
     evaluator = handle.evaluator(resolve(default_profile(), in_tree()), in_tree())
     policy = ProfilePolicy(evaluator.runtime)
     cycle = SchedulingCycle(world.cluster, queue.nominator, random.Random(0))
-    ports = Ports(Nothing(), Nothing(), Nothing())
+    ports = Ports(Nothing(), Nothing(), Nothing(), start=bound_at_once)
     scheduler = Scheduler(world.cluster, queue, lambda _name: evaluator, cycle, ports, time.monotonic)
     for pod in world.pending.values():
         queue.add(pod)

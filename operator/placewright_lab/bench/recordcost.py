@@ -10,7 +10,7 @@ import asyncio
 import random
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -122,7 +122,8 @@ class Side:
         self._insight = Insight(self._time_of_its_own)
         self._queue = SchedulingQueue(lambda _name: policy, time.monotonic)
         cycle = SchedulingCycle(world.cluster, Nominator(), random.Random(0), self._insight)
-        ports = Ports(Nothing(), Nothing(), Nothing(), self.observers)
+        self._bindings: list[Coroutine[Any, Any, Any]] = []
+        ports = Ports(Nothing(), Nothing(), Nothing(), self.observers, start=self._bindings.append)
         self._scheduler = Scheduler(world.cluster, self._queue, lambda _name: evaluator, cycle, ports, time.monotonic)
         for pod in world.pending.values():
             self._queue.add(pod)
@@ -151,9 +152,9 @@ class Side:
 
     async def decide_one(self, queued: QueuedPod) -> None:
         """A pod, and its binding."""
-        binding = self._scheduler.schedule(queued)
-        if binding is not None:
-            await binding
+        self._scheduler.schedule_one(queued)
+        while self._bindings:
+            await self._bindings.pop()
 
 
 class _Instantly:

@@ -135,7 +135,7 @@ class Simulation:
         self._for_all: Evaluator | None = None
         self._queue = SchedulingQueue(self._policy, loop.time, self._entered)
         cycle = SchedulingCycle(self._cluster, self._queue.nominator, random.Random(seed))
-        ports = Ports(self._fates, self._server, self._server, Observers([self._fates]))
+        ports = Ports(self._fates, self._server, self._server, Observers([self._fates]), start=self._start)
         self._scheduler = Scheduler(self._cluster, self._queue, self._evaluator, cycle, ports, loop.time)
         self._server.intake = Intake(self._cluster, self._queue, self._scheduler.binding)
         self._build(profiles, registry)
@@ -264,9 +264,7 @@ class Simulation:
         """Decide and bind, one after the other, as long as there is anything to decide now."""
         while not self._tired and (queued := self._queue.pop()) is not None:
             self._tries += 1
-            binding = self._scheduler.schedule(queued)
-            if binding is not None:
-                self._start(binding)
+            self._scheduler.schedule_one(queued)
             await self._loop.quiet()
 
     @property
@@ -275,7 +273,7 @@ class Simulation:
         too_often = self._tries > max(_LEAST_TRIES, TRIES_PER_POD * len(self._queue))
         return too_often or self._loop.time() > self._changed_at + PATIENCE_SECONDS
 
-    def _start(self, work: Coroutine[Any, Any, bool]) -> None:
+    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
         task = self._loop.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._ended)

@@ -142,7 +142,7 @@ class History:
 
     async def _decide(self) -> None:
         queued = self.world.queue.pop()
-        binding = None if queued is None else self.world.scheduler.schedule(queued)
+        binding = None if queued is None else self.world.schedule(queued)
         if binding is not None:
             self._under_way.append(asyncio.get_running_loop().create_task(binding))
 

@@ -53,6 +53,6 @@ def bound(world: World) -> list[str]:
 async def tried(world: World) -> None:
     """Decide and bind whatever waits now."""
     while (queued := world.queue.pop()) is not None:
-        binding = world.scheduler.schedule(queued)
+        binding = world.schedule(queued)
         if binding is not None:
             await binding

@@ -233,4 +233,4 @@ async def test_a_plugin_that_breaks_in_prebind_takes_all_back(readying: type[Rea
     assert not await task
     assert bound(world) == []
     assert world.requested_cpu("a") == 0
-    assert len(world.scheduler.gangs.forming) == 0
+    assert len(world.scheduler.pod_groups.forming) == 0

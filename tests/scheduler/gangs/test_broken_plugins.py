@@ -58,4 +58,4 @@ async def test_planning_that_breaks_keeps_nothing_and_the_group_waits(monkeypatc
     monkeypatch.setattr(world.evaluator.checker, "check_row", lambda *_args: raising("oh")(members("job", 1)[0].info()))
     assert world.decide() is None
     assert [world.place(f"job-{n}") for n in range(3)] == [Place.UNSCHEDULABLE] * 3
-    assert len(world.scheduler.gangs.reservations) == 0
+    assert len(world.scheduler.pod_groups.reservations) == 0

@@ -226,7 +226,7 @@ class Failing:
         self.failures = {name.replace("_", "-"): times for name, times in failures.items()}
         self.waited: list[float] = []
         self.evicted: list[str] = []
-        preemption: Any = world.scheduler._preemption
+        preemption: Any = world.scheduler.attempts.preemption
         object.__setattr__(preemption, "sleep", self.sleep)
         world.ports.evict = self.evict  # type: ignore[method-assign]
 
@@ -276,7 +276,7 @@ async def test_a_member_that_ended_meanwhile_is_not_told_again() -> None:
         failing.waited.append(seconds)
         world.intake.assigned_pod_gone("uid-la-0")
 
-    object.__setattr__(world.scheduler._preemption, "sleep", ended)
+    object.__setattr__(world.scheduler.attempts.preemption, "sleep", ended)
     await tried(world)
     await world.scheduler.drain()
     assert failing.waited == [1]

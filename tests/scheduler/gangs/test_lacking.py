@@ -38,7 +38,7 @@ async def test_members_that_are_kept_back_by_something_else_are_counted() -> Non
     queued = world.pop()
     assert queued.pod.name == "job-2", "the last one opened the gate"
     world.intake.unscheduled_pod(member("job", 0).gates("quota").info())
-    assert world.scheduler.schedule(queued) is None
+    assert world.schedule(queued) is None
     assert any("needs 2 more members placed: 2 are not there to be tried" in note for _, _, _, _, note in world.ports.events)
 
 
@@ -48,7 +48,7 @@ async def test_a_member_that_was_let_in_before_others_left_says_how_many_there_a
     world.pods(*members("job", 3, "2"))
     queued = world.pop()
     world.intake.unscheduled_pod_gone(member("job", 0).info())
-    assert world.scheduler.schedule(queued) is None
+    assert world.schedule(queued) is None
     notes = [note for _, _, _, _, note in world.ports.events]
     assert any("spec.minMember is 3, but there are 2 pods of it" in note for note in notes), notes
 

@@ -75,7 +75,7 @@ async def test_what_was_kept_is_free_again_when_the_group_is_gone() -> None:
         world.intake.pod_gone(f"uid-job-{index}")
     await later(world, 1)
     assert world.node_of("large") == "a"
-    assert len(world.scheduler.gangs.reservations) == 0
+    assert len(world.scheduler.pod_groups.reservations) == 0
 
 
 async def test_what_was_kept_is_free_again_when_nobody_declares_the_group() -> None:

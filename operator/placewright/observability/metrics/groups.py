@@ -68,7 +68,7 @@ def standing(engine: Engine) -> Iterator[Metric]:
     """Groups that wait, and groups that have a place. A walk over groups, not over pods."""
     gangs = engine.cluster.gangs
     waiting = [queued.since for queued in engine.queue.gangs if not gangs.placed(queued.ref) and not _placed_singly(engine, queued.ref)]
-    reserving = len(engine.scheduler.gangs.reservations) if engine.started else 0
+    reserving = len(engine.scheduler.pod_groups.reservations) if engine.started else 0
     yield counted(own.GROUPS, {("waiting",): len(waiting), ("placed",): gangs.placed_groups, ("reserving",): reserving})
     yield single(own.GROUPS_OLDEST, max(time.monotonic() - min(waiting), 0.0) if waiting else 0.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placewright.scheduler.podgroups.domains import Domain, domains
-from placewright.scheduler.podgroups.group import Group, Surroundings
+from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.trial import Trial
 
 
@@ -13,7 +13,7 @@ from placewright.scheduler.podgroups.trial import Trial
 class Choosing:
     """Finds the best way to place a group. What it returns is taken: the caller keeps it, or takes it back."""
 
-    around: Surroundings
+    members: MemberCycle
 
     def best(self, group: Group) -> Trial:
         """The trial with the best placement of the whole group; one that does not fit when there is none, as it went in the best domain.
@@ -31,7 +31,7 @@ class Choosing:
                 break
             trial = self._trial(group, domain, compared=True)
             if trial.fits():
-                holding.append((trial.score, self.around.cycle.draw(1 << 30), domain))
+                holding.append((trial.score, self.members.cycle.draw(1 << 30), domain))
             trial.take_back()
         for _, _, domain in sorted(holding, key=lambda each: each[:2], reverse=True):
             trial = self._trial(group, domain)
@@ -45,15 +45,15 @@ class Choosing:
 
         Small ones that were spread over all nodes may have left no node whole for the large ones.
         """
-        trial = Trial(self.around, group, domain, compared=compared).run(to_the_end=not compared)
+        trial = Trial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
         if trial.fits() or not group.mixed:
             return trial
         trial.take_back()
-        largest_first = Trial(self.around, group.largest_first(), domain, compared=compared).run(to_the_end=not compared)
+        largest_first = Trial(self.members, group.largest_first(), domain, compared=compared).run(to_the_end=not compared)
         if largest_first.fits():
             return largest_first
         largest_first.take_back()
-        return Trial(self.around, group, domain, compared=compared).run(to_the_end=not compared)
+        return Trial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
 
     async def best_with_extenders(self, group: Group) -> Trial:
         """The same, but the first domain that holds the group is taken: every question costs a request."""
@@ -61,16 +61,16 @@ class Choosing:
         for domain in found:
             if domain.room < 1:
                 break
-            trial = await Trial(self.around, group, domain).run_with_extenders()
+            trial = await Trial(self.members, group, domain).run_with_extenders()
             if trial.fits():
                 return trial
             trial.take_back()
-        return await Trial(self.around, group, self._otherwise(group, found)).run_with_extenders()
+        return await Trial(self.members, group, self._otherwise(group, found)).run_with_extenders()
 
     def domains(self, group: Group) -> list[Domain]:
         """Those of the group's label, in the order in which they are to be tried."""
         pods = [attempt.pod for attempt in group.attempts]
-        return domains(self.around.cluster, group.gang.topology_key, pods, group.needed)
+        return domains(self.members.cluster, group.gang.topology_key, pods, group.needed)
 
     def _otherwise(self, group: Group, found: list[Domain]) -> Domain | None:
         """Where the group is tried when no domain holds it: anywhere if it only prefers one, else in the one that comes closest."""

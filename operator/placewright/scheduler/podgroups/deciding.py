@@ -25,26 +25,28 @@ from placewright.framework.blame import why
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import PodGroupPlugin, Seconds
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt, GroupAttempt, GroupResult
+from placewright.scheduler.attempts import Attempt, Attempts, GroupAttempt, GroupResult
+from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
 from placewright.scheduler.insight import NO_NODE_REFUSED
 from placewright.scheduler.podgroups.barrier import Barrier
 from placewright.scheduler.podgroups.choosing import Choosing
 from placewright.scheduler.podgroups.domains import joined_domain
 from placewright.scheduler.podgroups.evicting import Evicting, Room
-from placewright.scheduler.podgroups.group import Group, Surroundings
+from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.lacking import lacking
 from placewright.scheduler.podgroups.planning import Planning
 from placewright.scheduler.podgroups.reservations import Reservations
 from placewright.scheduler.podgroups.trial import Trial
+from placewright.scheduler.ports import GroupStatusWriter, Start
 
 _logger = logging.getLogger(__name__)
 
 TAKEN_BACK: Final = "its group is taken back"
 
 
-class GangScheduler:
-    """Decides groups for one scheduler.
+class PodGroupScheduler:
+    """Schedules groups: all members that wait, in one go.
 
     Attributes:
         forming: groups that were decided and whose first Binding has not been sent yet.
@@ -52,20 +54,29 @@ class GangScheduler:
         bindings: members being bound beyond one for each group, which is one piece of work for the scheduler.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(
+        self, members: MemberCycle, attempts: Attempts, binding: BindingCycle, status: GroupStatusWriter, start: Start
+    ) -> None:
+        """`start`: runs the bindings of a group beside other decisions; where extenders are asked, the decision, too."""
         self.forming: dict[GroupRef, Barrier] = {}
         self.bindings = 0
-        self._around = around
-        self._choosing = Choosing(around)
-        self._evicting = Evicting(around, self._choosing)
-        self.reservations = Reservations(around, Planning(around, self._choosing))
+        self._cluster, self._queue, self._reserver = members.cluster, members.queue, members.reserver
+        self._attempts = attempts
+        self._observers = attempts.observers
+        self._binding = binding
+        self._status = status
+        self._start = start
+        self._choosing = Choosing(members)
+        self._evicting = Evicting(members, self._choosing)
+        planning = Planning(self._cluster, self._choosing)
+        self.reservations = Reservations(self._cluster, self._queue, attempts.clock, planning)
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
         """Whether this pod is to be decided with its group: it names one, its profile cares, and no member stands yet."""
         if pod.gang is None or evaluator.runtime.pod_groups is None or pod.gang in self.forming:
             return False
-        gang = self._around.cluster.gangs.get(pod.gang)
-        return gang is None or not (gang.basic or standing(self._around.cluster, pod.gang))
+        gang = self._cluster.gangs.get(pod.gang)
+        return gang is None or not (gang.basic or standing(self._cluster, pod.gang))
 
     def barrier_of(self, pod: PodInfo) -> Barrier | None:
         """Where a pod that joins a group has to wait for it; None for most pods."""
@@ -73,66 +84,72 @@ class GangScheduler:
 
     def within(self, pod: PodInfo, evaluator: Evaluator) -> frozenset[NodeName] | None:
         """The nodes that a pod which joins its group may stand on: those of the domain where the group stands, if it requires one."""
-        gang = None if pod.gang is None or evaluator.runtime.pod_groups is None else self._around.cluster.gangs.get(pod.gang)
+        gang = None if pod.gang is None or evaluator.runtime.pod_groups is None else self._cluster.gangs.get(pod.gang)
         if gang is None or not gang.topology_key or not gang.topology_required:
             return None
-        return joined_domain(self._around.cluster, gang)
+        return joined_domain(self._cluster, gang)
 
-    def decide(self, popped: QueuedPod, evaluator: Evaluator) -> Coroutine[Any, Any, bool] | None:
-        """Decide the group of a pod that was popped; what binds all members, not yet started, or None when there is nothing to bind."""
+    def schedule_one(self, popped: QueuedPod, evaluator: Evaluator) -> None:
+        """Decide the group of a pod that was popped, and start the bindings of its members."""
         group = self._gathered(popped, evaluator)
         if group is None:
-            return None
+            return
         if _asks_extenders(group):
-            self._around.queue.hold(group.scheduler_name)
-            return self._decide_with_extenders(group)
-        self._around.observers.group_tried(group.attempts)
-        try:
-            return self._decide_at_once(group)
-        finally:
-            self._around.observers.group_settled(group.attempts, at_once=True)
+            self._queue.hold(group.scheduler_name)
+            self._start(self._schedule_with_extenders(group))
+            return
+        trial = self.scheduling_cycle(group)
+        if trial is not None:
+            self._start(self.binding_cycle(trial))
 
-    def _decide_at_once(self, group: Group) -> Coroutine[Any, Any, bool] | None:
+    def scheduling_cycle(self, group: Group) -> Trial | None:
+        """Place, assume, reserve and permit the members; None for a group that is back in the queue. Shadows hear of it as a whole."""
+        self._observers.group_tried(group.attempts)
         try:
-            trial = self._choosing.best(group)
+            trial = self._tried(group)
+            return None if trial is None else self._settled(trial)
+        finally:
+            self._observers.group_settled(group.attempts, at_once=True)
+
+    def _tried(self, group: Group) -> Trial | None:
+        try:
+            return self._choosing.best(group)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
             return None
-        return self._settle(trial)
 
-    async def _decide_with_extenders(self, group: Group) -> bool:
+    async def _schedule_with_extenders(self, group: Group) -> bool:
         """Members are asked about one after the other; the profile's other pods wait for the decision, not for the bindings."""
-        self._around.observers.group_tried(group.attempts)
+        self._observers.group_tried(group.attempts)
         try:
-            trial = await self._choosing.best_with_extenders(group)
-            binding = self._settle(trial)
+            trial = self._settled(await self._choosing.best_with_extenders(group))
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
             self._broke(group, problem)
             return False
         finally:
-            self._around.observers.group_settled(group.attempts, at_once=False)
-            self._around.queue.release(group.scheduler_name)
-        return False if binding is None else await binding
+            self._observers.group_settled(group.attempts, at_once=False)
+            self._queue.release(group.scheduler_name)
+        return trial is not None and await self.binding_cycle(trial)
 
     # --- who is decided --------------------------------------------------------------------------------------------------------
 
     def _gathered(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
         """The group with its members that wait; None when it cannot be decided, and the pod has been told why."""
-        around, ref = self._around, popped.pod.gang
+        ref, attempts = popped.pod.gang, self._attempts
         plugin = evaluator.runtime.pod_groups
         assert ref is not None and plugin is not None  # else nobody asks
-        gang = around.cluster.gangs.get(ref)
-        complaint = declaration_complaint(around.cluster.gangs, ref)
+        gang = self._cluster.gangs.get(ref)
+        complaint = declaration_complaint(self._cluster.gangs, ref)
         if gang is None or complaint:
-            around.fail(around.begin(popped, evaluator), _waits_for_its_group(complaint, plugin))
+            attempts.fail(attempts.begin(popped, evaluator), _waits_for_its_group(complaint, plugin))
             return None
         group = Group(gang, plugin, evaluator)
-        for queued in around.queue.take_gang(popped):
-            if queued is not popped and around.skip(queued.pod):
-                around.queue.done(queued.uid)
+        for queued in self._queue.take_gang(popped):
+            if queued is not popped and attempts.skip(queued.pod):
+                self._queue.done(queued.uid)
             else:
-                group.attempts.append(around.begin(queued, evaluator))
-        profiles = Counter(pod.scheduler_name for pod in around.queue.gangs.members(ref))
+                group.attempts.append(attempts.begin(queued, evaluator))
+        profiles = Counter(pod.scheduler_name for pod in self._queue.gangs.members(ref))
         complaint = members_complaint(gang, profiles)
         if complaint:  # others may have left since this one was let in
             self._fail(group, {}, complaint)
@@ -141,10 +158,10 @@ class GangScheduler:
 
     # --- what comes of it ------------------------------------------------------------------------------------------------------
 
-    def _settle(self, trial: Trial) -> Coroutine[Any, Any, bool] | None:
-        """Permit and what follows, or nothing at all."""
+    def _settled(self, trial: Trial) -> Trial | None:
+        """The members that may be bound, with what they need settled; None where nobody gets anything."""
         group = trial.group
-        group.decided = self._around.clock()
+        group.decided = self._attempts.clock()
         if not trial.fits():
             self._refuse(trial)
             return None
@@ -158,7 +175,8 @@ class GangScheduler:
             trial.take_back()
             self._fail(group, objections, f"needs {group.needed} members placed, and Permit refused {len(objections)}")
             return None
-        return self._go(trial, waits, objections)
+        self._settle(trial, waits, objections)
+        return trial
 
     def _permitted(self, trial: Trial) -> tuple[dict[str, Mapping[str, Seconds]], dict[str, NoPlacement]]:
         """By uid, what plugins want members to wait for, and the refusals; a refused member has given back what it had."""
@@ -166,7 +184,7 @@ class GangScheduler:
         objections: dict[str, NoPlacement] = {}
         for attempt, placement in tuple(trial.placed):
             try:
-                waits[attempt.uid] = self._around.reserving.permitted(placement)
+                waits[attempt.uid] = self._reserver.permitted(placement)
             except NoPlacement as refused:
                 if refused.internal:
                     raise
@@ -174,52 +192,54 @@ class GangScheduler:
                 objections[attempt.uid] = refused
         return waits, objections
 
-    def _go(
-        self, trial: Trial, waits: Mapping[str, Mapping[str, Seconds]], objections: Mapping[str, NoPlacement]
-    ) -> Coroutine[Any, Any, bool]:
-        """Enough members have nodes and are allowed: the others wait as pods like any other, and these are bound."""
-        around, group = self._around, trial.group
+    def _settle(self, trial: Trial, waits: Mapping[str, Mapping[str, Seconds]], objections: Mapping[str, NoPlacement]) -> None:
+        """Enough members have nodes and are allowed: the others wait as pods like any other."""
+        group = trial.group
         for attempt, placement in trial.placed:
             attempt.together = len(trial.placed)
-            around.reserving.settle(placement, waits[placement.pod.uid])
+            self._reserver.settle(placement, waits[placement.pod.uid])
         self.reservations.end(group.gang.ref)
         left_over = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits} | dict(objections)
         for attempt in group.attempts:
             if attempt.uid in left_over:
-                around.fail(attempt, left_over[attempt.uid])
+                self._attempts.fail(attempt, left_over[attempt.uid])
             elif attempt.uid not in waits:
-                around.queue.done(attempt.uid)  # gone while extenders were asked
-        barrier = self._barrier(trial)
-        self.forming[group.gang.ref] = barrier
-        self.bindings += len(trial.placed) - 1
+                self._queue.done(attempt.uid)  # gone while extenders were asked
         self._ended(group, GroupResult.SCHEDULED)
-        return self._bind(group, trial.placed, barrier)
+
+    # --- the binding cycle -------------------------------------------------------------------------------------------------------
+
+    def binding_cycle(self, trial: Trial) -> Coroutine[Any, Any, bool]:
+        """Bind all members, behind one barrier. From now on others of the group join it; True when all are bound."""
+        barrier = self._barrier(trial)
+        self.forming[trial.group.gang.ref] = barrier
+        self.bindings += len(trial.placed) - 1
+        return self._bind(trial.group, trial.placed, barrier)
 
     def _barrier(self, trial: Trial) -> Barrier:
-        around, ref = self._around, trial.group.gang.ref
+        ref, queue, binding = trial.group.gang.ref, self._queue, self._binding
         pods = {placement.pod.uid: placement.pod for _, placement in trial.placed}
 
         def decided(opened: bool) -> None:
-            (around.queue.gang_placed if opened else around.queue.gang_failed)(ref)
+            (queue.gang_placed if opened else queue.gang_failed)(ref)
 
-        return Barrier(trial.group.plugin.name, pods, trial.group.needed, lambda uid: around.binding.call_off(uid, TAKEN_BACK), decided)
+        return Barrier(trial.group.plugin.name, pods, trial.group.needed, lambda uid: binding.call_off(uid, TAKEN_BACK), decided)
 
     async def _bind(self, group: Group, placed: Sequence[tuple[Attempt, Placement]], barrier: Barrier) -> bool:
-        """Bind all members; True when all are bound."""
         seconds = group.gang.timeout_seconds or group.settings.schedule_timeout_seconds
         timer = asyncio.get_running_loop().call_later(seconds, barrier.expire, seconds) if seconds else None
         try:
-            bound = await asyncio.gather(*(self._around.bind(attempt, placement, barrier) for attempt, placement in placed))
+            bound = await asyncio.gather(*(self._binding.run(attempt, placement, barrier) for attempt, placement in placed))
         finally:
             if timer is not None:
                 timer.cancel()
             self.forming.pop(group.gang.ref, None)
             self.bindings -= len(placed) - 1
         if barrier.expired:
-            self._around.queue.stir(group.gang.ref)
-        standing_now = len(self._around.cluster.gangs.placed(group.gang.ref))
+            self._queue.stir(group.gang.ref)
+        standing_now = len(self._cluster.gangs.placed(group.gang.ref))
         if any(bound) and standing_now >= group.needed:
-            self._around.status.group_placed(group.gang, standing_now)
+            self._status.group_placed(group.gang, standing_now)
         return all(bound)
 
     def _refuse(self, trial: Trial) -> None:
@@ -256,32 +276,32 @@ class GangScheduler:
 
     def _fail(self, group: Group, failures: Mapping[str, NoPlacement], why: str, room: Room | None = None) -> None:
         """All members go back to the queue, each with what keeps it, and with what keeps the group; `room` is made for it."""
-        around, gang, room = self._around, group.gang, room or Room()
+        gang, room = group.gang, room or Room()
         message = f'pod group "{gang.ref.name}" is unschedulable: {why}'
-        around.queue.gang_failed(gang.ref, why)
+        self._queue.gang_failed(gang.ref, why)
         for attempt in group.attempts:
-            around.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room))
-        standing_now = len(around.cluster.gangs.placed(gang.ref))
-        around.status.group_waits(gang, standing_now, max(group.needed - standing_now, 0), why)
+            self._attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room))
+        standing_now = len(self._cluster.gangs.placed(gang.ref))
+        self._status.group_waits(gang, standing_now, max(group.needed - standing_now, 0), why)
         self._ended(group, GroupResult.WAITING_ON_PREEMPTION if room.nodes else GroupResult.UNSCHEDULABLE)
 
     def _broke(self, group: Group, problem: Exception) -> None:
         """Something is wrong with us, or with a plugin; all members are tried again, together."""
-        around, gang = self._around, group.gang
+        gang = group.gang
         if not isinstance(problem, NoPlacement):
             what = why(problem)
             _logger.error("deciding %s broke: %s", gang.ref, what, exc_info=problem)
             problem = broken(what)
-        around.queue.gang_failed(gang.ref, problem.message)
+        self._queue.gang_failed(gang.ref, problem.message)
         for attempt in group.attempts:
-            around.fail(attempt, problem)
-        around.status.group_waits(gang, 0, group.needed, problem.message, error=True)
+            self._attempts.fail(attempt, problem)
+        self._status.group_waits(gang, 0, group.needed, problem.message, error=True)
         self._ended(group, GroupResult.ERROR)
 
     def _ended(self, group: Group, result: GroupResult) -> None:
         if group.attempts:
             started, profile = group.attempts[0].started, group.evaluator.runtime.profile
-            self._around.ended(GroupAttempt(profile, result, started, group.decided, self._around.clock()))
+            self._observers.group_ended(GroupAttempt(profile, result, started, group.decided, self._attempts.clock()))
 
 
 def _waits_for_its_group(complaint: str, plugin: PodGroupPlugin) -> NoPlacement:

@@ -21,7 +21,7 @@ from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, make_room
 from placewright.scheduler.podgroups.choosing import Choosing
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.group import Group, Surroundings
+from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.seating import Seating
 
 
@@ -44,7 +44,7 @@ class Room:
 class Evicting:
     """Finds whom a group could make leave. Nothing is changed: the caller evicts and nominates."""
 
-    around: Surroundings
+    members: MemberCycle
     choosing: Choosing
 
     def search(self, group: Group) -> Room:
@@ -62,7 +62,7 @@ class Evicting:
             where = list(found[: group.settings.domains_to_compare])
         room = Room()
         for domain in where:
-            room = _Search(self.around, group, domain).run()
+            room = _Search(self.members, group, domain).run()
             if room.nodes:
                 break
         return room
@@ -71,25 +71,25 @@ class Evicting:
 class _Search:
     """One search, in one domain or anywhere."""
 
-    def __init__(self, around: Surroundings, group: Group, domain: Domain | None) -> None:
-        self._around = around
+    def __init__(self, members: MemberCycle, group: Group, domain: Domain | None) -> None:
+        self._members = members
         self._group = group
         self._within = None if domain is None else domain.names
         self._room = Room()
-        self._members = {attempt.uid for attempt in group.attempts}
+        self._uids = {attempt.uid for attempt in group.attempts}
         #: By the member's uid, who leaves for its sake.
         self._victims: dict[str, tuple[PodInfo, ...]] = {}
 
     def run(self) -> Room:
         """Go through the members until enough have a node, or one that is needed can have none."""
-        nominator = self._around.queue.nominator
-        with ExitStack() as undone, self._around.cluster.supposing(journalled=True) as supposition:
+        nominator = self._members.queue.nominator
+        with ExitStack() as undone, self._members.cluster.supposing(journalled=True) as supposition:
             for attempt in self._group.attempts:  # where they were nominated to before is open again
                 node = nominator.node_of(attempt.uid)
                 if node is not None:
                     nominator.delete(attempt.uid)
                     undone.callback(nominator.add, attempt.pod, node)
-            seating = Seating(self._around, self._group.evaluator, self._within, supposition)
+            seating = Seating(self._members, self._group.evaluator, self._within, supposition)
             try:
                 if self._seated(seating, supposition):
                     self._reprieve(seating, supposition)
@@ -120,11 +120,11 @@ class _Search:
         return True
 
     def _evict(self, attempt: Attempt, evaluation: Evaluation, seating: Seating, supposition: Supposition) -> bool:
-        evaluator, cluster = self._group.evaluator, self._around.cluster
+        evaluator, cluster = self._group.evaluator, self._members.cluster
         result = make_room(evaluator.runtime, evaluation, evaluator.diagnose(evaluation))
         self._room.withdraws |= result.nominated_node == ""
         row = cluster.row(result.nominated_node) if result.status.ok and result.nominated_node else None
-        if row is None or result.nominated_node is None or any(victim.uid in self._members for victim in result.victims):
+        if row is None or result.nominated_node is None or any(victim.uid in self._uids for victim in result.victims):
             self._room.why = self._room.why or result.status.message
             return False
         supposition.remove([move for unit in units_of(cluster, result.victims) for move in unit.moves])
@@ -136,7 +136,7 @@ class _Search:
 
     def _reprieve(self, seating: Seating, supposition: Supposition) -> None:
         """Let back whom the group does not need to leave: those that break a budget first, then the most important."""
-        cluster = self._around.cluster
+        cluster = self._members.cluster
         victims = [victim for pods in self._victims.values() for victim in pods]
         units = sorted(units_of(cluster, victims), key=lambda unit: unit.rank)
         if len(units) == 1:

@@ -1,10 +1,10 @@
-"""A group in the scheduler's hands: its members, how many of them are needed, and what the scheduler does with them."""
+"""A group in the scheduler's hands: its members, how many of them are needed, and what they are placed with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from placewright.api.podgroups import Gang
 from placewright.api.pods import PodInfo
@@ -12,42 +12,21 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import PodGroupPlugin, PodGroupSettings
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt, GroupAttempt, Observers
-from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.cycle import NoPlacement, Placement, SchedulingCycle
+from placewright.scheduler.attempts import Attempt
+from placewright.scheduler.binding import Reserver
+from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
 from placewright.scheduler.extending import ExtendedCycle
-from placewright.scheduler.podgroups.barrier import Barrier
-from placewright.scheduler.ports import Clock, GroupStatusWriter
-from placewright.scheduler.reserving import Reserving
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the deciding of groups shares with the scheduler around it.
-
-    Attributes:
-        begin: an attempt of a pod that was handed out.
-        bind: takes a placement to the API server, behind a barrier; True when the pod is bound.
-        fail: ends an attempt without a node: requeues the pod, says why, and makes room where that was agreed.
-        skip: True for a pod that needs no node any more.
-        ended: hears of each attempt to decide a group.
-    """
+class MemberCycle:
+    """What members of a group are placed with, one after the other: the scheduling cycle, and what assumes and reserves for real."""
 
     cluster: Cluster
     queue: SchedulingQueue
     cycle: SchedulingCycle
     extended: ExtendedCycle
-    reserving: Reserving
-    binding: BindingCycle
-    clock: Clock
-    status: GroupStatusWriter
-    observers: Observers
-    begin: Callable[[QueuedPod, Evaluator], Attempt]
-    bind: Callable[[Attempt, Placement, Barrier], Coroutine[Any, Any, bool]]
-    fail: Callable[[Attempt, Exception], None]
-    skip: Callable[[PodInfo], bool]
-    ended: Callable[[GroupAttempt], None]
+    reserver: Reserver
 
 
 @dataclass(slots=True)

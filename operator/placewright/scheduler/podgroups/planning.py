@@ -10,13 +10,14 @@ import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.supposition import Supposition
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Rows
 from placewright.framework.prefiltering import rows_named
 from placewright.scheduler.podgroups.choosing import Choosing
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.group import Group, Surroundings
+from placewright.scheduler.podgroups.group import Group
 
 #: So many nodes are looked at for one member; where these cannot hold it, even empty, others hardly can.
 _MOST_ROWS: Final = 64
@@ -40,7 +41,7 @@ class Plan:
 class Planning:
     """Makes plans; nothing is changed. The group's own nominations have to be withdrawn before."""
 
-    around: Surroundings
+    cluster: Cluster
     choosing: Choosing
 
     def best(self, group: Group) -> Plan | None:
@@ -59,7 +60,7 @@ class Planning:
         return self._plan(group, None, plan.nodes)
 
     def _plan(self, group: Group, domain: Domain | None, fixed: Mapping[str, NodeName] | None = None) -> Plan | None:
-        cluster, nodes, to_free = self.around.cluster, dict[str, NodeName](), 0.0
+        cluster, nodes, to_free = self.cluster, dict[str, NodeName](), 0.0
         ordered = (group.largest_first() if group.mixed else group).attempts
         pods = [attempt.pod for attempt in ordered if fixed is None or attempt.uid in fixed]
         with cluster.supposing() as supposition:
@@ -87,9 +88,9 @@ class Planning:
     ) -> tuple[int, float] | None:
         """The node that is least too full for the pod among those that could hold it, and how much too full it is."""
         for row, shortage in self._by_shortage(pod, within):
-            name = self.around.cluster.names[row]
-            movable = [] if name is None else [(row, other) for other in self.around.cluster.pods_on(name) if _leaves_some_day(other)]
-            movable = [(row, other) for row, other in movable if self.around.cluster.placement(other.uid) is not None]
+            name = self.cluster.names[row]
+            movable = [] if name is None else [(row, other) for other in self.cluster.pods_on(name) if _leaves_some_day(other)]
+            movable = [(row, other) for row, other in movable if self.cluster.placement(other.uid) is not None]
             supposition.remove(movable)
             try:
                 if group.evaluator.checker.check_row(pod, row).ok:
@@ -102,7 +103,7 @@ class Planning:
 
     def _by_shortage(self, pod: PodInfo, within: frozenset[NodeName] | None) -> Iterator[tuple[int, float]]:
         """Rows that are large enough, with the share of them that would have to be freed, the least first."""
-        cluster = self.around.cluster
+        cluster = self.cluster
         rows: Rows = np.flatnonzero(cluster.present if within is None else cluster.present & rows_named(cluster, within))
         short = np.maximum(cluster.pod_count[rows] + 1 - cluster.pod_limit[rows], 0) / np.maximum(cluster.pod_limit[rows], 1)
         large = cluster.pod_limit[rows] > 0

@@ -18,10 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placewright.api.podgroups import GroupRef
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.gangrules import standing
 from placewright.framework.events import ASSIGNED_POD_DELETE
-from placewright.scheduler.podgroups.group import Group, Surroundings
+from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.podgroups.group import Group
 from placewright.scheduler.podgroups.planning import Plan, Planning
+from placewright.scheduler.ports import Clock
 
 #: Lower is earlier: minus the priority, the group's age, its name.
 _Order = tuple[int, float, GroupRef]
@@ -37,8 +40,10 @@ class _Held:
 class Reservations:
     """Those of one scheduler."""
 
-    def __init__(self, around: Surroundings, planning: Planning) -> None:
-        self._around = around
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, clock: Clock, planning: Planning) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._clock = clock
         self._planning = planning
         self._held: dict[GroupRef, _Held] = {}
 
@@ -79,24 +84,24 @@ class Reservations:
     def review(self) -> None:
         """Give up what is kept for groups that cannot use it: too few members are left, or nobody declares the group any more."""
         for ref, held in tuple(self._held.items()):
-            waiting = self._around.queue.gangs.get(ref)
+            waiting = self._queue.gangs.get(ref)
             alive = waiting is not None and held.plan.nodes.keys() <= waiting.members.keys() and self._may_be_tried(held)
-            if not alive or self._around.cluster.gangs.get(ref) is None or standing(self._around.cluster, ref):
+            if not alive or self._cluster.gangs.get(ref) is None or standing(self._cluster, ref):
                 self.end(ref)
 
     def _may_be_tried(self, held: _Held) -> bool:
         """False for pods of a profile that is paused, or gone."""
-        lane = next((lane for lane in self._around.queue.lanes() if lane.name == held.scheduler_name), None)
+        lane = next((lane for lane in self._queue.lanes() if lane.name == held.scheduler_name), None)
         return lane is None or (lane.served and not lane.policy.paused)  # nobody of it waits: all are being tried
 
     # --- whose turn ------------------------------------------------------------------------------------------------------------
 
     def _order(self, group: Group) -> _Order | None:
         """The group's place among those that may have a reservation; None for one that has not waited long enough."""
-        waiting = self._around.queue.gangs.get(group.gang.ref)
+        waiting = self._queue.gangs.get(group.gang.ref)
         if waiting is None or waiting.tried_at is None:
             return None
-        if self._around.clock() - waiting.tried_at < group.settings.reservation_after_seconds:
+        if self._clock() - waiting.tried_at < group.settings.reservation_after_seconds:
             return None
         return -group.priority, waiting.since, group.gang.ref
 
@@ -114,12 +119,12 @@ class Reservations:
 
     def _nominate(self, plan: Plan) -> None:
         for uid, node in plan.nodes.items():
-            pod = self._around.queue.latest(uid)
+            pod = self._queue.latest(uid)
             if pod is not None:
-                self._around.queue.nominator.add(pod, node)
+                self._queue.nominator.add(pod, node)
 
     def _withdraw(self, plan: Plan) -> None:
-        nominator = self._around.queue.nominator
+        nominator = self._queue.nominator
         for uid, node in plan.nodes.items():
             if nominator.node_of(uid) == node:
                 nominator.delete(uid)
@@ -127,8 +132,8 @@ class Reservations:
     def _tell(self, before: Plan, now: Plan | None) -> None:
         """Pods took the room for taken; where it is not kept any more, it is for them as if a member had left the node."""
         for uid, node in before.nodes.items():
-            member = self._around.queue.latest(uid)
+            member = self._queue.latest(uid)
             stays = now is not None and now.nodes.get(uid) == node
-            placement = self._around.cluster.placement(uid)
+            placement = self._cluster.placement(uid)
             if member is not None and not stays and (placement is None or placement.node != node):
-                self._around.queue.move(ASSIGNED_POD_DELETE, member.on(node), None, except_uid=uid, up_to_priority=member.priority)
+                self._queue.move(ASSIGNED_POD_DELETE, member.on(node), None, except_uid=uid, up_to_priority=member.priority)

@@ -11,7 +11,7 @@ from placewright.cluster.supposition import Supposition
 from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, Placement
-from placewright.scheduler.podgroups.group import Surroundings
+from placewright.scheduler.podgroups.group import MemberCycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +39,21 @@ class Seating:
     Members that fit are assumed and reserved, so that what they use is not offered twice. All is given back at the end.
     """
 
-    def __init__(self, around: Surroundings, evaluator: Evaluator, within: Collection[NodeName] | None, supposition: Supposition) -> None:
+    def __init__(self, members: MemberCycle, evaluator: Evaluator, within: Collection[NodeName] | None, supposition: Supposition) -> None:
         self.seats: dict[str, Seat] = {}
-        self._around = around
+        self._members = members
         self._evaluator = evaluator
         self._within = None if within is None else frozenset(within)
         self._supposition = supposition
 
     def evaluate(self, attempt: Attempt) -> Evaluation:
         """The member on all nodes, as things stand; raises `NoPlacement` where a plugin breaks."""
-        return self._around.cycle.evaluate(self._evaluator, attempt.pod, None, self._within)
+        return self._members.cycle.evaluate(self._evaluator, attempt.pod, None, self._within)
 
     def take(self, attempt: Attempt, evaluation: Evaluation) -> None:
         """Give the member one of the nodes that hold it as it is; raises `NoPlacement` where it cannot be reserved."""
-        placement = self._around.cycle.chosen(self._evaluator, evaluation)
-        row = self._around.cluster.row(placement.node)
+        placement = self._members.cycle.chosen(self._evaluator, evaluation)
+        row = self._members.cluster.row(placement.node)
         assert row is not None  # it was chosen among them
         self._sit(Seat(attempt, placement.node, row, placement))
 
@@ -100,7 +100,7 @@ class Seating:
         if seat.placement is None:
             self._supposition.add([(seat.row, seat.pod)])
         else:
-            self._around.reserving.take(seat.placement)
+            self._members.reserver.take(seat.placement)
         self.seats[seat.attempt.uid] = seat
 
     def _rise(self, seat: Seat) -> None:
@@ -108,4 +108,4 @@ class Seating:
         if seat.placement is None:
             self._supposition.remove([(seat.row, seat.pod)])
         else:
-            self._around.reserving.give_back(seat.placement)
+            self._members.reserver.give_back(seat.placement)

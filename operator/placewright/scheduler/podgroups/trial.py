@@ -10,7 +10,7 @@ from typing import Final, Self
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, Placement
 from placewright.scheduler.podgroups.domains import Domain
-from placewright.scheduler.podgroups.group import Group, Misfit, Surroundings
+from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit
 
 #: Where too few can fit, so many members are looked at to say why.
 MOST_MISFITS: Final = 32
@@ -24,13 +24,13 @@ class Trial:
         misfits: members without.
     """
 
-    def __init__(self, around: Surroundings, group: Group, domain: Domain | None = None, *, compared: bool = False) -> None:
+    def __init__(self, members: MemberCycle, group: Group, domain: Domain | None = None, *, compared: bool = False) -> None:
         """`domain`: all members stand in it. `compared`: the scores are wanted."""
         self.placed: list[tuple[Attempt, Placement]] = []
         self.misfits: list[Misfit] = []
         self.group = group
         self.domain = domain
-        self._around = around
+        self._members = members
         self._compared = compared
 
     def fits(self) -> bool:
@@ -77,14 +77,14 @@ class Trial:
         while self.placed:
             attempt, placement = self.placed.pop()
             attempt.placement = None
-            self._around.reserving.give_back(placement)
+            self._members.reserver.give_back(placement)
 
     def drop(self, dropped: Attempt) -> None:
         """Give back what one member has."""
         _, placement = next(each for each in self.placed if each[0] is dropped)
         self.placed = [each for each in self.placed if each[0] is not dropped]
         dropped.placement = None
-        self._around.reserving.give_back(placement)
+        self._members.reserver.give_back(placement)
 
     def _try(self, attempt: Attempt) -> None:
         try:
@@ -95,7 +95,7 @@ class Trial:
     async def _try_with_extenders(self, attempt: Attempt) -> None:
         try:
             within = None if self.domain is None else self.domain.names
-            placement = await self._around.extended.place(self.group.evaluator, attempt.pod, attempt.steps, within, alone=False)
+            placement = await self._members.extended.place(self.group.evaluator, attempt.pod, attempt.steps, within, alone=False)
             if self._gone(attempt):
                 return
             self._take(attempt, placement)
@@ -103,7 +103,7 @@ class Trial:
             self._refused(attempt, failure)
 
     def _choose(self, attempt: Attempt) -> Placement:
-        cycle, evaluator = self._around.cycle, self.group.evaluator
+        cycle, evaluator = self._members.cycle, self.group.evaluator
         within = None if self.domain is None else self.domain.names
         evaluation = cycle.evaluate(evaluator, attempt.pod, attempt.steps, within)
         if evaluation.count == 0:
@@ -111,7 +111,7 @@ class Trial:
         return cycle.chosen(evaluator, evaluation, compared=self._compared)
 
     def _take(self, attempt: Attempt, placement: Placement) -> None:
-        self._around.reserving.take(placement)
+        self._members.reserver.take(placement)
         attempt.chose(placement)
         self.placed.append((attempt, placement))
 
@@ -122,5 +122,5 @@ class Trial:
 
     def _gone(self, attempt: Attempt) -> bool:
         """Deleted, or placed by somebody else, while extenders were asked: it is no member any more."""
-        flight = self._around.queue.flights.get(attempt.uid)
-        return flight is None or flight.gone or self._around.cluster.placement(attempt.uid) is not None
+        flight = self._members.queue.flights.get(attempt.uid)
+        return flight is None or flight.gone or self._members.cluster.placement(attempt.uid) is not None
