@@ -11,8 +11,7 @@ from typing import Any
 import yaml
 
 from kubesandbox.status import Object
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from placewright.api.yamldocs import documents
 
 
 def read_definitions(folder: Path) -> Iterator[Object]:
@@ -22,12 +21,10 @@ def read_definitions(folder: Path) -> Iterator[Object]:
     """
     for file in sorted(each for each in folder.iterdir() if each.suffix in (".yaml", ".yml")):
         try:
-            documents = _documents(file.read_text(encoding="utf-8"))
+            found = _documents(file.read_text(encoding="utf-8"))
         except (yaml.YAMLError, UnicodeError) as error:
             raise ValueError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
-        for content in documents:
-            if content is None:
-                continue
+        for content in found:
             if not isinstance(content, dict) or "kind" not in content:
                 raise ValueError(f"{file}: a Kubernetes object with a kind is expected, found {content!r:.100}")
             if content["kind"] == "CustomResourceDefinition":
@@ -37,4 +34,4 @@ def read_definitions(folder: Path) -> Iterator[Object]:
 @lru_cache(maxsize=32)
 def _documents(text: str) -> tuple[Any, ...]:
     """Parse a text once a process: all sandboxes share the documents. Callers copy a document before they change it."""
-    return tuple(yaml.load_all(text, Loader=_LOADER))
+    return tuple(document.value for document in documents(text))

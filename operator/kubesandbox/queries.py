@@ -13,6 +13,7 @@ from kubesandbox.protobuf import PROTOBUF, ProtobufError, decode_protobuf
 from kubesandbox.reads import ListOptions
 from kubesandbox.status import Object, bad_request, invalid_options, unspecific, unsupported_media_type
 from kubesandbox.writes import DeleteOptions, WriteOptions
+from placewright.api.yamldocs import only_document
 
 Query = dict[str, str]
 JSON = "application/json"
@@ -29,7 +30,6 @@ _PATCHES = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
-_YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _decode = msgspec.json.Decoder().decode
 
 
@@ -189,7 +189,7 @@ def decode(body: bytes, content_type: str) -> Any:
     kind = content_type.split(";", 1)[0].strip().lower()
     try:
         if kind in _YAML:
-            return yaml.load(body, Loader=_YAML_LOADER)  # noqa: S506  both are safe loaders
+            return only_document(body.decode())
         if kind in ("", JSON, *_PATCHES):
             return _decode(body)
         if kind == PROTOBUF:

@@ -1,4 +1,4 @@
-"""YAML from anybody: bounded, plain, and refused with its place."""
+"""YAML from anybody: bounded, plain, and refused with its place, which PyYAML's own parser tells."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.api.plainyaml import PlainLoader
+from placewright.api.yamldocs import NotPlainError, documents, only_document
 
 
 def load(text: str) -> object:
-    return yaml.load(text, Loader=PlainLoader)
+    return only_document(text)
 
 
 def bomb(levels: int, width: int = 9) -> str:
@@ -44,32 +44,28 @@ REFUSED = {
     "merges that multiply": (merge_bomb(20), "aliases for more than 100000 values", 6, 20),
     "a list in itself": ("&a [*a]", "an alias to something that it is part of", 1, 5),
     "a mapping in itself": ("a: &a\n  b: *a\n", "an alias to something that it is part of", 2, 6),
-    "a number to the base of 60": ("a: 1" + ":59" * 1000, "a number of 3001 characters", 1, 4),
-    "digits": ("- 0x" + "f" * 5000, "a number of 5002 characters", 1, 3),
     "half a surrogate": ('a: "\\ud800"', "text with half a surrogate", 1, 4),
     "half a surrogate in a key": ('"\\udfff": 1', "text with half a surrogate", 1, 1),
     "no number": ("- !!int ''", "something that is no int", 1, 3),
     "no float": ("- !!float x", "something that is no float", 1, 3),
     "no truth": ("- !!bool perhaps", "something that is no bool", 1, 3),
-    "no mapping": ("- !!map 3", "expected a mapping node, but found scalar", 1, 3),
-    "a set": ("- !!set {a}", "could not determine a constructor for the tag 'tag:yaml.org,2002:set'", 1, 3),
-    "bytes": ("- !!binary aGE=", "could not determine a constructor for the tag 'tag:yaml.org,2002:binary'", 1, 3),
-    "a Python object": (
-        "!!python/object/apply:os.system [ls]",
-        "could not determine a constructor for the tag 'tag:yaml.org,2002:python/object/apply:os.system'", 1, 1,
-    ),
+    "no mapping": ("- !!map 3", "a tag", 1, 3),
+    "a set": ("- !!set {a}", "a tag", 1, 3),
+    "bytes": ("- !!binary aGE=", "a tag", 1, 3),
+    "a Python object": ("!!python/object/apply:os.system [ls]", "a tag", 1, 1),
+    "a mapping as a key": ("a: 1\n? {b: c}\n: d", "a mapping or a list as a key", 2, 3),
+    "a second document": ("a: 1\n---\nb: 2", "2 documents", 0, 0),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_not_plain_is_refused_with_its_place(case: str) -> None:
     text, said, line, column = REFUSED[case]
-    with pytest.raises(yaml.MarkedYAMLError) as refusal:
+    with pytest.raises(NotPlainError) as refusal:
         load(text)
     assert refusal.value.problem == said
     mark = refusal.value.problem_mark
-    assert mark is not None
-    assert (mark.line + 1, mark.column + 1) == (line, column)
+    assert (line, column) == ((mark.line + 1, mark.column + 1) if mark else (0, 0))
 
 
 @pytest.mark.parametrize("text", [bomb(20), merge_bomb(20), "[" * 1_000_000], ids=["aliases", "merges", "nesting"])
@@ -81,10 +77,6 @@ def test_a_bomb_takes_no_memory(text: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2**20 + 10 * len(text)
     finally:
         tracemalloc.stop()
-
-
-def test_other_loaders_of_the_process_are_left_as_they_are() -> None:
-    assert yaml.safe_load("!!set {a}") == {"a"}
 
 
 # --- how far the bounds reach -----------------------------------------------------------------------------------------------------------
@@ -121,17 +113,19 @@ def test_aliases_may_stand_for_a_hundred_thousand_values_in_all(times: int, *, r
             load(text)
 
 
-@pytest.mark.parametrize(("text", "worth"), [("1" * 100, int("1" * 100)), ("0." + "1" * 98, float("0." + "1" * 98))])
-def test_a_number_has_a_hundred_characters_at_most(text: str, worth: float) -> None:
-    assert load(text) == worth
-    with pytest.raises(yaml.MarkedYAMLError, match="a number of 101 characters"):
-        load(text + "1")
+@pytest.mark.parametrize("text", ["1" * 401, "0." + "1" * 399, "0x" + "f" * 5000, "1" + ":59" * 1000], ids=len)
+def test_digits_without_end_are_text_and_cost_no_time(text: str) -> None:
+    assert load(text) == text
+
+
+def test_a_fraction_may_have_four_hundred_characters() -> None:
+    assert load("0." + "1" * 398) == 1 / 9
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1:30", 90), ("0b11", 3), ("0o17", "0o17"), ("017", 15), ("1_000", 1000), ("1.5e3", "1.5e3"), ("1.5e+3", 1500.0), (".5", 0.5),
+        ("1:30", "1:30"), ("0b11", 3), ("0o17", 15), ("017", 15), ("1_000", 1000), ("1.5e3", 1500.0), ("1.5e+3", 1500.0), (".5", 0.5),
         ("yes", True), ("Off", False), ("~", None), ("", None), ("null", None), ("NULL", None), ("nULL", "nULL"),
         ("2026-01-01T00:00:00Z",) * 2, ("=", "="), ("a: =", {"a": "="}), ('"\\ud83d\\ude00"', "😀"), ('{"\\ud83d\\ude00": 1}', {"😀": 1}),
         ("!!str 5", "5"), ("!!int '0x1f'", 31), ("!!float '2'", 2.0), ("!!timestamp 2026-01-01", "2026-01-01"), ('"\\u00e9"', "é"),
@@ -149,7 +143,7 @@ def test_merged_mappings_give_way_to_what_stands_beside_them_and_to_the_first_of
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**20), 10**20)
+    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1)
     | st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b c", "é", "<<x"]), inner, max_size=3),
     max_leaves=6,
@@ -163,9 +157,9 @@ def test_every_json_document_is_a_yaml_document_of_the_same_value(value: Any) ->
 
 
 def test_several_documents_are_bounded_each_and_counted_together() -> None:
-    assert list(yaml.load_all("a: 1\n---\n- 2\n---\n", Loader=PlainLoader)) == [{"a": 1}, [2], None]
+    assert [document.value for document in documents("a: 1\n---\n- 2\n---\n")] == [{"a": 1}, [2]]
     with pytest.raises(yaml.MarkedYAMLError, match="nesting deeper than 100"):
-        list(yaml.load_all("a: 1\n---\n" + "[" * 101, Loader=PlainLoader))
+        list(documents("a: 1\n---\n" + "[" * 101))
 
 
 @pytest.mark.parametrize(
@@ -180,5 +174,5 @@ def test_what_is_no_yaml_is_one_kind_of_error(text: str) -> None:
     "tag", ["omap [a: 1]", "pairs [a: 1]", "set {a}", "binary aGE=", "python/tuple [a]", "python/name:os.system x", "x y"]
 )
 def test_tags_that_make_what_json_has_not_have_no_constructor(tag: str) -> None:
-    with pytest.raises(yaml.MarkedYAMLError, match="could not determine a constructor"):
+    with pytest.raises(NotPlainError, match="a tag"):
         load(f"- !!{tag}")

@@ -24,6 +24,7 @@ with atheris.instrument_imports(include=["placewright", "yaml"]):
     from placewright.api.objects import Node, Pod
     from placewright.api.pods import PodInfo
     from placewright.api.quantity import QuantityError, nano
+    from placewright.api.yamldocs import read_documents
     from placewright.kube.errors import error_from_answer
     from placewright.kube.extenders.messages import BadAnswer, read_error, read_filter, read_scores, read_victims
     from placewright.kube.wire import Malformed, Wire
@@ -33,7 +34,6 @@ with atheris.instrument_imports(include=["placewright", "yaml"]):
     from placewright.profiles.problem import ProfileError
     from placewright.profiles.resolve import resolve
     from placewright.profiles.validation import check_file
-    from placewright_lab.readers.yamldocs import read_documents
 
 PLUGINS = in_tree()
 

@@ -67,9 +67,8 @@ def test_a_torn_kubeconfig_is_used_or_refused(content: bytes, tmp_path: Path) ->
         "clusters: " + "[" * 100_000,
         "users: &u [*u]\n",
         "&a {contexts: [*a]}\n",
-        "current-context: 1" + ":59" * 10_000,
     ],
-    ids=["laughs", "nesting", "in itself", "a document in itself", "a number to the base of 60"],
+    ids=["laughs", "nesting", "in itself", "a document in itself"],
 )
 def test_a_bomb_is_refused(text: str, tmp_path: Path) -> None:
     assert is_sound(text.encode(), tmp_path)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from placewright.api.yamldocs import place_of
 from placewright.profiles.documents import parse_placed
-from placewright.profiles.places import place_of
 
 TEXT = """\
 spec:

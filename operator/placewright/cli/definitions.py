@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from placewright.api.yamldocs import read_documents
 
 
 def crd_folders() -> tuple[Path, ...]:
@@ -11,3 +15,11 @@ def crd_folders() -> tuple[Path, ...]:
     candidates = (package / "crds", package.parents[1] / "crds")
     found = next((folder for folder in candidates if folder.is_dir()), None)
     return () if found is None else tuple(folder for folder in (found, found / "groups") if folder.is_dir())
+
+
+def shipped_definitions() -> Iterator[dict[str, Any]]:
+    """The custom resource definitions in those folders, in order of file name."""
+    for file in (file for folder in crd_folders() for file in sorted(folder.glob("*.yaml"))):
+        for document in read_documents(file.read_text("utf-8"), str(file)):
+            if document.value.get("kind") == "CustomResourceDefinition":
+                yield document.value

@@ -1,35 +1,52 @@
-"""YAML text to plain values, as Kubernetes reads it: no repeated keys, no dates, nothing executed."""
+"""The documents of a file of profiles, and what is wrong with text that is no YAML, in words for people who do not know its parser."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import Any, Final, NamedTuple
+import re
+from typing import Any, Final
 
 import yaml
 
-from placewright.api.bad_input import in_json
-from placewright.api.plainyaml import PlainLoader
+from placewright.api.yamldocs import Document, NotPlainError, documents
 from placewright.profiles.problem import Problem, ProfileError
-from placewright.profiles.yamlwords import in_words
 
 #: A file larger than this is not a profile.
 MAX_CHARACTERS: Final = 1_048_576
 _LONGEST_PROBLEM: Final = 200
-
-
-class _Loader(PlainLoader):
-    """Refuses repeated keys."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT002 - PyYAML's signature
-        """As the parent, after looking at the keys."""
-        seen: set[str] = set()
-        for key, _value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {in_json(key.value)} a second time", problem_mark=key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
+_NAME_AND_VALUE: Final = "'name: value', indented as the fields beside it"
+_FIELD_OR_QUOTES: Final = f"{_NAME_AND_VALUE}; text with ': ' in quotes"
+_TOKENS: Final = {
+    "<block end>": "the end of an indented block",
+    "<block mapping start>": "a field that is indented otherwise than those beside it",
+    "<block sequence start>": "a list that is indented otherwise than what is beside it",
+    "<block entry>": "'-', which begins a list's item",
+    "-": "'-', which begins a list's item",
+    "<document start>": "'---'",
+    "<document end>": "'...'",
+    "<stream end>": "the end of the text",
+    "<scalar>": "more text",
+    "<anchor>": "an anchor (&)",
+    "<alias>": "an alias (*)",
+    "<tag>": "a tag (!)",
+    "?": "a key",
+    ":": "':'",
+}
+_SAID: Final = tuple(
+    (re.compile(pattern, re.DOTALL), found, allowed)
+    for pattern, found, allowed in (
+        (r"mapping values are not allowed", "a ':' too many, or a field that is indented wrongly", _FIELD_OR_QUOTES),
+        (r"expected <block end>, but found '?(?P<token>.+?)'?$", "{token}", _NAME_AND_VALUE),
+        (r"expected ',' or '(?P<end>[\]}])', but (?:got|found) '?(?P<token>.+?)'?$", "{token}", "',' or '{end}': a bracket is still open"),
+        (r"expected the node content, but found '?(?P<token>.+?)'?$", "{token}", "a value"),
+        (r"expected '<document start>', but found '?(?P<token>.+?)'?$", "{token}", "one document, or '---' between two"),
+        (r"character '\\t' that cannot start", "a tab", "spaces to indent with"),
+        (r"character '(?P<char>.+)' that cannot start", "text that begins with '{char}'", "quotes around it"),
+        (r"could not find expected ':'", "text without a ':' behind it", _NAME_AND_VALUE),
+        (r"unexpected end of stream", "text in quotes that does not end", "a closing quote"),
+        (r"unknown escape character '(?P<char>.+)'", "'\\{char}' in double quotes", "'\\\\' for a backslash, or single quotes"),
+        (r"sequence entries are not allowed", "a list's item ('-') where none can be", "lists in lines of their own, below the name"),
+    )
+)
 
 
 class UnreadableDocument(ProfileError):
@@ -44,32 +61,26 @@ class UnreadableDocument(ProfileError):
         super().__init__([Problem(f"line {self.line}, column {self.column}" if mark else "", found, allowed)])
 
 
-class PlacedDocument(NamedTuple):
-    """A document's value, and the node that it was made from, which knows the places in the text (see `places`)."""
-
-    value: Any
-    node: yaml.Node
-
-
 def parse_documents(text: str) -> list[Any]:
     """All documents of a YAML text that are not empty; raise `ProfileError` with line and column."""
     return [document.value for document in parse_placed(text)]
 
 
-def parse_placed(text: str) -> list[PlacedDocument]:
+def parse_placed(text: str) -> list[Document]:
     """`parse_documents`, for whoever wants to say where something stands. Raises `UnreadableDocument`."""
     if len(text) > MAX_CHARACTERS:
         raise UnreadableDocument(f"{len(text)} characters", f"at most {MAX_CHARACTERS}")
     try:
-        documents = [document for document in _load(text) if document.value is not None]
+        found = list(documents(text, placed=True))
+    except NotPlainError as error:
+        raise UnreadableDocument(_short(error.found), error.allowed, error.problem_mark) from None
     except yaml.MarkedYAMLError as error:
-        found, allowed = in_words(_short(error.problem))
-        raise UnreadableDocument(found, allowed, error.problem_mark) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UnreadableDocument(*_in_words(_short(error.problem)), error.problem_mark) from None
+    except (yaml.YAMLError, ValueError) as error:
         raise UnreadableDocument(_short(error), "YAML") from None
-    if not documents:
+    if not found:
         raise UnreadableDocument("an empty document", "a profile")
-    return documents
+    return found
 
 
 def _short(problem: object) -> str:
@@ -78,12 +89,14 @@ def _short(problem: object) -> str:
     return first if len(first) <= _LONGEST_PROBLEM else f"{first[:_LONGEST_PROBLEM]}..."
 
 
-def _load(text: str) -> Iterator[PlacedDocument]:
-    loader = _Loader(text)
-    try:
-        while loader.check_node():
-            node = loader.get_node()
-            assert node is not None
-            yield PlacedDocument(loader.construct_document(node), node)
-    finally:
-        loader.dispose()
+def _in_words(problem: str) -> tuple[str, str]:
+    """What was found and what is allowed, of the parser's `problem`."""
+    for pattern, found, allowed in _SAID:
+        if said := pattern.search(problem):
+            whole = said[0]
+            named = {name: _TOKENS.get(value, f"'{value}'") if name == "token" else value for name, value in said.groupdict().items()}
+            return found.format(**named, whole=whole), allowed.format(**named)
+    for token, words in _TOKENS.items():
+        if token.startswith("<"):
+            problem = problem.replace(f"'{token}'", words).replace(token, words)
+    return problem, "YAML"

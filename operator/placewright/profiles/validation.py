@@ -13,18 +13,17 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 import jsonschema
-import yaml
 
 from placewright.api.bad_input import in_json, printable
 from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
+from placewright.api.yamldocs import Document, Node, Place, place_of
 from placewright.profiles.advice import Hint, advise_beforehand
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
 from placewright.profiles.defaults import Catalogue
-from placewright.profiles.documents import PlacedDocument, UnreadableDocument, parse_placed
+from placewright.profiles.documents import UnreadableDocument, parse_placed
 from placewright.profiles.kubescheduler.configuration import read_configuration
 from placewright.profiles.kubescheduler.findings import Findings
-from placewright.profiles.places import Place, place_of
 from placewright.profiles.problem import UNKNOWN_FIELD, Problem, ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
@@ -89,14 +88,14 @@ class Checked:
 class _Notes:
     """What has been found so far."""
 
-    problems: list[tuple[Problem, yaml.Node]] = field(default_factory=list)
-    advice: list[tuple[Hint, str, yaml.Node]] = field(default_factory=list)
+    problems: list[tuple[Problem, Node]] = field(default_factory=list)
+    advice: list[tuple[Hint, str, Node]] = field(default_factory=list)
     profiles: int = 0
     others: int = 0
     names: set[str] = field(default_factory=set)
     scheduler_names: set[str] = field(default_factory=set)
 
-    def add(self, problems: Iterable[Problem], node: yaml.Node) -> None:
+    def add(self, problems: Iterable[Problem], node: Node) -> None:
         """Note problems of a document, each once."""
         self.problems += ((problem, node) for problem in dict.fromkeys(problems))
 
@@ -118,7 +117,7 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
     return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others, advice)
 
 
-def _place(problem: Problem, node: yaml.Node) -> Place:
+def _place(problem: Problem, node: Node) -> Place:
     """Where the value is that is wrong, or the name, if that is."""
     last = problem.path.rpartition(".")[2]
     name_is_wrong = problem.found == UNKNOWN_FIELD or problem.found == in_json(last) or problem.path.endswith(problem.found.strip('"'))
@@ -144,7 +143,7 @@ def check_object(new: Mapping[str, Any], old: Mapping[str, Any] | None, catalogu
     return [*check_same_name(name, former_name), *check_same_mode(profile.spec.mode, mode)]
 
 
-def _check(value: Any, path: str, document: PlacedDocument, catalogue: Catalogue, notes: _Notes) -> None:
+def _check(value: Any, path: str, document: Document, catalogue: Catalogue, notes: _Notes) -> None:
     """One object; `path` leads to it when it is an item of a List."""
     if isinstance(value, Mapping) and value.get("kind") == "List" and isinstance(value.get("items"), list):
         for index, item in enumerate(value["items"]):

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
-import yaml
 
 from placewright.api.profile import GROUP, KIND, VERSION
-from placewright.cli.definitions import crd_folders
+from placewright.cli.definitions import shipped_definitions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
@@ -121,7 +120,7 @@ class Arena:
 
     async def furnish(self, nodes: int) -> None:
         """The shipped definitions, a profile with all defaults for our scheduler name, and the nodes."""
-        for definition in _definitions():
+        for definition in shipped_definitions():
             await self._client.post(_DEFINITIONS, definition)
         await self._create_profile()
         await self._feed.create(posts(self._client.access, "/api/v1/nodes", mixed_nodes(nodes)))
@@ -259,9 +258,3 @@ async def open_arena(plane: Plane, patience: Patience = Patience()) -> AsyncIter
     access = load_config(str(plane.kubeconfig))
     async with ApiClient(access, timeout=_REQUEST_SECONDS) as client, QuickFeed(access) as feed:
         yield Arena(plane, client, feed, patience)
-
-
-def _definitions() -> list[Manifest]:
-    files = (file for folder in crd_folders() for file in sorted(folder.glob("*.yaml")))
-    found = (document for file in files for document in yaml.safe_load_all(file.read_text()))
-    return [document for document in found if document and document.get("kind") == "CustomResourceDefinition"]

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesandbox.definitionfiles import read_definitions
-from placewright.cli.definitions import crd_folders
+from placewright.cli.definitions import shipped_definitions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
@@ -65,9 +64,8 @@ async def _serve(running: ControlPlane, nodes: int, ready: Ready) -> None:
     # Only the signals cancel, and nothing is left to do then.
     with suppress(asyncio.CancelledError):
         async with ApiClient(load_config(str(running.kubeconfig))) as client:
-            for folder in crd_folders():
-                for definition in read_definitions(folder):
-                    await _define(client, definition)
+            for definition in shipped_definitions():
+                await _define(client, definition)
             await make_nodes(client, nodes, running.assets.minor)
             ready(running, await serves_openapi(client))
             await _run_while_served(Kubelet(client), running)

@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 from placewright.api.bad_input import InputError, bad_field, shown
 from placewright.api.decode import convert
 from placewright.api.objects import Node
+from placewright.api.yamldocs import read_documents
 from placewright_lab.readers.expansion import MOST_PODS, Expanded, expand, suffix
 from placewright_lab.readers.kinds import VOLCANO_JOB, create_rank, find_kind, kind_and_group
 from placewright_lab.readers.podcheck import check_node, check_pod
-from placewright_lab.readers.yamldocs import read_documents
 
 Manifest = dict[str, Any]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import yaml
-
-from placewright.cli.definitions import crd_folders
+from placewright.cli.definitions import shipped_definitions
 from placewright.cli.doctoring.patient import Finding, Object, Patient, condition, fail, ok, warn
 
 _PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -51,11 +49,7 @@ def _problem(patient: Patient, name: str, installed: Object | None) -> Finding |
 
 
 def _shipped(name: str) -> Object:
-    for file in (file for folder in crd_folders() for file in sorted(folder.glob("*.yaml"))):
-        for each in yaml.safe_load_all(file.read_text("utf-8")):
-            if each is not None and each.get("kind") == "CustomResourceDefinition" and each["metadata"]["name"] == name:
-                return dict(each)
-    raise LookupError(name)
+    return next(each for each in shipped_definitions() if each["metadata"]["name"] == name)
 
 
 def _difference(wanted: Any, found: Any, path: str, *, old: bool) -> str:

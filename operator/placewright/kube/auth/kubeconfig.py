@@ -15,7 +15,7 @@ import yaml
 from yarl import URL
 
 from placewright.api.bad_input import shown
-from placewright.api.plainyaml import PlainLoader
+from placewright.api.yamldocs import only_document
 from placewright.kube.errors import ConfigError
 
 _SECTIONS: Final = ("clusters", "contexts", "users")
@@ -72,7 +72,7 @@ def _read(path: str) -> dict[str, Any]:
     try:
         if (size := Path(path).stat().st_size) > _LARGEST:
             raise ConfigError(f"kubeconfig {path}: found {size} bytes; a kubeconfig of at most {_LARGEST} is needed")
-        content = yaml.load(Path(path).read_text("utf-8"), Loader=PlainLoader)  # noqa: S506 - a safe loader, and a bounded one
+        content = only_document(Path(path).read_text("utf-8"))
     except yaml.YAMLError as error:
         raise ConfigError(f"kubeconfig {path}: not YAML: {_described(error)}") from None
     except (OSError, UnicodeDecodeError) as error:
