@@ -67,8 +67,8 @@ MADE := \
 	crds/schedulingprofiles.yaml=placewright.profiles.crd \
 	crds/schedulingprofile.schema.json=placewright.profiles.editorschema \
 	docs/reference.md=placewright.profiles.reference \
-	manifests/base/clusterrole.yaml=placewright.handlers.permissions \
-	manifests/base/role.yaml=placewright.handlers.ownrole
+	manifests/base/clusterrole.yaml=placewright.engine.permissions \
+	manifests/base/role.yaml=placewright.engine.ownrole
 
 generate: $(READY) ## Write the files that are made from code
 	@set -e; for each in $(MADE); do \

@@ -19,8 +19,8 @@ from typing import Any, Final
 import yaml
 
 from placewright import __version__
-from placewright.handlers.ownrole import NEEDS
-from placewright.handlers.permissions import Need, needs, rule_lines
+from placewright.engine.ownrole import NEEDS
+from placewright.engine.permissions import Need, needs, rule_lines
 
 Manifest = dict[str, Any]
 Path_ = tuple[str | int, ...]

@@ -9,7 +9,7 @@ import pytest
 
 from placewright.api.bad_input import InputError
 from placewright.cli.admissionoptions import add_admission_options, admission_options
-from placewright.handlers.admission import AdmissionOptions
+from placewright.engine.options import AdmissionOptions
 
 
 def parsed(*words: str) -> AdmissionOptions | None:

@@ -13,7 +13,7 @@ def logged(*messages: str, at: float) -> str:
     """Lines as the operator writes them."""
     found = []
     for message in messages:
-        record = logging.LogRecord("placewright.handlers.profilekeeper", logging.INFO, "x.py", 1, message, (), None)
+        record = logging.LogRecord("placewright.engine.profilekeeper", logging.INFO, "x.py", 1, message, (), None)
         record.created = at
         found.append(TextFormatter().format(record))
     return "".join(f"{line}\n" for line in found)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from placewright.cli.main import main
+from placewright.engine.options import EngineOptions
 from placewright.handlers import operator
-from placewright.handlers.engine import EngineOptions
 from placewright.handlers.operator import Beside, nothing_beside
 from placewright.serving import endpoints
 from placewright.serving.endpoints import ServingOptions

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from placewright.handlers.engine import Engine, EngineOptions
+from placewright.engine.engine import Engine
+from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH

@@ -20,20 +20,20 @@ from kubesandbox.server import Sandbox, SandboxOptions
 from kubesandbox.store import Change
 from kubesandbox.writes import DeleteOptions, WriteOptions
 from placewright.api.annotations import Decision, read_decision
-from placewright.handlers import (
-    gatedgroups,
-    groupstatus,
-    history,
+from placewright.engine import (
     pluginwatch,
+    podgroupstatus,
+    profilehistory,
     profilekeeper,
     profilestatus,
     takeover,
     unclaimedpods,
 )
-from placewright.handlers.engine import Engine, EngineOptions
+from placewright.engine.engine import Engine
+from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
-from placewright.kube.writers import podgroupstatus
+from placewright.kube.writers import podgroupstatus as groupwriter
 
 Object = dict[str, Any]
 CRDS = Path(__file__).parents[2] / "crds"
@@ -49,12 +49,12 @@ FAST = EngineOptions(seed=1, reconcile_seconds=3600.0, peering_lifetime=2)
 #: What an operator on stage does in place of seconds, as nobody's API server has to be spared: beats, pauses between writes, patience.
 #: The comparison after a list keeps its own: it is not to meet pods that are only on their way to the queue.
 BRISK: Final[tuple[tuple[ModuleType, str, float], ...]] = (
-    (gatedgroups, "BEAT_SECONDS", 0.05),
-    (gatedgroups, "PATIENCE_SECONDS", 0.2),
-    (groupstatus, "BEAT_SECONDS", 0.05),
-    (history, "_BEAT_SECONDS", 0.05),
+    (podgroupstatus, "BEAT_SECONDS", 0.05),
+    (podgroupstatus, "PATIENCE_SECONDS", 0.2),
+    (podgroupstatus, "RUNNING_BEAT_SECONDS", 0.05),
+    (profilehistory, "_BEAT_SECONDS", 0.05),
     (pluginwatch, "BEAT_SECONDS", 0.05),
-    (podgroupstatus, "PAUSE_SECONDS", 0.05),
+    (groupwriter, "PAUSE_SECONDS", 0.05),
     (profilekeeper, "_BEAT_SECONDS", 0.05),
     (profilestatus, "WRITE_SECONDS", 0.05),
     (takeover, "QUIET_SECONDS", 0.03),

@@ -13,8 +13,9 @@ import pytest
 from cryptography import x509
 
 from kubectl.tool import Kubectl
-from placewright.handlers.admission import AdmissionOptions, answer_review, registry_with_admission
-from placewright.handlers.certificates import self_signed
+from placewright.engine.certificates import self_signed
+from placewright.engine.options import AdmissionOptions
+from placewright.handlers.admission import answer_review, registry_with_admission
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError

@@ -15,7 +15,7 @@ from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import ProfileSpec, SchedulingProfile
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.kube.errors import ConfigError

@@ -12,9 +12,9 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.handlers import debugsignal
-from placewright.handlers.debugsignal import Debugger, cache_lines, on_debug_signal, queue_lines
-from placewright.handlers.dump import MOST_NAMES, cache_state, queue_state
+from placewright.engine import debugsignal
+from placewright.engine.debugsignal import Debugger, cache_lines, on_debug_signal, queue_lines
+from placewright.engine.dump import MOST_NAMES, cache_state, queue_state
 from placewright.queue.nominator import Nominator
 from placewright.queue.queue import SchedulingQueue
 

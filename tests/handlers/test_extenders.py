@@ -9,10 +9,10 @@ from kube.extender_server import ExtenderServer, silent
 from kubesandbox.faults import Rule
 from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
+from placewright.engine.extenders import Extenders
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.framework.rowchecks import NoNominations
-from placewright.handlers.extenders import Extenders
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
 from placewright.plugins.catalog import in_tree

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kubesandbox.faults import Rule
-from placewright.handlers import reconciling
+from placewright.engine.reconcile import loop
 
 from .stage import Stage, operator
 
@@ -52,7 +52,7 @@ async def test_no_pod_is_lost_or_bound_twice_when(stage: Stage, storm: str) -> N
 @pytest.fixture
 def soon_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """A comparison does not wait for long after a list."""
-    monkeypatch.setattr(reconciling, "_QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(loop, "_QUIET_SECONDS", 0.2)
 
 
 @pytest.mark.usefixtures("soon_quiet")

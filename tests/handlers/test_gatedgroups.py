@@ -13,10 +13,10 @@ from placewright.api.objects import NodeName, Pod
 from placewright.api.podgroups import CoschedulingPodGroup, Gang
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.engine import podgroupstatus
+from placewright.engine.podgroupstatus import PATIENCE_SECONDS, Voices, WaitingMembers
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status, unresolvable
-from placewright.handlers import gatedgroups
-from placewright.handlers.gatedgroups import PATIENCE_SECONDS, GatedGroups, Voices
 from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
 
@@ -51,7 +51,7 @@ class Scene:
         self.groups: list[tuple[str, int, int, str]] = []
         self.events: list[str] = []
         self.done = asyncio.Event()
-        self.gated = GatedGroups(self.queue, self.cluster.gangs, lambda _: self.gate, Voices(self, self, self), lambda: self.now)
+        self.gated = WaitingMembers(self.queue, self.cluster.gangs, lambda _: self.gate, Voices(self, self, self), lambda: self.now)
 
     def member(self, name: str, group: str = "train") -> None:
         labels = {"scheduling.x-k8s.io/pod-group": group}
@@ -155,7 +155,7 @@ def test_what_was_told_is_forgotten_with_the_last_member(scene: Scene) -> None:
 async def test_a_replica_tells_nobody_while_it_does_not_lead_and_all_of_it_whenever_it_begins_to(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gatedgroups, "BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(podgroupstatus, "BEAT_SECONDS", 0.0)
     scene.member("a")
     scene.now = 100.0
     leads = [False, False, True, True, False, True, True]

@@ -9,8 +9,8 @@ import pytest
 
 from kubesandbox.definitionfiles import read_definitions
 from kubesandbox.writes import DeleteOptions
-from placewright.handlers import gatedgroups
-from placewright.handlers.rediscovery import survey
+from placewright.engine import podgroupstatus
+from placewright.engine.discovery import survey
 
 from .stage import CRDS, WITH_GROUPS, Object, Stage, new_stage, operator
 
@@ -25,8 +25,8 @@ async def stage() -> AsyncIterator[Stage]:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long before he is told."""
-    monkeypatch.setattr(gatedgroups, "BEAT_SECONDS", 0.05)
-    monkeypatch.setattr(gatedgroups, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(podgroupstatus, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(podgroupstatus, "PATIENCE_SECONDS", 0.0)
 
 
 class Groups:
@@ -187,7 +187,7 @@ async def test_groups_of_a_definition_that_is_installed_later_are_found(caplog: 
             for definition in read_definitions(CRDS / "groups"):
                 sandbox.writes.create(definitions, "", definition)
             groups.declare(2)
-            running.engine.rediscovery.adopt(await survey(running.engine.client))
+            running.engine.discovery.adopt(await survey(running.engine.client))
             await stage.until(lambda: stage.placed("a", "b"))
             await stage.until(lambda: groups.status().get("phase") == "Running")
     assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR") and "podgroups" in record.getMessage()]

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from placewright.handlers import history
-from placewright.handlers.history import HistoryKeeper
+from placewright.engine import profilehistory
+from placewright.engine.profilehistory import HistoryKeeper
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.history import DEFAULT_NAMESPACE, HistoryStore, Revision
@@ -257,7 +257,7 @@ async def test_without_a_namespace_it_is_said_once_and_made_good_later(stage: St
     async with ApiClient(load_config(str(stage.sandbox.kubeconfig))) as client:
         store = HistoryStore(client, "nowhere")
         desk = Desk(store)
-        with caplog.at_level(logging.INFO, logger=history.__name__):
+        with caplog.at_level(logging.INFO, logger=profilehistory.__name__):
             for generation in (1, 2, 3):
                 desk.see(generation)
                 desk.time += 31

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from placewright.api.pods import PodInfo
+from placewright.engine.pluginwatch import PluginWatch
 from placewright.framework.interface import PreEnqueuePlugin
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.status import SUCCESS, Status
-from placewright.handlers.pluginwatch import PluginWatch
 from scheduler.makers import World, node, pod
 
 

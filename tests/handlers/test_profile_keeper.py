@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from placewright.api.profile import SchedulingProfile
+from placewright.engine import profilekeeper
+from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.framework.resolved import ResolvedProfile
-from placewright.handlers import profilekeeper
-from placewright.handlers.profilekeeper import ProfileKeeper
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.live import LiveProfiles

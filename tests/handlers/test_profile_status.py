@@ -12,7 +12,7 @@ import pytest
 
 from placewright.api.objects import Condition, ObjectMeta
 from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile
-from placewright.handlers.profilestatus import StatusReporter
+from placewright.engine.profilestatus import StatusReporter
 from placewright.kube.errors import ApiError, RequestError
 from placewright.profiles.standing import Reason, Standing
 

@@ -15,9 +15,8 @@ from kubesandbox.writes import DeleteOptions
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.handlers.comparing import FEW, Comparer
-from placewright.handlers.engine import Engine
-from placewright.handlers.reconciling import ReconcileLoop
+from placewright.engine.engine import Engine
+from placewright.engine.reconcile.loop import FEW, Comparer, ReconcileLoop
 from placewright.kube.errors import ApiError
 from placewright.scheduler.ports import AlwaysLead
 

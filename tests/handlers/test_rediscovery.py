@@ -13,15 +13,12 @@ import pytest
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.workloads import PodDisruptionBudget
-from placewright.handlers.rediscovery import Rediscovery, survey
-from placewright.handlers.sinks import ClusterObjectSink
-from placewright.handlers.sources import Shortfall
+from placewright.engine.discovery import Discovery, Shortfall, survey
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources
 from placewright.kube.reflectedkinds import REFLECTED
-from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.kube.retry import Backoff
+from placewright.kube.reflector import Reflectors
 from placewright.kube.serverversion import ServerVersion
 
 BUDGETS = ("policy", "poddisruptionbudgets")
@@ -63,15 +60,11 @@ class Upgraded:
         budget = {"metadata": {"name": "web"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}}
         sandbox.writes.create(sandbox.resource("policy", "v1", "poddisruptionbudgets"), "default", budget)
 
-    def since(self, found: Shortfall, *, beat: float = 3600.0) -> Rediscovery:
-        intake = cast(Any, self.heard)
-        if found.served.served[BUDGETS]:
-            source = Source(V1BETA1, PodDisruptionBudget)
-            self.reflectors.members.append(
-                Reflector(self.client, source, ClusterObjectSink(intake), backoff=Backoff(initial=0.001, maximum=0.01))
-            )
+    def since(self, found: Shortfall, *, beat: float = 3600.0) -> Discovery:
+        discovery = Discovery(self.client, cast(Any, self.heard), self.reflectors, beat, silent_seconds=0.01)
+        discovery.adopt(found)
         self.reflectors.start()
-        return Rediscovery(self.client, intake, self.reflectors, found, beat, silent_seconds=0.01)
+        return discovery
 
     @property
     def paths(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kubesandbox.faults import Rule
-from placewright.handlers import profilekeeper
+from placewright.engine import profilekeeper
 from placewright_lab.bench.audit import Audit, distinct_weights
 
 from .stage import HELD, Stage, new_stage, operator

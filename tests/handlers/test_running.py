@@ -14,9 +14,9 @@ import pytest
 
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
+from placewright.engine.engine import Engine
 from placewright.handlers import lifecycle
 from placewright.handlers import operator as module
-from placewright.handlers.engine import Engine
 from placewright.handlers.operator import EngineBroken, run_engine
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.leadership.peering import PeeringMissing

@@ -11,8 +11,8 @@ import pytest
 from kopf._cogs.clients import watching
 from kopf._core.reactor import processing
 
-from placewright.handlers import shortcut
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
+from placewright.handlers import podstream
 from placewright.handlers.watching import take_pod_event
 
 from .stage import Stage, operator
@@ -32,10 +32,10 @@ def pods_through_kopf(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_installed_kopf_allows_it() -> None:
-    """Fails when Kopf's stream of events moved or is called in another way: then see `shortcut.py`."""
+    """Fails when Kopf's stream of events moved or is called in another way: then see `podstream.py`."""
     module = ModuleType("fresh")
     module.infinite_watch = kopfs_own_stream()  # type: ignore[attr-defined]
-    assert shortcut.kopf_allows_it(module)
+    assert podstream.kopf_allows_it(module)
 
 
 def kopfs_own_stream() -> Any:
@@ -50,9 +50,9 @@ def test_a_kopf_without_its_stream_or_with_another_one_does_not_allow_it() -> No
 
     renamed, changed = ModuleType("renamed"), ModuleType("changed")
     changed.infinite_watch = another  # type: ignore[attr-defined]
-    assert not shortcut.kopf_allows_it(None)
-    assert not shortcut.kopf_allows_it(renamed)
-    assert not shortcut.kopf_allows_it(changed)
+    assert not podstream.kopf_allows_it(None)
+    assert not podstream.kopf_allows_it(renamed)
+    assert not podstream.kopf_allows_it(changed)
 
 
 async def test_pods_take_it_and_profiles_do_not(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ async def test_where_kopf_has_moved_pods_are_placed_all_the_same(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen = pods_through_kopf(monkeypatch)
-    monkeypatch.setattr(shortcut, "kopf_allows_it", lambda module: False)
+    monkeypatch.setattr(podstream, "kopf_allows_it", lambda module: False)
     async with operator(stage):
         names = stage.pods(5)
         await stage.until(lambda: stage.placed(*names))
@@ -89,7 +89,7 @@ async def test_events_come_in_order_and_what_is_kopfs_own_stays_kopfs() -> None:
 
     kopf = ModuleType("kopf")
     kopf.infinite_watch = stream  # type: ignore[attr-defined]
-    with shortcut.pods_go_directly_to(told.append, kopf):
+    with podstream.pods_go_directly_to(told.append, kopf):
         assert [each async for each in kopf.infinite_watch(resource=pods)] == [listed]
         assert len([each async for each in kopf.infinite_watch(resource=others)]) == 123
     assert [event["object"] for event in told] == [*range(120), 0]
@@ -104,7 +104,7 @@ async def test_an_event_whose_handling_fails_is_logged_and_the_next_one_is_taken
             raise RuntimeError("no")
         take_pod_event(engine, event)
 
-    monkeypatch.setattr("placewright.handlers.kopfrunning.take_pod_event", failing)
+    monkeypatch.setattr("placewright.handlers.kopftasks.take_pod_event", failing)
     with caplog.at_level(logging.ERROR):
         async with operator(stage):
             stage.pod("cursed")

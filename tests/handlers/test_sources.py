@@ -8,9 +8,11 @@ import pytest
 
 from placewright.api.decode import convert
 from placewright.api.workloads import PodDisruptionBudget
-from placewright.handlers.sources import Shortfall, sources_and_sinks
+from placewright.engine.discovery import Discovery, Shortfall
+from placewright.engine.reflectors import reflected_core
 from placewright.kube.discovery import ServedResources
 from placewright.kube.reflectedkinds import REFLECTED, upgraded_budget
+from placewright.kube.reflector import Source
 from placewright.kube.serverversion import ServerVersion
 
 EVERYTHING = {(row.wanted.group, row.wanted.resource): [row.wanted.versions[0]] for row in REFLECTED}
@@ -18,8 +20,16 @@ OLD = EVERYTHING | {("policy", "poddisruptionbudgets"): ["v1beta1"]}
 NONE = {key: versions for key, versions in EVERYTHING.items() if key[0] != "policy"}
 
 
+def sources(served: dict[tuple[str, str], list[str]]) -> list[Source[Any]]:
+    """What is reflected on a server that serves this; nothing is asked."""
+    nobody = cast(Any, None)
+    reflectors = reflected_core(nobody, nobody, lambda: None)
+    Discovery(nobody, nobody, reflectors, 3600.0).adopt(Shortfall(None, ServedResources(served)))
+    return [each.source for each in reflectors.members]
+
+
 def paths(served: dict[tuple[str, str], list[str]]) -> list[str]:
-    return [source.path for source, _ in sources_and_sinks(ServedResources(served), cast(Any, None), lambda: None)]
+    return [each.path for each in sources(served)]
 
 
 def budget(spec: dict[str, Any]) -> PodDisruptionBudget:
@@ -93,16 +103,11 @@ def test_a_group_without_an_answer_is_named() -> None:
 
 
 def test_an_empty_selector_means_no_pod_in_v1beta1_and_every_pod_in_v1() -> None:
-    sources = {
-        version: source
-        for version, served in [("v1", EVERYTHING), ("v1beta1", OLD)]
-        for source, _ in sources_and_sinks(ServedResources(served), cast(Any, None), lambda: None)
-        if "policy" in source.path
-    }
-    assert sources["v1"].upgrade is None
-    assert sources["v1beta1"].upgrade is not None
+    new, old = ([each for each in sources(served) if "policy" in each.path] for served in (EVERYTHING, OLD))
+    assert new[0].upgrade is None
+    assert old[0].upgrade is not None
     for empty in ({}, {"matchLabels": {}}, {"matchLabels": {}, "matchExpressions": []}):
-        upgraded = sources["v1beta1"].upgrade(budget({"selector": empty}))
+        upgraded = old[0].upgrade(budget({"selector": empty}))
         assert upgraded.spec.selector is None
         assert (upgraded.metadata.uid, upgraded.status.disruptions_allowed) == ("1", 1)
 

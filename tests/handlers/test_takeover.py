@@ -17,7 +17,7 @@ import pytest
 from faults.warm import Forked, Warm, warm
 from kubesandbox.faults import Rule
 from placewright.api.objects import Pod
-from placewright.handlers.takeover import QUIET_SECONDS, Takeover, caught_up
+from placewright.engine.takeover import QUIET_SECONDS, Takeover, caught_up
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import Unreachable

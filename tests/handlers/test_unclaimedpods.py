@@ -11,9 +11,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.events import ClusterEventWithHint
-from placewright.framework.status import SUCCESS, Status
-from placewright.handlers.unclaimedpods import (
+from placewright.engine.unclaimedpods import (
     BEAT_SECONDS,
     BURST,
     EVENTS_A_SECOND,
@@ -21,6 +19,8 @@ from placewright.handlers.unclaimedpods import (
     SETTLE_SECONDS,
     UnclaimedPods,
 )
+from placewright.framework.events import ClusterEventWithHint
+from placewright.framework.status import SUCCESS, Status
 from placewright.kube.errors import Unreachable
 from placewright.profiles.standing import Reason, Standing
 from placewright.queue.policy import BackoffPolicy

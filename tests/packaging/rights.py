@@ -14,7 +14,7 @@ from handlers.stage import DEADLINE, FAST, Running, Stage, new_stage
 from kubesandbox.devices.layouts import DeviceLayout
 from kubesandbox.rbac import Asked, User
 from kubesandbox.resources import ResourceType
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 

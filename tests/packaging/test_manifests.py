@@ -13,7 +13,8 @@ import yaml
 
 from placewright import __version__
 from placewright.api.profile import GROUP, KIND, PLURAL
-from placewright.handlers.sources import sources_and_sinks
+from placewright.engine.discovery import Discovery, Shortfall
+from placewright.engine.reflectors import reflected_core
 from placewright.kube.discovery import ServedResources
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
@@ -124,10 +125,11 @@ class Everything(dict[tuple[str, str], list[str]]):
 
 
 def test_the_role_lets_the_scheduler_read_what_it_reflects_and_nothing_else(manifests: dict[tuple[str, str], Manifest]) -> None:
+    nobody = cast(Any, None)
+    reflectors = reflected_core(nobody, nobody, lambda: None)
+    Discovery(nobody, nobody, reflectors, 3600.0).adopt(Shortfall(None, ServedResources(Everything())))
     reflected = {
-        (path[2] if path[1] == "apis" else "", path[-1])
-        for source, _ in sources_and_sinks(ServedResources(Everything()), cast(Any, None), lambda: None)
-        for path in [source.path.split("/")]
+        (path[2] if path[1] == "apis" else "", path[-1]) for each in reflectors.members for path in [each.source.path.split("/")]
     }
     readable = {
         (group, resource)

@@ -24,9 +24,9 @@ from kubesandbox.faults import Rule
 from placewright.api.decode import convert
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
-from placewright.handlers.history import KEPT
-from placewright.handlers.ownrole import own_role_yaml
-from placewright.handlers.permissions import main, needed_by, needs, role_yaml
+from placewright.engine.ownrole import own_role_yaml
+from placewright.engine.permissions import main, needed_by, needs, role_yaml
+from placewright.engine.profilehistory import KEPT
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from kubesandbox.server import Sandbox
-from placewright.handlers.certificates import self_signed
+from placewright.engine.certificates import self_signed
 from sandbox.http import Client, client_of
 from sandbox.makers import Object, config_map
 

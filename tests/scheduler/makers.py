@@ -19,6 +19,7 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.observed import ObservedCluster
+from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.guard import Guarding
 from placewright.framework.handle import NoVolumeWriter, ProfileHandle
@@ -33,7 +34,6 @@ from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.intake import Intake
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import AlwaysLead, EventType, Lead
-from placewright.scheduler.reconcile import Reconciler
 from placewright.scheduler.scheduler import Ports, Scheduler
 
 Body = dict[str, Any]

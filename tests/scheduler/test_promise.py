@@ -14,11 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.engine.reconcile.reconciler import UnscheduledComparison
 from placewright.framework.interface import PermitResult
 from placewright.framework.status import SUCCESS, Code, Status, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import Place
-from placewright.scheduler.reconcile import UnscheduledComparison
 
 from .makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
 from .scripted import Script, late_plugin

@@ -14,8 +14,8 @@ from typing import Any
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
+from placewright.engine.reconcile.comparison import Comparison
 from placewright.queue.check import check_invariants
-from placewright.scheduler.comparison import Comparison
 from placewright.scheduler.repairs import Repairs
 from seeds import seeds
 

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 import aiohttp
 
 from handlers.stage import DEADLINE, FAST, Running, Stage
-from placewright.handlers.engine import Engine, EngineOptions
+from placewright.engine.engine import Engine
+from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.serving.endpoints import Served, ServingOptions, endpoints

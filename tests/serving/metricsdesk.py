@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 from prometheus_client.registry import Collector
 
 from handlers.stage import FAST, Running, Stage
-from placewright.handlers.engine import Engine, EngineOptions
+from placewright.engine.engine import Engine
+from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.observability.metrics import EngineMetrics

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from handlers.stage import DEADLINE, FAST, Stage
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.serving.beside import together

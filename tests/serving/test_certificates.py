@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from handlers.stage import DEADLINE, Stage
 from placewright.api.bad_input import InputError
-from placewright.handlers.certificates import self_signed
+from placewright.engine.certificates import self_signed
 from placewright.serving import certificates as module
 from placewright.serving.certificates import CertificateFiles, self_made
 from programs import optional_module

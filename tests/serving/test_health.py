@@ -9,7 +9,7 @@ import pytest
 
 from handlers.stage import DEADLINE, FAST, HELD, Stage, operator
 from kubesandbox.faults import Rule
-from placewright.handlers.engine import EngineOptions
+from placewright.engine.options import EngineOptions
 from placewright.serving.checks import TOLERATED_SECONDS, LeadRenewal
 
 from .desk import Desk, desk

@@ -7,8 +7,8 @@ import pytest
 from handlers.stage import Stage
 from kubesandbox.faults import Rule
 from placewright.api.pods import PodInfo
+from placewright.engine.options import EngineOptions
 from placewright.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, QueueingHint
-from placewright.handlers.engine import EngineOptions
 from placewright.observability.metrics.timings import HINT_SAMPLE, EventTimes, HintTimes, RequestTimes
 from placewright.scheduler.intake import Intake
 from scheduler.makers import World, node, pod

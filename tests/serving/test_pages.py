@@ -18,8 +18,8 @@ from kubesandbox.faults import Rule
 from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
-from placewright.handlers.certificates import self_signed
-from placewright.handlers.engine import Engine
+from placewright.engine.certificates import self_signed
+from placewright.engine.engine import Engine
 from placewright.kube.auth.login import load_config
 from placewright.profiles.effective import HIDDEN
 from placewright.serving import configz

@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import re
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
-
-if TYPE_CHECKING:
-    from placewright.handlers.admission import AdmissionOptions
+from placewright.engine.options import AdmissionOptions
 
 _OFF: Final = "off"
 _ADDRESS: Final = re.compile(r"(?:(?P<host>[0-9.]+)|\[(?P<host6>[0-9A-Fa-f:.]+)\])?:(?P<port>[0-9]{1,5})")
@@ -61,7 +58,7 @@ def admission_options(args: argparse.Namespace) -> AdmissionOptions | None:
             f"--admission: found {args.admission}, which the API server cannot call; "
             "allowed an address that it can, or --admission-service, or --admission-configuration ''"
         )
-    options: AdmissionOptions = import_module("placewright.handlers.admission").AdmissionOptions(
+    return AdmissionOptions(
         address=address,
         port=port,
         certificates=_certificates(args.admission_certificates),
@@ -69,7 +66,6 @@ def admission_options(args: argparse.Namespace) -> AdmissionOptions | None:
         configuration=args.admission_configuration,
         failure_policy=args.admission_failure_policy,
     )
-    return options
 
 
 def _address(text: str) -> tuple[str, int]:

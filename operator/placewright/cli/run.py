@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from placewright.cli.logoptions import log_options
 from placewright.cli.options import Subparsers
 from placewright.cli.runflags import RunSettings, add_flags, settings_of
 from placewright.cli.servingoptions import add_serving_options, serving_options
+from placewright.engine.options import EngineOptions
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.observability.logs import logging_to_stderr
 from placewright.plugins.catalog import in_tree
@@ -50,9 +50,7 @@ def main(args: argparse.Namespace) -> int:
         return _write_configuration(Path(args.write_config_to), settings, registry)
     for finding in settings.unused:
         sys.stderr.write(f"placewright: {printable(f'{args.config}: {finding.path} has no effect: {finding.text}')}\n")
-    operator = import_module("placewright.handlers.operator")  # loads Kopf, which takes a while
-    engine = import_module("placewright.handlers.engine")
-    options = engine.EngineOptions(
+    options = EngineOptions(
         leader_elect=settings.process.leader_elect is not False,
         peering_lifetime=args.leader_elect_lease_duration,
         profiles=settings.profiles,
@@ -63,19 +61,22 @@ def main(args: argparse.Namespace) -> int:
     )
     if args.exit_with_stdin:
         threading.Thread(target=_end_with_input, name="stdin", daemon=True).start()
+    from placewright.handlers.operator import run  # noqa: PLC0415 - loads Kopf, which takes a while
+
     with logging_to_stderr(log_options(args)):
-        code: int = operator.run(settings.process.kubeconfig, args.context, options, _beside(args))
-    return code
+        return run(settings.process.kubeconfig, args.context, options, _beside(args))
 
 
 def _beside(args: argparse.Namespace) -> Beside:
     """What is open for as long as the engine is there."""
-    decisions = import_module("placewright.observability.decisionlog").decision_log
-    tracing = import_module("placewright.observability.tracing")
-    traces = tracing.tracing(tracing.TracingOptions(args.tracing_sampling_rate_per_million))
-    endpoints = import_module("placewright.serving.endpoints").endpoints(serving_options(args))
-    beside: Beside = import_module("placewright.serving.beside").together(decisions, traces, endpoints)
-    return beside
+    # Here and not above: they load aiohttp, the engine and Kopf, which other commands, and the help, do without.
+    from placewright.observability.decisionlog import decision_log  # noqa: PLC0415
+    from placewright.observability.tracing import TracingOptions, tracing  # noqa: PLC0415
+    from placewright.serving.beside import together  # noqa: PLC0415
+    from placewright.serving.endpoints import endpoints  # noqa: PLC0415
+
+    traces = tracing(TracingOptions(args.tracing_sampling_rate_per_million))
+    return together(decision_log, traces, endpoints(serving_options(args)))
 
 
 def _write_configuration(path: Path, settings: RunSettings, registry: Registry) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,14 +42,17 @@ def serving_options(args: argparse.Namespace) -> ServingOptions:
         raise InputError("--tls-cert-file, --tls-private-key-file: found one of them; allowed both, or neither")
     if args.health_port and args.health_port == args.secure_port:
         raise InputError(f"--health-port: found {args.health_port}, which is --secure-port; allowed another port, or 0 for none")
-    options: ServingOptions = import_module("placewright.serving.endpoints").ServingOptions(
+    # Here and not above: they load aiohttp and the engine, which other commands do without.
+    from placewright.observability.watchdog import Patience  # noqa: PLC0415
+    from placewright.serving.endpoints import ServingOptions  # noqa: PLC0415
+
+    return ServingOptions(
         address=args.bind_address,
         port=args.secure_port or None,
         health_port=args.health_port or None,
         certificate=None if certificate is None else (certificate, key),
-        patience=import_module("placewright.observability.watchdog").Patience(min(5.0, args.hang_timeout / 2), args.hang_timeout),
+        patience=Patience(min(5.0, args.hang_timeout / 2), args.hang_timeout),
     )
-    return options
 
 
 def _address(text: str) -> str:

@@ -11,15 +11,14 @@ import copy
 import datetime as dt
 import logging
 from collections.abc import AsyncIterator, Collection, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, cast
 
 import kopf
 
 from placewright.api.profile import GROUP, PLURAL, VERSION
+from placewright.engine.certificates import self_signed
+from placewright.engine.options import AdmissionOptions
 from placewright.framework.registry import Registry, installed_plugins
-from placewright.handlers.certificates import self_signed
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
 from placewright.kube.retry import Backoff, until_answered
@@ -31,27 +30,6 @@ _logger = logging.getLogger(__name__)
 
 _HANDLER: Final = "profiles"
 _REFUSED: Final = 422
-
-
-@dataclass(frozen=True, slots=True)
-class AdmissionOptions:
-    """How the API server reaches us, and what it does when it cannot.
-
-    Attributes:
-        address, port: where to listen.
-        certificates: folder with `tls.crt`, `tls.key` and perhaps `ca.crt`, as a mounted Secret has them; read again when they change.
-            None: we make our own, which only one replica at a time can do.
-        service: (namespace, name, port) of the Service in front of us; None: the API server calls the address itself.
-        configuration: name of the ValidatingWebhookConfiguration that we keep; empty: somebody else does.
-        failure_policy: `Ignore` or `Fail`: whether profiles are taken unseen while nobody answers.
-    """
-
-    address: str = "0.0.0.0"  # noqa: S104 - the API server comes from elsewhere
-    port: int = 9443
-    certificates: Path | None = None
-    service: tuple[str, str, int] | None = None
-    configuration: str = "placewright"
-    failure_policy: str = "Ignore"
 
 
 class AdmissionServer(kopf.WebhookServer):

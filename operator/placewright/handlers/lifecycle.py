@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 import kopf
 
+from placewright.engine.engine import Engine
 from placewright.handlers.admission import AdmissionServer
-from placewright.handlers.engine import Engine
 from placewright.handlers.settings import configure
 from placewright.kube.auth.login import load_config
 

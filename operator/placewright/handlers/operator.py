@@ -11,9 +11,10 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from placewright.handlers.debugsignal import ignore_debug_signal
-from placewright.handlers.engine import Engine, EngineOptions
-from placewright.handlers.kopfrunning import KopfStarted, keep_kopf_running
+from placewright.engine.debugsignal import ignore_debug_signal
+from placewright.engine.engine import Engine
+from placewright.engine.options import EngineOptions
+from placewright.handlers.kopftasks import KopfStarted, keep_kopf_running
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.errors import ConfigError
 from placewright.leadership.leaseobject import CannotElect

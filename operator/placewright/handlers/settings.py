@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import kopf
 
-from placewright.handlers.comparing import UNSCHEDULED_PODS
+from placewright.engine.reflectors import UNSCHEDULED_PODS
 from placewright.leadership.peering import PEERING_NAME
 from placewright.leadership.replica import Replica
 

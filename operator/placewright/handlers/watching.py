@@ -11,8 +11,8 @@ import kopf
 from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import ObjectMeta, Pod
 from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
-from placewright.handlers.engine import Engine
-from placewright.handlers.sinks import readable_pod
+from placewright.engine.engine import Engine
+from placewright.engine.reflectors import readable_pod
 
 _logger = logging.getLogger(__name__)
 

@@ -331,17 +331,24 @@ class Reflectors:
 
     members: list[Reflector[Any]]
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _running: bool = False
 
     def start(self) -> None:
         """Start all; needs a running event loop."""
-        self._tasks = [asyncio.create_task(one.run(), name=f"reflector {one.source}") for one in self.members]
+        self._running = True
+        self._tasks = [self._started(one) for one in self.members]
 
-    def add(self, one: Reflector[Any]) -> asyncio.Task[None]:
-        """Start one more; returns what runs. Nobody waits for its first list."""
+    def add(self, one: Reflector[Any]) -> asyncio.Task[None] | None:
+        """Run one more with the others. Where they run already it is started and returned, and nobody waits for its first list."""
         self.members.append(one)
-        task = asyncio.create_task(one.run(), name=f"reflector {one.source}")
-        self._tasks.append(task)
+        if not self._running:
+            return None
+        self._tasks.append(task := self._started(one))
         return task
+
+    @staticmethod
+    def _started(one: Reflector[Any]) -> asyncio.Task[None]:
+        return asyncio.create_task(one.run(), name=f"reflector {one.source}")
 
     async def wait_synced(self) -> None:
         """Return when every first list is complete; raises what ended a reflector, if something did."""
@@ -372,4 +379,4 @@ class Reflectors:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        self._tasks, self._running = [], False

@@ -10,8 +10,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Final
 
+from placewright.engine.engine import Engine
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT, Step
-from placewright.handlers.engine import Engine
 from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.failures import SCHEDULER_ERROR, UNSCHEDULABLE
 

@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Final
 
 from placewright.api.profile import SchedulingProfile
+from placewright.engine.engine import Engine
 from placewright.framework.guard import PluginInCall, running
-from placewright.handlers.engine import Engine
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH, ProfileEvents, apply_status
 from placewright.kube.wire import Wire

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.handlers.operator import Beside, nothing_beside
 
 _log = logging.getLogger(__name__)

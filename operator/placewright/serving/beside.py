@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.handlers.operator import Beside
 
 

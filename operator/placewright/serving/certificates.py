@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from placewright.api.bad_input import InputError
-from placewright.handlers.certificates import self_signed
+from placewright.engine.certificates import self_signed
 
 _log = logging.getLogger(__name__)
 

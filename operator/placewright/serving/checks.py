@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.leadership.alone import Alone
 from placewright.observability.watchdog import LoopWatchdog
 from placewright.serving.health import Check, Health, ping

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright import __version__
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.leadership.alone import Alone
 from placewright.leadership.peering import PEERING_NAME
 from placewright.leadership.tenure import Timing

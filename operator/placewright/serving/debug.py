@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from placewright.cluster.cluster import Cluster
-from placewright.handlers.dump import node_amounts
-from placewright.handlers.engine import Engine
+from placewright.engine.dump import node_amounts
+from placewright.engine.engine import Engine
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import Place, QueuedPod
 from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, Refused

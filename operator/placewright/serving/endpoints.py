@@ -15,8 +15,8 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
 
+from placewright.engine.engine import Engine
 from placewright.explain.records import Records
-from placewright.handlers.engine import Engine
 from placewright.kube.client import ApiClient
 from placewright.kube.ratelimit import TokenBucket
 from placewright.observability.hangmark import HangMark

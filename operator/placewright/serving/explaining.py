@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
+from placewright.engine.engine import Engine
 from placewright.explain.claimfacts import claim_facts
 from placewright.explain.explanation import Explanation, Queued, Tried, evaluated, tried
 from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
 from placewright.explain.groupshortage import shortages
 from placewright.explain.records import OVERALL, Record, Records
 from placewright.framework.evaluation import Evaluator
-from placewright.handlers.engine import Engine
 from placewright.profiles.problem import closest_name
 from placewright.profiles.standing import Reason
 from placewright.queue.queued import QueuedPod

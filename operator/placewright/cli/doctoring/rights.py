@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from placewright.cli.doctoring.patient import Finding, Patient, fail, ok, warn
-from placewright.handlers.ownrole import NEEDS as OWN_NEEDS
-from placewright.handlers.permissions import Need, needs
+from placewright.engine.ownrole import NEEDS as OWN_NEEDS
+from placewright.engine.permissions import Need, needs
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright.serving.access import ACCESS_REVIEWS
 

@@ -68,7 +68,7 @@ def _held(profiles: Iterable[Object]) -> dict[str, str]:
 
 
 async def _deleted(history: HistoryStore) -> Mapping[str, str]:
-    from placewright.handlers.unclaimedpods import remembered_by  # noqa: PLC0415 - it brings Kopf along, for pods of no profile alone
+    from placewright.engine.unclaimedpods import remembered_by  # noqa: PLC0415 - it brings Kopf along, for pods of no profile alone
 
     try:
         return await remembered_by(history)()

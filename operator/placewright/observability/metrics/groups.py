@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from prometheus_client.core import Metric
 
 from placewright.api.podgroups import GroupRef
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.series import Counters, Histograms, Series, counted, single
 from placewright.scheduler.attempts import GroupAttempt

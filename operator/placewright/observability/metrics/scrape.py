@@ -9,7 +9,7 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from placewright.handlers.engine import Engine
+from placewright.engine.engine import Engine
 from placewright.leadership.leaseobject import LEASE_NAME
 from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.series import Labels, counted, single

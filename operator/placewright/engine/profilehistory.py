@@ -15,11 +15,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from placewright.api.decode import DecodeError
+import msgspec
+
+from placewright.api.decode import DecodeError, convert
+from placewright.api.profile import ProfileSpec, SchedulingProfile
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
-from placewright.kube.history import HistoryStore, RecordedGeneration, Revision, name_of, without_keys
+from placewright.kube.history import HistoryStore, RecordedGeneration, Revision, name_of, with_keys_of, without_keys
 from placewright.kube.profileapi import Change, last_author
-from placewright.profiles.standing import Standing
+from placewright.profiles.standing import Reason, Standing
 
 _logger = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ _BEAT_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 30.0
 #: Two changes of one second are seen within that long, in seconds: news may be late.
 _QUICK_SECONDS: Final = 3.0
+_TOOK: Final = frozenset({Reason.ACTIVE, Reason.PAUSED})
 
 
 @dataclass(slots=True)
@@ -195,3 +199,39 @@ def _unless(status: int) -> Iterator[None]:
 
 def _same(one: RecordedGeneration, other: RecordedGeneration) -> bool:
     return (one.uid, one.generation) == (other.uid, other.generation)
+
+
+class LastGood:
+    """The last good generation of a profile whose newest one is refused, for a replica that has not seen it.
+
+    A replica that takes over, or is started again, sees only what the API server holds now; what was in effect before stands in the
+    history. It is looked up once for each generation that was refused.
+    """
+
+    def __init__(self, store: HistoryStore) -> None:
+        self._store = store
+        self._asked: set[tuple[str, int]] = set()
+
+    async def before(self, refused: SchedulingProfile) -> SchedulingProfile | None:
+        """The newest earlier generation of this very object that took effect; None when none is recorded, or this was asked already.
+
+        Raises `RequestError` or `DecodeError`; then it may be asked again.
+        """
+        meta = refused.metadata
+        if (meta.uid, meta.generation) in self._asked:
+            return None
+        revisions = await self._store.revisions(meta.name)
+        self._asked.add((meta.uid, meta.generation))
+        took = [
+            each.recorded
+            for each in revisions
+            if each.recorded.uid == meta.uid and each.recorded.generation < meta.generation and each.result in _TOOK
+        ]
+        if not took:
+            return None
+        last = max(took, key=lambda recorded: recorded.generation)
+        spec, missing = with_keys_of(last.spec, msgspec.to_builtins(refused.spec))
+        if missing:
+            _logger.warning("profile %s: generation %d is not put back: keys are not recorded (%s)", meta.name, last.generation, missing)
+            return None
+        return SchedulingProfile(metadata=msgspec.structs.replace(meta, generation=last.generation), spec=convert(spec, ProfileSpec))

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from placewright.api.decode import DecodeError
 from placewright.api.objects import NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.handlers.sinks import readable_pod
+from placewright.engine.reflectors import PODS_PATH, readable_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector
@@ -30,8 +30,6 @@ from placewright.scheduler.intake import Intake
 
 _logger = logging.getLogger(__name__)
 
-PODS_PATH: Final = "/api/v1/pods"
-NODES_PATH: Final = "/api/v1/nodes"
 #: A watch that brought nothing for so long has nothing more to bring, and one that brings news all the time is not waited for longer.
 QUIET_SECONDS: Final = 0.1
 _LONGEST_SECONDS: Final = 1.0

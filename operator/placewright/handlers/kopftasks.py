@@ -18,12 +18,11 @@ from typing import Any, Final, cast
 
 import kopf
 
-import placewright.handlers  # noqa: F401 - registers the handlers
+from placewright.engine.engine import Engine
+from placewright.handlers import lifecycle
 from placewright.handlers.admission import registry_with_admission
-from placewright.handlers.configfile import handlers_of_pods
-from placewright.handlers.engine import Engine
-from placewright.handlers.shortcut import pods_go_directly_to
-from placewright.handlers.watching import take_pod_event
+from placewright.handlers.podstream import pods_go_directly_to
+from placewright.handlers.watching import pod_event, take_pod_event
 from placewright.kube.retry import Backoff
 
 _logger = logging.getLogger(__name__)
@@ -133,8 +132,18 @@ async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> No
 def _registry(engine: Engine) -> kopf.OperatorRegistry | None:
     """The handlers that this engine needs; None: those that are declared."""
     if engine.options.profiles is not None:
-        return handlers_of_pods()
+        return _handlers_of_pods()
     return None if engine.options.admission is None else registry_with_admission()
+
+
+def _handlers_of_pods() -> kopf.OperatorRegistry:
+    """Kopf's handlers without those of profiles."""
+    registry = kopf.OperatorRegistry()
+    kopf.on.startup(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(lifecycle.start)
+    kopf.on.login(registry=registry)(lifecycle.login)
+    kopf.on.cleanup(registry=registry)(lifecycle.stop)
+    kopf.on.event("", "v1", "pods", registry=registry)(pod_event)
+    return registry
 
 
 async def _end(roots: Collection[Task], family: Family) -> None:

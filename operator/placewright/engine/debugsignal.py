@@ -12,9 +12,9 @@ from typing import Final, Protocol
 from placewright.api.bad_input import printable
 from placewright.api.decode import DecodeError
 from placewright.cluster.cluster import Cluster
-from placewright.handlers.dump import CacheState, ProfileState, QueueState, cache_state, profile_states, queue_state
-from placewright.handlers.profilekeeper import ProfileKeeper
-from placewright.handlers.reconciling import ReconcileLoop
+from placewright.engine.dump import CacheState, ProfileState, QueueState, cache_state, profile_states, queue_state
+from placewright.engine.profilekeeper import ProfileKeeper
+from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.kube.errors import RequestError
 from placewright.kube.wire import Malformed
 from placewright.leadership.replica import Replica

@@ -7,19 +7,19 @@ import contextlib
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from placewright.api.decode import DecodeError
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
+from placewright.engine.pluginwatch import PluginWatch
+from placewright.engine.profilehistory import LastGood
+from placewright.engine.profilestatus import StatusReporter
 from placewright.framework.evaluation import Evaluator
-from placewright.handlers.lastgood import LastGood
-from placewright.handlers.pluginwatch import PluginWatch
-from placewright.handlers.profilestatus import StatusReporter
 from placewright.kube.client import ApiClient
-from placewright.kube.errors import RequestError
+from placewright.kube.errors import ConfigError, RequestError
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.wire import Wire
 from placewright.profiles.advice import Hint, advise
@@ -233,3 +233,25 @@ class ProfileKeeper:
         return QueueSizes(
             active=sizes.active + sizes.in_flight, backoff=sizes.backoff, unschedulable=sizes.unschedulable, gated=sizes.gated
         )
+
+
+class FileProfiles(ProfileKeeper):
+    """Keeps profiles of a file instead of custom resources (`placewright run --config`): read once, watched and written nowhere.
+
+    The API server then need not know SchedulingProfile, and the operator needs no right to it.
+    """
+
+    def load(self, profiles: Iterable[SchedulingProfile]) -> None:
+        """Put the profiles into effect; raises `ConfigError` for one that cannot be."""
+        for profile in profiles:
+            self.apply(profile)
+        stalled = [standing for standing in self.standings().values() if standing.reason.stalls]
+        if stalled:
+            raise ConfigError("\n".join(f"profile {standing.name}: {standing.message}" for standing in stalled))
+
+    async def compare(self) -> None:
+        """Nothing to compare with."""
+
+    async def run(self) -> None:
+        """Nothing to tell, until cancelled."""
+        await asyncio.Event().wait()

@@ -12,37 +12,33 @@ import os
 import random
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from placewright.api.devices import ResourceClaim
 from placewright.api.podgroups import NativePodGroup
 from placewright.api.pods import PodInfo
-from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observed import ObservedCluster
+from placewright.engine.debugsignal import Debugger
+from placewright.engine.discovery import Discovery, Shortfall, survey
+from placewright.engine.extenders import Extenders
+from placewright.engine.options import EngineOptions
+from placewright.engine.pluginwatch import PluginWatch
+from placewright.engine.podgroupstatus import GroupStatusKeeper, Voices, WaitingMembers
+from placewright.engine.profilehistory import HistoryKeeper, LastGood
+from placewright.engine.profilekeeper import FileProfiles, ProfileKeeper
+from placewright.engine.profilestatus import StatusReporter
+from placewright.engine.reconcile.loop import ReconcileLoop
+from placewright.engine.reconcile.reconciler import Reconciler
+from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core
+from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
+from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
 from placewright.framework.evaluation import Evaluator
 from placewright.framework.handle import NoBinder, ProfileHandle, build_evaluator
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.resolved import ResolvedProfile
 from placewright.framework.rowchecks import NoNominations
-from placewright.handlers.admission import AdmissionOptions
-from placewright.handlers.configfile import FileProfiles
-from placewright.handlers.debugsignal import Debugger
-from placewright.handlers.extenders import Extenders
-from placewright.handlers.gatedgroups import GatedGroups, Voices
-from placewright.handlers.groupstatus import GroupStatusKeeper
-from placewright.handlers.history import HistoryKeeper
-from placewright.handlers.lastgood import LastGood
-from placewright.handlers.pluginwatch import PluginWatch
-from placewright.handlers.profilekeeper import ProfileKeeper
-from placewright.handlers.profilestatus import StatusReporter
-from placewright.handlers.reconciling import ReconcileLoop
-from placewright.handlers.rediscovery import Rediscovery, survey
-from placewright.handlers.sources import Shortfall, sources_and_sinks
-from placewright.handlers.takeover import NODES_PATH, PODS_PATH, Takeover, ask_for_unresolved, caught_up
-from placewright.handlers.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
 from placewright.kube.history import HistoryStore, operator_namespace
@@ -71,7 +67,6 @@ from placewright.scheduler.insight import Insight
 from placewright.scheduler.intake import Intake, Stopwatch, Untimed
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
-from placewright.scheduler.reconcile import Reconciler
 from placewright.scheduler.scheduler import DRAIN_SECONDS, Ports, Scheduler
 from placewright.shadow.shadows import Shadows
 
@@ -79,33 +74,6 @@ _logger = logging.getLogger(__name__)
 
 BACKOFF_FLUSH_SECONDS: Final = 1.0
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """What a person may choose.
-
-    Attributes:
-        seed: of the choice among equally good nodes; None for a different one every start.
-        reconcile_seconds: the slow beat of the reconciler.
-        peering_lifetime: how long a replica that vanished keeps its lead, in seconds.
-        leader_elect: False: there is no other replica, no peering and no Lease.
-        profiles: from a file; custom resources are not looked at then.
-        qps: requests a second to the API server, watches and Kopf's not counted; 0: no limit.
-        burst: how many of them may go at once.
-        admission: answer the API server's questions about profiles; None: no.
-        check_plugins: look at every call of a plugin that is not ours whether it wrote into objects; slow.
-    """
-
-    seed: int | None = None
-    reconcile_seconds: float = 300.0
-    peering_lifetime: int = 15
-    leader_elect: bool = True
-    profiles: tuple[SchedulingProfile, ...] | None = None
-    qps: float = 0.0
-    burst: int = 1
-    admission: AdmissionOptions | None = None
-    check_plugins: bool = False
 
 
 class Engine:
@@ -120,7 +88,7 @@ class Engine:
         plugin_watch: what plugins did wrong.
     """
 
-    def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:
+    def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:  # noqa: B008
         self.access = access
         self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
         observed = ObservedCluster()
@@ -157,7 +125,7 @@ class Engine:
         self.profiles: ProfileKeeper
         self.history: HistoryKeeper
         self.lister: ReconcileLoop
-        self.rediscovery: Rediscovery
+        self.discovery: Discovery
         self.unclaimed: UnclaimedPods
 
     # --- life ----------------------------------------------------------------------------------------------------------------
@@ -184,7 +152,7 @@ class Engine:
         self._spawn(self.lister.run(), "reconciler")
         self._spawn(self.profiles.run(), "profile status")
         self._spawn(self.history.run(), "profile history")
-        self._spawn(self.rediscovery.run(), "rediscovery")
+        self._spawn(self.discovery.run(), "rediscovery")
         self._spawn(self._groups.run(), "group status")
         self._spawn(self._gated_groups().run(lambda: self.takeover.active), "gated groups")
         self._spawn(self.unclaimed.run(lambda: self.takeover.active and self.profiles.loaded), "pods that no profile takes")
@@ -293,19 +261,16 @@ class Engine:
         )
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
         self.lister = ReconcileLoop(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
-        reflectors: list[Reflector[Any]] = [
-            Reflector(self.client, source, sink)
-            for source, sink in sources_and_sinks(found.served, self.intake, self.lister.pods_listed)
-        ]
-        self._reflectors = Reflectors(reflectors)
-        self.rediscovery = Rediscovery(self.client, self.intake, self._reflectors, found, self.options.reconcile_seconds)
+        self._reflectors = reflected_core(self.client, self.intake, self.lister.pods_listed)
+        self.discovery = Discovery(self.client, self.intake, self._reflectors, self.options.reconcile_seconds)
+        self.discovery.adopt(found)
 
-    def _gated_groups(self) -> GatedGroups:
+    def _gated_groups(self) -> WaitingMembers:
         voices = Voices(self._events, self._status, self._groups)
-        return GatedGroups(self.queue, self.cluster.gangs, self._policy, voices)
+        return WaitingMembers(self.queue, self.cluster.gangs, self._policy, voices)
 
     def _native_group_version(self) -> str:
-        return self.rediscovery.version_of(NativePodGroup)
+        return self.discovery.version_of(NativePodGroup)
 
     async def _schedule_when_synced(self) -> None:
         await self._reflectors.wait_synced()
@@ -337,8 +302,7 @@ class Engine:
 
     def _claims_version(self) -> str:
         """The API version in which claims to devices are read, and so written."""
-        paths = [each.source.path for each in self._reflectors.members if each.source.kind is ResourceClaim]
-        return paths[0].split("/")[3] if paths else "v1"
+        return self.discovery.version_of(ResourceClaim) or "v1"
 
     # --- figures, for metrics --------------------------------------------------------------------------------------------------
 

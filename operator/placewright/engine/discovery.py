@@ -1,26 +1,26 @@
 """What the API server serves: asked at start, and again at a slow beat, because it may be upgraded under a running scheduler.
 
 What it serves now and did not before is reflected from then on; what has moved to another version is read there, and nothing known is lost
-by that. What it does not serve any more stays as it was last seen.
+by that. What it does not serve any more stays as it was last seen. The table of kinds is `placewright.kube.reflectedkinds`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.decode import DecodeError
 from placewright.cluster.objects import ClusterObject
-from placewright.handlers.sinks import ClusterObjectSink
-from placewright.handlers.sources import Shortfall
+from placewright.engine.reflectors import ClusterObjectSink
 from placewright.kube.client import ApiClient
-from placewright.kube.discovery import Wanted, discover
+from placewright.kube.discovery import ServedResources, Wanted, discover
 from placewright.kube.errors import RequestError
 from placewright.kube.reflectedkinds import GROUPS, REFLECTED
 from placewright.kube.reflector import Reflector, Reflectors
-from placewright.kube.serverversion import server_version
+from placewright.kube.serverversion import ServerVersion, server_version
 from placewright.scheduler.intake import Intake
 
 _logger = logging.getLogger(__name__)
@@ -29,12 +29,60 @@ _logger = logging.getLogger(__name__)
 SILENT_SECONDS: Final = 15.0
 
 
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """How an API server falls short of what the scheduler could use; `str` is one line. `version` None: it did not tell."""
+
+    version: ServerVersion | None
+    served: ServedResources
+
+    @property
+    def lacking(self) -> tuple[Wanted, ...]:
+        """What is served in no version that can be read, but for what most servers do without."""
+        return tuple(row.wanted for row in REFLECTED if not row.one_of_several and self.served.find(row.wanted) is None)
+
+    def __str__(self) -> str:
+        return "; ".join([f"API server: {self.version or 'of unknown version'}", *(self._parts() or ["lacks nothing"])])
+
+    def _parts(self) -> list[str]:
+        return [*self._collections(), *self._pods()]
+
+    def _collections(self) -> Iterator[str]:
+        for wanted in self.lacking:
+            yield f"no {wanted} in {' or '.join(wanted.versions)}: {wanted.reader} sees none"
+        yield from self._none_of_several()
+        if self.served.silent:
+            yield f"no answer about {', '.join(self.served.silent)}, asked again later"
+        for row in REFLECTED:
+            found = self.served.find(row.wanted)
+            if found is not None and found.version != row.wanted.versions[0] and not row.one_of_several:
+                yield f"{row.wanted} in {found.version}"
+
+    def _none_of_several(self) -> Iterator[str]:
+        """Once for each reader that has none of what it could do with any one of."""
+        by_reader: dict[str, list[Wanted]] = {}
+        for row in REFLECTED:
+            if row.one_of_several:
+                by_reader.setdefault(row.wanted.reader, []).append(row.wanted)
+        for reader, several in by_reader.items():
+            if all(self.served.find(wanted) is None for wanted in several):
+                yield f"none of {', '.join(map(str, several))}: {reader} sees none"
+
+    def _pods(self) -> Iterator[str]:
+        if self.version is None:
+            return
+        if self.version.unknown_fields:
+            yield f"drops from pods {', '.join(self.version.unknown_fields)}"
+        if self.version.ignores_uids:
+            yield "may bind a pod created anew in its predecessor's place (1.23), which is then put right"
+
+
 async def survey(client: ApiClient) -> Shortfall:
     """Ask the API server what it is and serves; raises `RequestError` when it does not answer."""
     return Shortfall(await server_version(client), await discover(client, GROUPS))
 
 
-class Rediscovery:
+class Discovery:
     """Keeps what is reflected in step with what is served."""
 
     def __init__(
@@ -42,20 +90,18 @@ class Rediscovery:
         client: ApiClient,
         intake: Intake,
         reflectors: Reflectors,
-        found: Shortfall,
         beat_seconds: float,
         silent_seconds: float = SILENT_SECONDS,
     ) -> None:
-        """`found`: what `reflectors` were made for; said here, and again whenever it changes."""
+        """`reflectors`: to which is added what is served. `beat_seconds`, `silent_seconds`: how often the API server is asked."""
         self._client = client
         self._intake = intake
         self._reflectors = reflectors
         self._beat = self._wait_seconds = beat_seconds
         self._silent_beat = min(beat_seconds, silent_seconds)
         self._said = ""
-        self._by_collection = dict(_by_collection(reflectors.members, found))
+        self._by_collection: dict[Wanted, Reflector[Any]] = {}
         self._added: list[asyncio.Task[None]] = []
-        self._note(found)
 
     async def run(self) -> None:
         """Look at every beat, until cancelled. Raises what ended a reflector that was added here."""
@@ -69,7 +115,7 @@ class Rediscovery:
                 self.adopt(found)
 
     def adopt(self, found: Shortfall) -> None:
-        """Reflect what is served now; needs a running event loop."""
+        """Reflect what is served: before the reflectors start, and whenever it was asked again. Says in one line what lacks."""
         self._note(found)
         for row in REFLECTED:
             collection = found.served.find(row.wanted)
@@ -79,7 +125,8 @@ class Rediscovery:
             if known is None:
                 added: Reflector[Any] = Reflector(self._client, source, ClusterObjectSink(self._intake))
                 self._by_collection[row.wanted] = added
-                self._added.append(self._reflectors.add(added))
+                if (running := self._reflectors.add(added)) is not None:
+                    self._added.append(running)
             elif known.source != source:
                 known.redirect(source)
 
@@ -103,9 +150,3 @@ class Rediscovery:
         ended, _ = await asyncio.wait(self._added, timeout=self._wait_seconds)
         for task in ended:
             task.result()
-
-
-def _by_collection(members: Sequence[Reflector[Any]], found: Shortfall) -> list[tuple[Wanted, Reflector[Any]]]:
-    by_path = {each.source.path: each for each in members}
-    places = ((row.wanted, found.served.find(row.wanted)) for row in REFLECTED)
-    return [(wanted, by_path[place.path]) for wanted, place in places if place is not None]

@@ -1,25 +1,148 @@
-"""What this process believes of nodes, of pods on nodes, and of pods without one: three collections to compare with the API server's."""
+"""The reconciler: what the API server lists against what the queue and the cluster's columns believe.
+
+Kopf says nothing about objects that vanished while its stream was broken, a bind whose answer got lost is in nobody's queue, and a watch
+that skipped one event is never told so. Full lists tell; the differences go through the intake as if they had been news, and are counted.
+Three collections are compared: nodes, pods on nodes, and pods without one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from placewright.api.objects import Node, NodeName, ObjectMeta, Pod
 from placewright.api.pods import FINISHED_PHASES, PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
 from placewright.cluster.cluster import Cluster
+from placewright.engine.reconcile.comparison import Comparison
 from placewright.queue.queue import SchedulingQueue
+from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.intake import Intake
 
 
-class NodeBelief:
-    """The columns' nodes, by name."""
+class Reconciler:
+    """Makes comparisons, to be run inside `watching`; then ask for each of `doubtful` and say `looked`."""
+
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: Intake) -> None:
+        self.repairs = intake.repairs
+        self._cluster = cluster
+        self._queue = queue
+        self._binding = binding
+        self._intake = intake
+        self._unconfirmed_before: frozenset[str] = frozenset()
+        self._doubtful: frozenset[str] = frozenset()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note what leaves meanwhile: what a list shows of it is old."""
+        self._intake.departed = set()
+        try:
+            yield
+        finally:
+            self._intake.departed = None
+
+    def nodes(self) -> Comparison[Node]:
+        """Compare nodes; before the list is asked for."""
+        return Comparison(NodeBelief(self._cluster, self._intake))
+
+    def assigned(self) -> Comparison[Pod]:
+        """Compare pods on nodes; before the list is asked for."""
+        return Comparison(AssignedBelief(self._cluster, self._intake))
+
+    def unscheduled(self) -> UnscheduledComparison:
+        """Compare pods without a node; before the list is asked for."""
+        belief = QueueBelief(self._cluster, self._queue, self._intake)
+        return UnscheduledComparison(belief, self, self._binding, frozenset(self._binding.unresolved), self._unconfirmed())
+
+    def departed(self, uid: str) -> bool:
+        """Whether a pod left while the comparison ran."""
+        return uid in (self._intake.departed or ())
+
+    def doubt(self, unresolved: frozenset[str], unconfirmed: frozenset[str], seen: set[str]) -> None:
+        """Bindings without an answer at once; those that succeeded only when two comparisons in a row saw no watch confirm them."""
+        self._doubtful = (unresolved | (unconfirmed & self._unconfirmed_before)) - seen
+        self._unconfirmed_before = unconfirmed
+
+    def doubtful(self) -> list[PodInfo]:
+        """Pods that hold room on a node, are not listed without one, and that no watch has shown there: only reading each one tells."""
+        placements = (self._cluster.placement(uid) for uid in self._doubtful)
+        return [placement.pod for placement in placements if placement is not None and placement.assumed]
+
+    def looked(self, pod: PodInfo, found: PodInfo | None) -> None:
+        """A doubtful pod was read; None when there is none of that name."""
+        if found is None or found.uid != pod.uid:
+            self._intake.pod_gone(pod.uid)
+            self.repairs.forgotten += 1
+        elif found.node_name:
+            self._intake.assigned_pod(found)
+
+    def _unconfirmed(self) -> frozenset[str]:
+        if not self._cluster.assumed_count:
+            return frozenset()
+        uids = (placement.pod.uid for placement in self._cluster.placements() if placement.assumed)
+        return frozenset(uid for uid in uids if self._queue.get(uid) is None)
+
+
+class UnscheduledComparison(Comparison[Pod]):
+    """Pods without a node: the list also tells of Bindings whose answer got lost."""
+
+    def __init__(
+        self,
+        belief: QueueBelief,
+        reconciler: Reconciler,
+        binding: BindingCycle,
+        unresolved: frozenset[str],
+        unconfirmed: frozenset[str],
+    ) -> None:
+        """`unresolved`, `unconfirmed`: what was believed when the list was asked for; what came later cannot be judged by it."""
+        super().__init__(belief)
+        self._reconciler = reconciler
+        self._binding = binding
+        self._unresolved = unresolved
+        self._unconfirmed = unconfirmed
+        #: Those of the two that the list shows.
+        self._seen: set[str] = set()
+
+    def shown(self, item: Pod) -> None:
+        """A pod that the API server has without a node. A Binding of it that was asked for before the list was does not exist."""
+        uid = item.metadata.uid
+        if uid in self._unresolved and uid in self._binding.unresolved and not self._reconciler.departed(uid):
+            self._binding.resolve(uid, None)
+            self._reconciler.repairs.unbound += 1
+        self._saw(uid)
+        super().shown(item)
+
+    def unreadable(self, metadata: ObjectMeta) -> None:
+        """It exists, which is all that can be told."""
+        self._saw(metadata.uid)
+        super().unreadable(metadata)
+
+    def listed(self) -> None:
+        """What holds room without being shown either way is to be asked for."""
+        super().listed()
+        self._reconciler.doubt(self._unresolved, self._unconfirmed, self._seen)
+
+    def _saw(self, uid: str) -> None:
+        if uid in self._unresolved or uid in self._unconfirmed:
+            self._seen.add(uid)
+
+
+class _Belief:
+    """What the three have in common: where they look, where the differences go, and where those are counted."""
 
     def __init__(self, cluster: Cluster, intake: Intake) -> None:
         self._cluster = cluster
         self._intake = intake
         self._repairs = intake.repairs
+
+    def _left(self, key: str) -> bool:
+        """Whether the object left while the comparison ran: what a list shows of it is old."""
+        return key in (self._intake.departed or ())
+
+
+class NodeBelief(_Belief):
+    """The columns' nodes, by name."""
 
     def keys(self) -> Iterable[str]:
         """Names."""
@@ -40,7 +163,7 @@ class NodeBelief:
 
     def excused(self, key: str) -> bool:
         """It left while the comparison ran."""
-        return key in (self._intake.departed or ())
+        return self._left(key)
 
     def belongs(self, item: Node) -> bool:
         """All nodes do."""
@@ -67,13 +190,8 @@ class NodeBelief:
             self._repairs.nodes_stale += 1
 
 
-class AssignedBelief:
+class AssignedBelief(_Belief):
     """The pods that the API server is believed to have on nodes, by uid. Assumptions are our own, and their bindings tell."""
-
-    def __init__(self, cluster: Cluster, intake: Intake) -> None:
-        self._cluster = cluster
-        self._intake = intake
-        self._repairs = intake.repairs
 
     def keys(self) -> Iterable[str]:
         """Uids, those of assumed pods included: they are excused."""
@@ -95,7 +213,7 @@ class AssignedBelief:
     def excused(self, key: str) -> bool:
         """It is assumed only, or left while the comparison ran."""
         placement = self._cluster.placement(key)
-        return key in (self._intake.departed or ()) or (placement is not None and placement.assumed)
+        return self._left(key) or (placement is not None and placement.assumed)
 
     def belongs(self, item: Pod) -> bool:
         """It is on a node and not finished."""
@@ -125,14 +243,12 @@ class AssignedBelief:
         self._intake.assigned_pod(info)
 
 
-class QueueBelief:
+class QueueBelief(_Belief):
     """The pods that wait for a node, by uid. One that has a place in the columns has left the list for a good reason."""
 
     def __init__(self, cluster: Cluster, queue: SchedulingQueue, intake: Intake) -> None:
-        self._cluster = cluster
+        super().__init__(cluster, intake)
         self._queue = queue
-        self._intake = intake
-        self._repairs = intake.repairs
 
     def keys(self) -> Iterable[str]:
         """Uids."""
@@ -152,7 +268,7 @@ class QueueBelief:
 
     def excused(self, key: str) -> bool:
         """It is on its way to a node, or left while the comparison ran."""
-        return self._cluster.placement(key) is not None or key in (self._intake.departed or ())
+        return self._cluster.placement(key) is not None or self._left(key)
 
     def belongs(self, item: Pod) -> bool:
         """It has no node and is not finished."""

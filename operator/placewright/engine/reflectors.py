@@ -1,20 +1,35 @@
-"""Where the news of reflected collections goes: from the network's side to the scheduler's intake."""
+"""What is reflected of this API server, and where its news goes: from the network's side to the scheduler's intake."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
+from placewright.kube.client import ApiClient
+from placewright.kube.reflector import Reflector, Reflectors, Source
 from placewright.scheduler.intake import Intake
 
 _logger = logging.getLogger(__name__)
 
 C = TypeVar("C", bound=ClusterObject)
+
+PODS_PATH: Final = "/api/v1/pods"
+NODES_PATH: Final = "/api/v1/nodes"
+ASSIGNED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+#: Those that Kopf watches.
+UNSCHEDULED_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
+
+
+def reflected_core(client: ApiClient, intake: Intake, pods_listed: Callable[[], None]) -> Reflectors:
+    """What every API server serves: nodes, and pods on them. What else this one serves, `Discovery` adds."""
+    nodes: Reflector[Any] = Reflector(client, Source(NODES_PATH, Node), NodeSink(intake))
+    pods = Source(PODS_PATH, Pod, field_selector=ASSIGNED_PODS)
+    return Reflectors([nodes, Reflector(client, pods, AssignedPodSink(intake, pods_listed))])
 
 
 def readable_pod(pod: Pod) -> PodInfo | None:

@@ -1,0 +1,1 @@
+"""One scheduler put together around one API server, and what keeps it in step with that server."""

@@ -1,0 +1,165 @@
+"""What pods of groups and the objects that declare their groups are told: status of the objects, and events about both.
+
+Implements the scheduler's `GroupStatusWriter`, and tells besides, at a beat, what no decision tells: how many members of a group run, and
+why members wait that are not even tried. A group whose object is wrong or missing, or that has too few members, never gets as far as a
+decision. So members that have waited for a moment (jobs make their pods one by one) are told at a beat, and again when the reason changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from placewright.api.podgroups import COSCHEDULING_GROUP, KIND, NATIVE_GROUP, VOLCANO_GROUP, Form, Gang, GroupRef
+from placewright.cluster.cluster import Cluster
+from placewright.cluster.gangs import Gangs
+from placewright.kube.writers.events import HttpEventRecorder, Regarding
+from placewright.kube.writers.podgroupstatus import GroupNews, HttpGroupStatusWriter
+from placewright.plugins.gangscheduling import NAME
+from placewright.queue.gangs import QueuedGang
+from placewright.queue.policy import Policies
+from placewright.queue.queue import SchedulingQueue
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.ports import EventRecorder, EventType, GroupStatusWriter, StatusWriter
+
+#: How often it is told how many members run, seconds.
+RUNNING_BEAT_SECONDS: Final = 1.0
+#: How often it is looked which members wait, and how long a group may be incomplete before anything is said; seconds.
+BEAT_SECONDS: Final = 2.0
+PATIENCE_SECONDS: Final = 5.0
+#: After so many groups others have their turn.
+_AT_ONCE: Final = 50
+_REPORTER: Final = "placewright"
+
+
+class GroupStatusKeeper:
+    """Tells of groups, in status and events."""
+
+    def __init__(
+        self, cluster: Cluster, writer: HttpGroupStatusWriter, events: HttpEventRecorder, native_version: Callable[[], str]
+    ) -> None:
+        """`native_version`: in which scheduling.k8s.io's PodGroups are read."""
+        self._cluster = cluster
+        self._writer = writer
+        self._events = events
+        self._native_version = native_version
+
+    def group_waits(self, gang: Gang, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+        """Say on the object that it waits, and why."""
+        self._writer.tell(GroupNews(gang, placed=False, error=error, message=message))
+        self._events.record_about(self._regarding(gang), EventType.WARNING, "FailedScheduling", "Scheduling", message)
+
+    def group_placed(self, gang: Gang, placed: int) -> None:
+        """Say on the object that it has what it needs."""
+        message = f"{placed} members have a node, {gang.min_member} are needed"
+        self._writer.tell(GroupNews(gang, placed=True, message=message, owners=self._owners(gang)))
+        self._events.record_about(self._regarding(gang), EventType.NORMAL, "Scheduled", "Binding", message)
+
+    async def run(self) -> None:
+        """Tell at every beat how many members run, where that changed; until cancelled."""
+        while True:
+            await asyncio.sleep(RUNNING_BEAT_SECONDS)
+            self.tell_running()
+
+    def tell_running(self) -> None:
+        """Tell it now."""
+        gangs = self._cluster.gangs
+        for ref in gangs.take_stirred():
+            gang = gangs.get(ref) if ref.form is Form.COSCHEDULING else None
+            if gang is not None:
+                self._writer.tell(GroupNews(gang, running=gangs.running(ref), owners=self._owners(gang)))
+
+    def _owners(self, gang: Gang) -> str:
+        """Of one member, as all have the same: `namespace/name` of its owners."""
+        placements = (self._cluster.placement(uid) for uid in self._cluster.gangs.placed(gang.ref))
+        member = next((placement.pod for placement in placements if placement is not None), None)
+        owners = member.pod.metadata.owner_references if member is not None else None
+        return ",".join(sorted(f"{gang.ref.namespace}/{owner.name}" for owner in owners or ()))
+
+    def _regarding(self, gang: Gang) -> Regarding:
+        ref = gang.ref
+        api_version, kind = {
+            Form.COSCHEDULING: (f"{COSCHEDULING_GROUP}/v1alpha1", KIND),
+            Form.NATIVE: (f"{NATIVE_GROUP}/{self._native_version()}", KIND),
+            Form.WORKLOAD: (f"{NATIVE_GROUP}/v1alpha1", "Workload"),
+            Form.VOLCANO: (f"{VOLCANO_GROUP}/v1beta1", KIND),
+        }[ref.form]
+        return Regarding(api_version, kind, ref.namespace, ref.object_name, gang.uid, gang.resource_version, _REPORTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Voices:
+    """Through which pods and groups are told."""
+
+    events: EventRecorder
+    status: StatusWriter
+    groups: GroupStatusWriter
+
+
+class WaitingMembers:
+    """Tells members of groups what keeps them: those that are gated, and those that were tried when more of them were there."""
+
+    def __init__(
+        self, queue: SchedulingQueue, declared: Gangs, policies: Policies, voices: Voices, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock`: the queue's."""
+        self._queue = queue
+        self._declared = declared
+        self._policies = policies
+        self._voices = voices
+        self._clock = clock
+        #: By group, what was said, and to which of its members.
+        self._told: dict[GroupRef, tuple[str, frozenset[str]]] = {}
+
+    async def run(self, active: Callable[[], bool]) -> None:
+        """Look at every beat at which this replica leads, until cancelled."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            if not active():
+                self._told.clear()
+                continue
+            for number, _ in enumerate(self.look(), 1):
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    def look(self) -> Iterator[GroupRef]:
+        """Go through the groups, and tell those of which something is new; each is yielded when it is done."""
+        for gang in tuple(self._queue.gangs):
+            if self._clock() - gang.since >= PATIENCE_SECONDS:
+                self._look_at(gang)
+            yield gang.ref
+        for ref in [ref for ref in self._told if self._queue.gangs.get(ref) is None]:
+            del self._told[ref]
+
+    def _look_at(self, gang: QueuedGang) -> None:
+        kept = [queued for queued in gang.members.values() if _is_kept(queued)]
+        message = self._reason(kept)
+        if not message:
+            self._told.pop(gang.ref, None)
+            return
+        before, heard = self._told.get(gang.ref, ("", frozenset()))
+        news = [queued for queued in kept if message != before or queued.uid not in heard]
+        if news:
+            self._told[gang.ref] = message, frozenset(queued.uid for queued in kept)
+            self._tell(gang.ref, news, message)
+
+    def _reason(self, kept: list[QueuedPod]) -> str:
+        policy = self._policies(kept[0].pod.scheduler_name) if kept else None
+        return "" if policy is None else policy.pre_enqueue(kept[0].pod).message
+
+    def _tell(self, ref: GroupRef, members: list[QueuedPod], message: str) -> None:
+        for queued in members:
+            self._voices.events.record(queued.pod, EventType.WARNING, "FailedScheduling", "Scheduling", message)
+            self._voices.status.pod_unscheduled(queued.pod, "Unschedulable", message, None)
+        declared = self._declared.get(ref)
+        if declared is not None:
+            placed = len(self._declared.placed(ref))
+            self._voices.groups.group_waits(declared, placed, max(declared.min_member - placed, 0), message)
+
+
+def _is_kept(queued: QueuedPod) -> bool:
+    """By its group: before it was tried, or since."""
+    return queued.gating_plugin == NAME if queued.gated else NAME in queued.unschedulable_plugins
