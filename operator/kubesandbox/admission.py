@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from kubesandbox.claims import STORAGE_CLASSES, class_of, default_class
 from kubesandbox.defaulting import PriorityRefused, admit_priority, default, qos_class
 from kubesandbox.definitions import DEFINITIONS, Definitions
+from kubesandbox.devices.claimrules import check_pod_claims
 from kubesandbox.devices.defaults import GROUP as DEVICES
 from kubesandbox.devices.defaults import default_devices
-from kubesandbox.devices.podrules import check_pod_claims
 from kubesandbox.devices.rules import check_spec, check_status
 from kubesandbox.eventrules import check_event
 from kubesandbox.podaddresses import check_addresses, settle_addresses
@@ -64,7 +64,7 @@ class Admission:
             return self.definitions.admit(resource, new, old)
         if subresource:
             if subresource == "status" and (resource.group == DEVICES or resource.key == POD_GROUPS):
-                check_status(resource, new, old, self._namespace(new))
+                check_status(resource, new, old)
             elif subresource == "status" and resource.key == PODS:
                 _admit_addresses(resource, old, new)
             return new

@@ -1,20 +1,26 @@
 """JSON Patch as API servers take it: a list of operations on a document, all applied or none.
 
-That is RFC 6902 but for what their library lets pass: a key of an object may be replaced or copied that is not there, a value left
-out is null, a test for null passes where nothing is, and a negative index counts from the end of a list.
+The library does RFC 6902. API servers take more, so each operation is first said in the standard's words: a key of an object may be
+replaced or copied that is not there, a value left out is null, a test for null passes where nothing is, and a negative index counts
+from the end of a list.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Any, Final
 
-MAX_OPERATIONS = 10_000
-"""What an API server takes in one patch."""
+from jsonpatch import JsonPatch, JsonPatchException
+from jsonpointer import JsonPointer, JsonPointerException
 
-_MOST_DIGITS = 18
+#: What an API server takes in one patch.
+MAX_OPERATIONS: Final = 10_000
+_OPERATIONS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test"})
+_NEGATIVE: Final = re.compile(r"-[1-9][0-9]{0,17}")
+
+_Operation = dict[str, Any]
 
 
 class JsonPatchError(Exception):
@@ -42,131 +48,53 @@ def apply_json_patch(document: Any, operations: object) -> Any:
 def _apply(document: Any, operation: object) -> Any:
     if not isinstance(operation, dict):
         raise JsonPatchError(f"not an operation: {operation!r}", code=400)
-    handler = _OPERATIONS.get(str(operation.get("op")))
-    if handler is None:
+    if operation.get("op") not in _OPERATIONS:
         raise JsonPatchError(f"Unexpected kind: {operation.get('op')}")
-    return handler(document, operation)
-
-
-def _add(document: Any, operation: dict[str, Any]) -> Any:
-    return _put(document, _path(operation, "path"), copy.deepcopy(operation.get("value")))
-
-
-def _remove(document: Any, operation: dict[str, Any]) -> Any:
-    return _take(document, _path(operation, "path"))[0]
-
-
-def _replace(document: Any, operation: dict[str, Any]) -> Any:
-    path, value = _path(operation, "path"), copy.deepcopy(operation.get("value"))
-    if not path:
-        return value
-    parent = _get(document, path[:-1])
-    if isinstance(parent, list):
-        parent[_index(path[-1], len(parent) - 1, path)] = value
-        return document
-    return _put(document, path, value)
-
-
-def _move(document: Any, operation: dict[str, Any]) -> Any:
-    source, target = _path(operation, "from"), _path(operation, "path")
-    if target[: len(source)] == source and len(target) > len(source):
-        raise JsonPatchError(f"cannot move {_text(source)} into itself")
-    document, value = _take(document, source)
-    return _put(document, target, value)
-
-
-def _copy(document: Any, operation: dict[str, Any]) -> Any:
-    return _put(document, _path(operation, "path"), copy.deepcopy(_get_or_null(document, _path(operation, "from"))))
-
-
-def _test(document: Any, operation: dict[str, Any]) -> Any:
-    path = _path(operation, "path")
-    if not _same(_get_or_null(document, path), operation.get("value")):
-        raise JsonPatchError(f"testing path {_text(path)} value failed")
+    for name in ("path", "from") if operation["op"] in ("move", "copy") else ("path",):
+        if not isinstance(operation.get(name), str):
+            raise JsonPatchError(f"{operation['op']} operation needs {name!r}, a JSON pointer")
+    try:
+        for step in _standard(document, copy.deepcopy(operation)):
+            document = JsonPatch([step]).apply(document, in_place=True)
+    except (JsonPatchException, JsonPointerException, TypeError, ValueError, LookupError) as error:
+        raise JsonPatchError(f"{operation['op']} {operation['path']}: {error}") from error
     return document
 
 
-_OPERATIONS: Mapping[str, Callable[[Any, dict[str, Any]], Any]] = MappingProxyType(
-    {
-        "add": _add,
-        "remove": _remove,
-        "replace": _replace,
-        "move": _move,
-        "copy": _copy,
-        "test": _test,
-    }
-)
+def _standard(document: Any, operation: _Operation) -> Iterator[_Operation]:
+    """The operation as RFC 6902 has it; a move is two, because an index may count from the end of what the first one leaves."""
+    name, path = operation["op"], operation["path"]
+    value = operation.get("value")
+    if name in ("move", "copy"):
+        source = _counted(document, operation["from"])
+        if name == "move" and path.startswith(f"{operation['from']}/"):
+            raise JsonPatchError(f"cannot move {operation['from']} into itself")
+        value = None if name == "copy" and _is_free(document, source) else copy.deepcopy(JsonPointer(source).resolve(document))
+        if name == "move":
+            yield {"op": "remove", "path": source}
+    inserts = name in ("add", "move", "copy")
+    path = _counted(document, path, inserts=inserts)
+    if name == "remove":
+        yield {"op": "remove", "path": path}
+    elif inserts or (name == "replace" and _is_free(document, path)):
+        yield {"op": "add", "path": path, "value": value}
+    elif name == "replace" or value is not None or not _is_free(document, path):
+        yield {"op": name, "path": path, "value": value}
 
 
-def _same(left: Any, right: Any) -> bool:
-    """Equality of JSON values, where true is not 1."""
-    if isinstance(left, bool) != isinstance(right, bool):
-        return False
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    return bool(left == right)
+def _counted(document: Any, path: str, *, inserts: bool = False) -> str:
+    """The path with indexes that count from the front; one that inserts may name the place after the last."""
+    parts, found = JsonPointer(path).parts, document
+    for at, part in enumerate(parts):
+        is_last = at == len(parts) - 1
+        if isinstance(found, list) and _NEGATIVE.fullmatch(part):
+            parts[at] = str(len(found) + (inserts and is_last) + int(part))
+        if not is_last:
+            found = JsonPointer.from_parts([parts[at]]).resolve(found)
+    return str(JsonPointer.from_parts(parts).path)
 
 
-def _path(operation: dict[str, Any], name: str) -> list[str]:
-    pointer = operation.get(name)
-    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
-        raise JsonPatchError(f"{operation['op']} operation needs {name!r}, a JSON pointer")
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-
-
-def _text(path: list[str]) -> str:
-    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in path)
-
-
-def _get(document: Any, path: list[str]) -> Any:
-    for depth, part in enumerate(path):
-        if isinstance(document, dict) and part in document:
-            document = document[part]
-        elif isinstance(document, list):
-            document = document[_index(part, len(document) - 1, path)]
-        else:
-            raise JsonPatchError(f"doc is missing path: {_text(path[: depth + 1])}")
-    return document
-
-
-def _get_or_null(document: Any, path: list[str]) -> Any:
-    """The value at `path`; null for a key that its object does not have."""
-    parent = _get(document, path[:-1]) if path else None
-    if isinstance(parent, dict) and path[-1] not in parent:
-        return None
-    return _get(document, path)
-
-
-def _put(document: Any, path: list[str], value: Any) -> Any:
-    if not path:
-        return value
-    parent = _get(document, path[:-1])
-    if isinstance(parent, dict):
-        parent[path[-1]] = value
-    elif isinstance(parent, list):
-        parent.insert(len(parent) if path[-1] == "-" else _index(path[-1], len(parent), path), value)
-    else:
-        raise JsonPatchError(f"doc is missing path: {_text(path)}")
-    return document
-
-
-def _take(document: Any, path: list[str]) -> tuple[Any, Any]:
-    value = _get(document, path)
-    if not path:
-        return None, value
-    parent = _get(document, path[:-1])
-    del parent[path[-1] if isinstance(parent, dict) else _index(path[-1], len(parent) - 1, path)]
-    return document, value
-
-
-def _index(part: str, highest: int, path: list[str]) -> int:
-    """The place in a list that `part` names, at most `highest`; -1 names the highest."""
-    sign, digits = (-1, part[1:]) if part.startswith("-") else (1, part)
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
-        raise JsonPatchError(f"unable to access invalid index: {_text(path)}")
-    index = sign * int(digits)
-    if not -(highest + 1) <= index <= highest:
-        raise JsonPatchError(f"unable to access invalid index: {_text(path)}")
-    return index if index >= 0 else index + highest + 1
+def _is_free(document: Any, path: str) -> bool:
+    """Whether the path leads to a key that its object does not have."""
+    holder, key = JsonPointer(path).to_last(document)
+    return bool(path) and isinstance(holder, dict) and key not in holder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 
 from contract.client import MERGE, Answer, Object
@@ -57,16 +56,6 @@ async def test_the_right_is_that_of_the_verb(cluster: Cluster, robot: Robot) -> 
     body = {**await cluster.read("resourceclaims", "it", group=GROUP), "status": ALLOCATED}
     answer = await robot.client.put(claims_path(cluster, "it", "status"), body)
     assert 'verb="update" permission' in answer.refused(422, "Invalid")
-
-
-@pytest.mark.parametrize(("names", "code"), [((), 200), ((DRIVER,), 200), (("net.example.com",), 422)])
-async def test_what_is_said_of_devices_takes_the_right_of_their_driver(
-    cluster: Cluster, robot: Robot, names: tuple[str, ...], code: int
-) -> None:
-    await robot.may_everywhere(STATUS, rule(["resourceclaims/driver"], ["arbitrary-node:patch"], names, group=GROUP))
-    (await written(cluster, ALLOCATED)).expect(200)
-    found = (await written(robot, SAID)).expect(code)
-    assert ("status.devices: Forbidden: changing status.devices requires" in found.get("message", "")) == (code == 422)
 
 
 async def test_a_status_that_stays_as_it_is_takes_no_more_than_the_right_to_the_status(cluster: Cluster, robot: Robot) -> None:

@@ -1,78 +1,64 @@
-"""Rules for what claims and templates ask for. Source: `pkg/apis/resource/validation` of Kubernetes 1.36."""
+"""Rules for claims: what they and templates ask for, their status, and the pods that name them.
+
+Here is what somebody meets who writes a claim by hand, and what schedulers and drivers rely on. A real API server also bounds the
+lengths of lists and texts. Source: `pkg/apis/resource/validation` of Kubernetes 1.36.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import Final
 
 from kubesandbox.celexpressions import check_selector
 from kubesandbox.devices.fields import (
     Faults,
-    driver_name,
+    duplicate,
     each_of,
     forbidden,
-    fully_qualified_name,
     invalid,
-    label_key,
     label_name,
-    label_value,
     required,
-    set_of,
     subdomain,
-    too_long,
+    too_many,
     unsupported,
 )
+from kubesandbox.devices.podclaims import MAX_CONSUMERS, allocation
 from kubesandbox.status import Object
 from placewright.cel.syntax import ExpressionError
 
-MAX_REQUESTS = 32
-MAX_ALTERNATIVES = 8
-MAX_CONSTRAINTS = 32
-MAX_CONFIGURATIONS = 32
-MAX_SELECTORS = 32
-LONGEST_EXPRESSION = 10 * 1024
-LONGEST_PARAMETERS = 10 * 1024
-ADMIN_LABEL = "resource.kubernetes.io/admin-access"
-ADMIN_REFUSED = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
-_TAINT_EFFECTS = ("NoExecute", "NoSchedule", "None")
-_REFERENCE = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
+_ADMIN_REFUSED: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+_REFERENCE: Final = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+_DEVICE: Final = ("driver", "pool", "device", "shareID")
+_SOURCES: Final = ("resourceClaimName", "resourceClaimTemplateName")
 
-RequestNames = Mapping[str, Collection[str]]
-"""The requests of a claim, each with its alternatives."""
+#: The requests of a claim, each with its alternatives.
+_RequestNames = Mapping[str, Collection[str]]
 
 
-def request_names(spec: Object) -> RequestNames:
-    """The names by which the rest of a claim may refer to its requests."""
-    requests = (spec.get("devices") or {}).get("requests") or ()
-    return {each.get("name", ""): {sub.get("name", "") for sub in each.get("firstAvailable") or ()} for each in requests}
+# --- what a claim asks for ---------------------------------------------------------------------------------------------------
 
 
 def check_claim_spec(path: str, spec: Object, *, admin: bool) -> Faults:
     """What is wrong with `spec` of a claim; `admin`: its namespace may use devices that are in use."""
-    devices, names = spec.get("devices") or {}, request_names(spec)
+    devices, names = spec.get("devices") or {}, _request_names(spec)
     path = f"{path}.devices"
-    if not admin:
-        yield from _check_admin(path, devices)
-    yield from set_of(f"{path}.requests", devices.get("requests"), MAX_REQUESTS, _check_request, _name)
-    constraint = partial(_check_constraint, names)
-    yield from each_of(f"{path}.constraints", devices.get("constraints"), MAX_CONSTRAINTS, constraint)
-    configuration = partial(check_configuration, names)
-    yield from each_of(f"{path}.config", devices.get("config"), MAX_CONFIGURATIONS, configuration)
+    yield from each_of(f"{path}.requests", devices.get("requests"), partial(_check_request, admin), _name)
+    yield from each_of(f"{path}.constraints", devices.get("constraints"), partial(_check_constraint, names))
+    yield from each_of(f"{path}.config", devices.get("config"), partial(_check_configuration, names))
+
+
+def _request_names(spec: Object) -> _RequestNames:
+    requests = (spec.get("devices") or {}).get("requests") or ()
+    return {_name(each): {_name(sub) for sub in each.get("firstAvailable") or ()} for each in requests}
 
 
 def _name(item: Object) -> str:
-    return str(item.get("name", ""))
+    return str(item.get("name") or "")
 
 
-def _check_admin(path: str, devices: Object) -> Faults:
-    for at, request in enumerate(devices.get("requests") or ()):
-        if (request.get("exactly") or {}).get("adminAccess"):
-            yield forbidden(f"{path}.requests[{at}].adminAccess", ADMIN_REFUSED)
-            return
-
-
-def _check_request(path: str, request: Object) -> Faults:
+def _check_request(admin: bool, path: str, request: Object) -> Faults:
     yield from label_name(f"{path}.name", request.get("name"))
     exactly, first = request.get("exactly"), request.get("firstAvailable")
     wanted = "exactly one of `exactly` or `firstAvailable` is required"
@@ -81,9 +67,11 @@ def _check_request(path: str, request: Object) -> Faults:
     elif exactly is not None and first:
         yield invalid(path, None, f"{wanted}, but multiple fields are set")
     elif exactly is not None:
+        if exactly.get("adminAccess") and not admin:
+            yield forbidden(f"{path}.adminAccess", _ADMIN_REFUSED)
         yield from _check_devices(f"{path}.exactly", exactly)
     else:
-        yield from set_of(f"{path}.firstAvailable", first, MAX_ALTERNATIVES, _check_alternative, _name)
+        yield from each_of(f"{path}.firstAvailable", first, _check_alternative, _name)
 
 
 def _check_alternative(path: str, request: Object) -> Faults:
@@ -92,23 +80,15 @@ def _check_alternative(path: str, request: Object) -> Faults:
 
 
 def _check_devices(path: str, request: Object) -> Faults:
-    name = request.get("deviceClassName")
-    yield from subdomain(f"{path}.deviceClassName", name) if name else [required(f"{path}.deviceClassName")]
-    yield from each_of(f"{path}.selectors", request.get("selectors"), MAX_SELECTORS, check_selector_field)
-    yield from _check_count(path, request.get("allocationMode") or "", request.get("count") or 0)
-    for at, toleration in enumerate(request.get("tolerations") or ()):
-        yield from check_toleration(f"{path}.tolerations[{at}]", toleration)
-
-
-def _check_count(path: str, mode: str, count: int) -> Faults:
-    if mode == "All":
-        if count:
-            yield invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
-    elif mode == "ExactCount":
-        if count <= 0:
-            yield invalid(f"{path}.count", count, "must be greater than zero")
-    else:
+    yield from subdomain(f"{path}.deviceClassName", request.get("deviceClassName"))
+    yield from each_of(f"{path}.selectors", request.get("selectors"), check_selector_field)
+    mode, count = request.get("allocationMode") or "", request.get("count") or 0
+    if mode not in ("All", "ExactCount"):
         yield unsupported(f"{path}.allocationMode", mode, ("All", "ExactCount"))
+    elif mode == "All" and count:
+        yield invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
+    elif mode == "ExactCount" and count <= 0:
+        yield invalid(f"{path}.count", count, "must be greater than zero")
 
 
 def check_selector_field(path: str, selector: Object) -> Faults:
@@ -116,97 +96,156 @@ def check_selector_field(path: str, selector: Object) -> Faults:
     if selector.get("cel") is None:
         yield required(f"{path}.cel")
         return
-    path, expression = f"{path}.cel.expression", selector["cel"].get("expression") or ""
-    if len(expression.encode()) > LONGEST_EXPRESSION:
-        yield too_long(path, LONGEST_EXPRESSION)
-        return
+    expression = selector["cel"].get("expression") or ""
     try:
         check_selector(expression)
     except ExpressionError as error:
-        yield invalid(path, expression, f"compilation failed: {error}")
+        yield invalid(f"{path}.cel.expression", expression, f"compilation failed: {error}")
 
 
-def check_toleration(path: str, toleration: Object) -> Faults:
-    """A toleration of a device's taints."""
-    key, operator = toleration.get("key"), toleration.get("operator") or ""
-    value, effect = toleration.get("value") or "", toleration.get("effect") or ""
-    if key:
-        yield from label_key(f"{path}.key", key)
-    if operator == "Exists":
-        if value:
-            yield invalid(f"{path}.value", value, "must be empty for operator `Exists`")
-    elif operator == "Equal":
-        yield from label_value(f"{path}.value", value)
-    elif operator:
-        yield unsupported(f"{path}.operator", operator, ("Equal", "Exists"))
-    else:
-        yield required(f"{path}.operator")
-    if effect and effect not in _TAINT_EFFECTS:
-        yield unsupported(f"{path}.effect", effect, _TAINT_EFFECTS)
-
-
-def check_taint(path: str, taint: Object, old: Object | None = None) -> Faults:
-    """A taint of devices; an effect that is there already is not looked at again."""
-    yield from label_key(f"{path}.key", taint.get("key"))
-    if taint.get("value"):
-        yield from label_value(f"{path}.value", taint["value"])
-    effect = taint.get("effect") or ""
-    if old is not None and (old.get("effect") or "") == effect:
-        return
-    if not effect:
-        yield required(f"{path}.effect")
-    elif effect not in _TAINT_EFFECTS:
-        yield unsupported(f"{path}.effect", effect, _TAINT_EFFECTS)
-
-
-def _check_constraint(names: RequestNames, path: str, constraint: Object) -> Faults:
-    yield from check_references(names, f"{path}.requests", constraint.get("requests"))
+def _check_constraint(names: _RequestNames, path: str, constraint: Object) -> Faults:
+    yield from each_of(f"{path}.requests", constraint.get("requests"), partial(_check_reference, names))
     for field in ("matchAttribute", "distinctAttribute"):
-        if constraint.get(field) is not None:
-            yield from fully_qualified_name(f"{path}.{field}", constraint[field])
+        if (attribute := constraint.get(field)) is not None:
+            if "/" not in attribute:
+                what = "a fully qualified name must be a domain and a name separated by a slash"
+                yield invalid(f"{path}.{field}", attribute, what)
             return
     yield required(path, 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set')
 
 
-def check_references(names: RequestNames, path: str, requests: list[str] | None) -> Faults:
-    """Names of requests, each one of the claim's."""
-    yield from set_of(path, requests, MAX_REQUESTS, partial(check_reference, names), str)
-
-
-def check_reference(names: RequestNames, path: str, name: str | None) -> Faults:
+def _check_reference(names: _RequestNames, path: str, name: str | None) -> Faults:
     """`request`, or `request/alternative`."""
-    name = name or ""
-    request, slash, alternative = name.partition("/")
-    if "/" in alternative:
-        yield invalid(path, name, _REFERENCE)
-        return
-    for part in (request, alternative) if slash else (request,):
-        yield from label_name(path, part)
+    request, slash, alternative = (name or "").partition("/")
     if request not in names or (slash and alternative not in names[request]):
-        yield invalid(path, name, _REFERENCE)
+        yield invalid(path, name or "", _REFERENCE)
 
 
-def check_configuration(names: RequestNames, path: str, configuration: Object) -> Faults:
-    """One entry of `config` of a claim."""
-    yield from check_references(names, f"{path}.requests", configuration.get("requests"))
+def _check_configuration(names: _RequestNames, path: str, configuration: Object) -> Faults:
+    yield from each_of(f"{path}.requests", configuration.get("requests"), partial(_check_reference, names))
     yield from check_opaque(path, configuration)
 
 
 def check_opaque(path: str, configuration: Object) -> Faults:
-    """What a driver is told, of which only the outside is looked at."""
-    opaque = configuration.get("opaque")
-    if opaque is None:
+    """What a driver is told, of which only the driver is looked at."""
+    if configuration.get("opaque") is None:
         yield required(f"{path}.opaque")
-        return
-    yield from driver_name(f"{path}.opaque.driver", opaque.get("driver"))
-    yield from check_parameters(f"{path}.opaque.parameters", opaque.get("parameters"))
+    else:
+        yield from subdomain(f"{path}.opaque.driver", configuration["opaque"].get("driver"))
 
 
-def check_parameters(path: str, parameters: object) -> Faults:
-    """A JSON object of anything, of limited size."""
-    if parameters is None:
-        yield required(path)
-    elif len(json.dumps(parameters, separators=(",", ":"))) > LONGEST_PARAMETERS:
-        yield too_long(path, LONGEST_PARAMETERS)
-    elif not isinstance(parameters, dict):
-        yield invalid(path, "<value omitted>", "must be a valid JSON object")
+# --- the status of a claim ---------------------------------------------------------------------------------------------------
+
+
+def check_claim_status(new: Object, old: Object) -> Faults:
+    """What is wrong with a claim's new status, the claim as it was being `old`."""
+    status, former = new.get("status") or {}, old.get("status") or {}
+    got, had = allocation(new), allocation(old)
+    held = status.get("reservedFor") or []
+    yield from each_of("status.reservedFor", held, _check_consumer, lambda each: str(each.get("uid", "")))
+    if len(held) > MAX_CONSUMERS:
+        yield too_many("status.reservedFor", len(held), MAX_CONSUMERS)
+    allocated = {device_key(each) for each in _results(new)}
+    for at, device in enumerate(status.get("devices") or ()):
+        if device_key(device) not in allocated:
+            what = "must be an allocated device in the claim"
+            yield invalid(f"status.devices[{at}]", "/".join(filter(None, device_key(device))), what)
+        yield from check_conditions(f"status.devices[{at}].conditions", device.get("conditions"))
+    if held and got is None:
+        yield forbidden("status.reservedFor", "may not be specified when `allocated` is not set")
+    elif "deletionTimestamp" in old["metadata"] and any(each not in (former.get("reservedFor") or ()) for each in held):
+        why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+        yield forbidden("status.reservedFor", why)
+    if got is not None and had is not None and got != had:
+        yield invalid("status.allocation", got, "field is immutable")
+    elif had is None:
+        check = partial(_check_result, _request_names(new.get("spec") or {}))
+        yield from each_of("status.allocation.devices.results", _results(new), check)
+
+
+def drop_departed(new: Object, old: Object) -> None:
+    """What drivers say of devices goes with them, as in the real server."""
+    status = new.get("status") or {}
+    gone = {device_key(each)[:3] for each in _results(old)} - {device_key(each)[:3] for each in _results(new)}
+    if gone and status.get("devices"):
+        status["devices"] = [each for each in status["devices"] if device_key(each)[:3] not in gone]
+        if not status["devices"]:
+            del status["devices"]
+
+
+def device_key(device: Object) -> tuple[str, ...]:
+    """Driver, pool, name and share of an allocated device."""
+    return tuple(str(device.get(part) or "") for part in _DEVICE)
+
+
+def _results(claim: Object) -> list[Object]:
+    return list(((allocation(claim) or {}).get("devices") or {}).get("results") or ())
+
+
+def _check_consumer(path: str, reference: Object) -> Faults:
+    for part in ("resource", "name", "uid"):
+        if not reference.get(part):
+            yield required(f"{path}.{part}")
+
+
+def _check_result(names: _RequestNames, path: str, result: Object) -> Faults:
+    yield from _check_reference(names, f"{path}.request", result.get("request"))
+    for part in ("driver", "pool"):
+        if not result.get(part):
+            yield required(f"{path}.{part}")
+    yield from label_name(f"{path}.device", result.get("device"))
+
+
+def check_conditions(path: str, conditions: list[Object] | None) -> Faults:
+    """Conditions as every kind has them, one of a type."""
+    yield from each_of(path, conditions, _check_condition, lambda each: str(each.get("type", "")))
+
+
+def _check_condition(path: str, condition: Object) -> Faults:
+    for part in ("type", "lastTransitionTime", "reason"):
+        if not condition.get(part):
+            yield required(f"{path}.{part}")
+    if condition.get("status") not in ("True", "False", "Unknown"):
+        yield unsupported(f"{path}.status", condition.get("status") or "", ("False", "True", "Unknown"))
+
+
+# --- the pods that name claims -----------------------------------------------------------------------------------------------
+
+
+def check_pod_claims(spec: Object) -> Faults:
+    """What is wrong with `spec.resourceClaims` of a pod and with what refers to it."""
+    claims = spec.get("resourceClaims") or ()
+    yield from each_of("spec.resourceClaims", claims, _check_pod_claim, _name)
+    names = {_name(each) for each in claims} - {""}
+    for kind in ("initContainers", "containers"):
+        for at, container in enumerate(spec.get(kind) or ()):
+            uses = ((container or {}).get("resources") or {}).get("claims") or ()
+            yield from _check_uses(f"spec.{kind}[{at}].resources.claims", uses, names)
+
+
+def _check_pod_claim(path: str, claim: Object) -> Faults:
+    yield from label_name(f"{path}.name", claim.get("name"))
+    given = [field for field in _SOURCES if claim.get(field) is not None]
+    listed = ", ".join(f"`{field}`" for field in _SOURCES)
+    if not given:
+        yield invalid(path, claim, f"must specify one of: {listed}")
+    elif len(given) > 1:
+        yield invalid(path, claim, f"at most one of {listed.replace(',', ' or', 1)} may be specified")
+    for field in given:
+        yield from subdomain(f"{path}.{field}", claim[field])
+
+
+def _check_uses(path: str, uses: Collection[Object], names: Collection[str]) -> Faults:
+    seen: set[tuple[str, str]] = set()
+    known = f": {', '.join(sorted(names))}" if names else " which is empty"
+    for at, use in enumerate(uses):
+        name, request = _name(use), str(use.get("request") or "")
+        if request:
+            yield from label_name(f"{path}[{at}].request", request)
+        if not name:
+            yield required(f"{path}[{at}]")
+        elif name not in names:
+            yield f"{path}[{at}]", f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{known}'
+        elif (name, "") in seen or (name, request) in seen or (not request and any(other == name for other, _ in seen)):
+            yield duplicate(f"{path}[{at}]", f"{name}/{request}" if request and (name, "") not in seen else name)
+        seen.add((name, request))
