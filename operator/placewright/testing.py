@@ -23,9 +23,6 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
-from placewright.framework.failures import PluginFailures
-from placewright.framework.guard import Guarding
-from placewright.framework.handle import NoBinder, build_evaluator
 from placewright.framework.interface import (
     CycleState,
     FilterPlugin,
@@ -35,8 +32,11 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.podcolumns import check_range
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.podcolumns import check_range
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import Code
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve

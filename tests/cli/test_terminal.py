@@ -24,7 +24,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.cli.main import main
 from placewright.cli.profiles.output import print_table, table
 from placewright.cli.terminal import lines, plain, printable_json
-from placewright.framework.evaluation import PluginScore
+from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.status import Code
 from placewright.profiles.kubescheduler.documents import yaml_text
 from placewright_lab.commands.verdicttable import show_verdict

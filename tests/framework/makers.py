@@ -15,11 +15,11 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
-from placewright.framework.handle import NoBinder, build_evaluator
 from placewright.framework.interface import Handle, Plugin
 from placewright.framework.registry import Registry
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve

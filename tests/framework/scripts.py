@@ -14,7 +14,6 @@ import numpy as np
 from framework.makers import Scene, node
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import FilterAsJudge, JudgesApart
 from placewright.framework.interface import (
     BindPlugin,
     CycleState,
@@ -38,6 +37,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.rowwise import FilterAsJudge, JudgesApart
 from placewright.framework.status import SUCCESS, Code, Status
 
 #: What a filter says of a node: by name (nodes that are not named fit), or a function of its name and the pods on it.

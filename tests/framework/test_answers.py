@@ -12,11 +12,11 @@ import pytest
 
 from framework.makers import pod
 from placewright.api.objects import NodeName
-from placewright.framework import answers
-from placewright.framework.answers import WrongAnswer, described
-from placewright.framework.apart import FilterAsJudge
 from placewright.framework.events import Action, EventResource, QueueingHint, interest
 from placewright.framework.interface import Alternatives, PermitResult, PostFilterResult, PreFilterResult, Rejection
+from placewright.framework.rowwise import FilterAsJudge
+from placewright.framework.runtime import answers
+from placewright.framework.runtime.answers import WrongAnswer, described
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 
 ROWS = np.array([4, 7, 9])

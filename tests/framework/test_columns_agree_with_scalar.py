@@ -15,9 +15,9 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster import cluster as cluster_room
-from placewright.framework.evaluation import Evaluation, Evaluator
-from placewright.framework.handle import NoBinder, build_evaluator
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Status
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

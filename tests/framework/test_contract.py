@@ -14,7 +14,6 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework import interface
 from placewright.framework import registry as registry_room
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -45,7 +44,8 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.registry import ENTRY_POINT_GROUP, installed_since
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.status import SUCCESS
 from placewright.plugins.catalog import in_tree
 

@@ -12,9 +12,7 @@ from framework.makers import Scene, names, node, pod
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework import evaluation as evaluation_room
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.evaluation import NOT_FEASIBLE, Evaluation, Evaluator
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -30,6 +28,8 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.runtime import evaluation as evaluation_room
+from placewright.framework.runtime.evaluation import NOT_FEASIBLE, Evaluation, Evaluator
 from placewright.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 
 

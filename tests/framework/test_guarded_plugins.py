@@ -15,9 +15,7 @@ from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.events import Action, EventResource, QueueingHint, interest
-from placewright.framework.guard import running
 from placewright.framework.interface import (
     BindPlugin,
     CycleState,
@@ -39,6 +37,8 @@ from placewright.framework.interface import (
     ReservePlugin,
     ScorePlugin,
 )
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import running
 from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from placewright.plugins.tainttoleration import TaintToleration

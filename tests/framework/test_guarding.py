@@ -16,14 +16,14 @@ from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError, raised
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.events import Action, EventResource, QueueingHint, always, interest
-from placewright.framework.failures import Call, PluginFailures
-from placewright.framework.guard import Guarding, is_ours
-from placewright.framework.handle import ProfileHandle
 from placewright.framework.interface import CycleState, Plugin, PreFilterResult, Reads, Rejection
 from placewright.framework.registry import Registry
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.failures import Call, PluginFailures
+from placewright.framework.runtime.guard import Guarding, is_ours
+from placewright.framework.runtime.handle import ProfileHandle
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, error, unschedulable
 from placewright.plugins.nodename import NodeName as NodeNamePlugin
 
@@ -165,7 +165,7 @@ def test_the_first_failure_of_a_call_is_logged_with_its_traceback_and_the_others
 ) -> None:
     script = Script("A").pre_filters(ValueError("eh"))
     evaluator = bare(script).evaluator()
-    with caplog.at_level(logging.DEBUG, "placewright.framework.guard"):
+    with caplog.at_level(logging.DEBUG, "placewright.framework.runtime.guard"):
         for _ in range(2):
             with pytest.raises(PluginError):
                 evaluator.evaluate(pod("p"))

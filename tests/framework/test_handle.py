@@ -15,9 +15,10 @@ from placewright.api.errors import BindError, ClaimError, VolumeError
 from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import Form, GroupRef
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.guard import Guarding
-from placewright.framework.handle import (
+from placewright.framework.interface import Plugin
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.handle import (
     NoBinder,
     NoClaimWriter,
     NoGangMembers,
@@ -25,8 +26,7 @@ from placewright.framework.handle import (
     ProfileHandle,
     build_evaluator,
 )
-from placewright.framework.interface import Plugin
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, unschedulable
 
 A = NodeName("a")

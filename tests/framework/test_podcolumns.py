@@ -16,8 +16,8 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.journal import Journal
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.evaluation import NOT_FEASIBLE, Evaluator
 from placewright.framework.interface import PreFilterResult, Reads
+from placewright.framework.runtime.evaluation import NOT_FEASIBLE, Evaluator
 from placewright.framework.status import SKIP, SUCCESS, unschedulable
 
 NO = unschedulable("no")

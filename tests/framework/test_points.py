@@ -18,12 +18,12 @@ from placewright.api.extenders import ExtenderSettings, ManagedResource, NodeVic
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.errors import PluginError
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.events import QueueingHint
-from placewright.framework.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.interface import Alternatives, CycleState, Diagnosis, PermitResult, PostFilterResult
-from placewright.framework.rowchecks import NoNominations
-from placewright.framework.runtime import EXTENDER, MAX_PERMIT_TIMEOUT, ProfileRuntime
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.profileruntime import EXTENDER, MAX_PERMIT_TIMEOUT, ProfileRuntime
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 from placewright.framework.steps import Steps
 
@@ -347,7 +347,7 @@ def test_an_extender_that_may_be_ignored_is_passed_over_while_the_pod_is_still_t
         assert seen.value is problem
         assert binder.bound == ["http://x p a"]
         return
-    with caplog.at_level(logging.WARNING, "placewright.framework.runtime"):
+    with caplog.at_level(logging.WARNING, "placewright.framework.runtime.profileruntime"):
         assert bind(evaluator) == SUCCESS.by("DefaultBinder")
     assert binder.bound == ["http://x p a", "ourselves p a"]
     assert [record.getMessage() for record in caplog.records] == ["pod default/p: extender http://x is passed over: 500"]

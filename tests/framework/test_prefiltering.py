@@ -10,9 +10,9 @@ import pytest
 from framework.makers import names, node, pod
 from framework.scripts import Script, bare
 from placewright.framework.errors import CycleError
-from placewright.framework.evaluation import Evaluation
 from placewright.framework.interface import CycleState, PreFilterResult, Reads
 from placewright.framework.prefiltering import outside, rows_named
+from placewright.framework.runtime.evaluation import Evaluation
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 
 PENDING = Status(Code.PENDING, ("wait for me",))

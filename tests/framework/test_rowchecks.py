@@ -12,10 +12,10 @@ from framework.scripts import Script, bare
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import NoBinder, build_evaluator
 from placewright.framework.interface import PreFilterResult, Reads, RowChecks
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 FULL = unschedulable("node(s) were full")

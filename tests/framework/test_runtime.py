@@ -11,7 +11,7 @@ from framework.makers import Scene, pod
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, interest
 from placewright.framework.interface import PreEnqueuePlugin
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.status import SUCCESS, Status
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fuzz.effort import bounded, fuzz, outcome
 from fuzz.mutants import ANY_JSON, Document, mutants, torn
 from fuzz.seeds import PROFILE, PROFILES
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.kubescheduler.documents import manifest, to_yaml

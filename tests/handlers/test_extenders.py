@@ -10,9 +10,9 @@ from kubesandbox.faults import Rule
 from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
 from placewright.engine.extenders import Extenders
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import NoBinder, NoVolumeWriter, ProfileHandle
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
 from placewright.plugins.catalog import in_tree

@@ -7,7 +7,7 @@ from typing import Any
 from placewright.api.pods import PodInfo
 from placewright.engine.pluginwatch import PluginWatch
 from placewright.framework.interface import PreEnqueuePlugin
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import SUCCESS, Status
 from scheduler.makers import World, node, pod
 

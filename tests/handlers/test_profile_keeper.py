@@ -11,7 +11,7 @@ import pytest
 from placewright.api.profile import SchedulingProfile
 from placewright.engine import profilekeeper
 from placewright.engine.profilekeeper import ProfileKeeper
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.live import LiveProfiles

@@ -23,9 +23,9 @@ from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClai
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluation
-from placewright.framework.handle import NoVolumeWriter, ProfileHandle
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.evaluation import Evaluation
+from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import Status
 from placewright.offline.world import NoBinder
 from placewright.plugins.catalog import in_tree

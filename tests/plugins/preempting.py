@@ -15,10 +15,10 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import PluginConfig, default_profile
 from placewright.api.workloads import PodDisruptionBudget
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluation, Evaluator
-from placewright.framework.handle import build_evaluator
 from placewright.framework.interface import BindError, Diagnosis, Plugin, PostFilterResult
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.handle import build_evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 

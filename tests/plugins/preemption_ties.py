@@ -5,10 +5,10 @@ from __future__ import annotations
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import Diagnosis
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import rows_where_it_may_help
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.plugins.defaultpreemption.dryrun import DryRun
 from placewright.plugins.defaultpreemption.pick import Candidate
 

@@ -18,8 +18,8 @@ from storage_worlds import populate as populate_storage
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import Judge
 from placewright.framework.interface import CycleState
+from placewright.framework.rowwise import Judge
 from placewright.framework.status import Code
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits

@@ -13,7 +13,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEvent, EventResource, QueueingHint
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.status import Code
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.nodedeclaredfeatures import NodeDeclaredFeatures, required_features

@@ -14,7 +14,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import CycleState
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.framework.status import Code
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.defaultbinder import DefaultBinder

@@ -9,7 +9,7 @@ import yaml
 
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.interface import Plugin
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.config import read_profiles
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from placewright.framework.influence import Influence
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.advice import ENOUGH_SAMPLES, Hint, advise, advise_beforehand
 from placewright.profiles.resolve import resolve

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.problem import ProfileError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.gangscheduling import GangSchedulingArgs
 from placewright.plugins.schedulinggates import SchedulingGates

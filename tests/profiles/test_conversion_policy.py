@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.kubescheduler.findings import Loss, without_counterpart
 from placewright.profiles.kubescheduler.reader import Conversion, convert

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from placewright.api.profile import SchedulingProfile
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.kubescheduler.documents import manifest, to_yaml
 from placewright.profiles.kubescheduler.findings import Loss

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.presets import PRESETS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.difference import Difference, differences
 from placewright.profiles.effective import HIDDEN, Stated, as_document, effective_plugins

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placewright.api.objects import Condition
-from placewright.framework.failures import PluginFailures
+from placewright.framework.runtime.failures import PluginFailures
 from placewright.profiles.failing import QUIET_SECONDS, TELL_SECONDS, PluginFailing
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placewright.api.profile import SchedulingProfile
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.problem import ProfileError

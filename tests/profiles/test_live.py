@@ -9,7 +9,7 @@ import pytest
 
 from placewright.api.objects import Condition
 from placewright.api.profile import ProfileStatus
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.live import LiveProfiles, Outcome, Swap
 from placewright.profiles.standing import Reason
 from profiles.makers import CATALOGUE, profile

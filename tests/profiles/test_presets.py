@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from placewright.api.profile import ProfileSpec
-from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 from placewright.profiles.presets import PRESETS

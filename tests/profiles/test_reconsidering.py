@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.reconsidering import reconsidered
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE, plugin, profile

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 from placewright.profiles.problem import ProfileError

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from placewright.api.profile import ProfileSpec, SchedulingProfile, default_profile
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.kubescheduler.documents import manifest, to_yaml
 from placewright.profiles.kubescheduler.findings import Loss, without_counterpart

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.kubescheduler.findings import Finding, Loss

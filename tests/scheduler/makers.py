@@ -20,11 +20,11 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.observed import ObservedCluster
 from placewright.engine.reconcile.reconciler import Reconciler
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.guard import Guarding
-from placewright.framework.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.interface import Extender, Plugin
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue

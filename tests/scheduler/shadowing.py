@@ -8,11 +8,11 @@ from typing import Any
 from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import NoBinder, build_evaluator
 from placewright.framework.interface import Plugin
-from placewright.framework.resolved import ResolvedProfile
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.handle import NoBinder, build_evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.scheduler.intake import Intake

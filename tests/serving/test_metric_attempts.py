@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from placewright.framework.interface import PermitResult
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Code, Status, unschedulable
 from placewright.observability.metrics.attempts import AttemptSeries
 from placewright.observability.metrics.family import histogram

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from placewright.framework.registry import Registry
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles

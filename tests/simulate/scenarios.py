@@ -9,7 +9,7 @@ from typing import Any
 from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.interface import Plugin
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.outcome import Outcome

@@ -9,7 +9,7 @@ import pytest
 from placewright.api.bad_input import InputError
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
-from placewright.framework.handle import NoBinder
+from placewright.framework.runtime.handle import NoBinder
 from placewright.offline.world import world_from
 
 NODE = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}

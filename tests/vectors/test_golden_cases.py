@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from placewright.api.profile import default_profile
-from placewright.framework.evaluation import Evaluator
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve

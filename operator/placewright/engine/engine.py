@@ -34,11 +34,11 @@ from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import NODES_PATH, PODS_PATH, reflected_core
 from placewright.engine.takeover import Takeover, ask_for_unresolved, caught_up
 from placewright.engine.unclaimedpods import UnclaimedPods, nothing_remembered, remembered_by
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import NoBinder, ProfileHandle, build_evaluator
 from placewright.framework.registry import Registry, installed_plugins
-from placewright.framework.resolved import ResolvedProfile
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.handle import NoBinder, ProfileHandle, build_evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
 from placewright.kube.history import HistoryStore, operator_namespace

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import Extender
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.extenders.httpextender import HttpExtender
 from placewright.kube.fullobjects import FullObjects

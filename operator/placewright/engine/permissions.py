@@ -20,7 +20,7 @@ from placewright.api.devices import GROUP as DEVICES_GROUP
 from placewright.api.podgroups import COSCHEDULING_GROUP, NATIVE_GROUP
 from placewright.api.profile import GROUP, PLURAL
 from placewright.framework.registry import Registry, installed_plugins
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.reflectedkinds import REFLECTED
 from placewright.leadership.peering import PEERING_NAME
 from placewright.plugins.catalog import in_tree

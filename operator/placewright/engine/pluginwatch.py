@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from placewright.framework.failures import Call, PluginFailures
-from placewright.framework.guard import Guarding
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.failures import Call, PluginFailures
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.failures import FAILED_SCHEDULING, SCHEDULER_ERROR
 from placewright.scheduler.ports import EventRecorder, EventType, StatusWriter

@@ -17,7 +17,7 @@ from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
 from placewright.engine.pluginwatch import PluginWatch
 from placewright.engine.profilehistory import LastGood
 from placewright.engine.profilestatus import StatusReporter
-from placewright.framework.evaluation import Evaluator
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ConfigError, RequestError
 from placewright.kube.profiles import PROFILES_PATH

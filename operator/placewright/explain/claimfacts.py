@@ -13,8 +13,8 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import ClaimTable
-from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.interface import Diagnosis
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.plugins.dynamicresources.claims import called, each_claim
 from placewright.plugins.dynamicresources.plugin import DynamicResources
 from placewright.scheduler.insight import MOST_EXAMPLES, cut

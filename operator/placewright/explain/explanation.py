@@ -20,8 +20,8 @@ from placewright.explain.nearestmiss import Miss, nearest_misses
 from placewright.explain.records import Record
 from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Diagnosis, Rows
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.steps import Step
 from placewright.scheduler.insight import TOP, Refusal, best_rows, cut, refusals
 from placewright.scheduler.messages import NO_NODES, fit_error

@@ -13,8 +13,8 @@ from placewright.api.podgroups import Gang, GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.explain.clusterlimits import amount as amount_of
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import Rows
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.status import Code
 
 _logger = logging.getLogger(__name__)

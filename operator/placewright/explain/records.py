@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.api.objects import NodeName
-from placewright.framework.evaluation import PluginScore
+from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.steps import Step
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import Placement

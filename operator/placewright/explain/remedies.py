@@ -22,9 +22,9 @@ from placewright.api.tolerations import HARD_EFFECTS, tolerated
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
 from placewright.explain.clusterlimits import amount, label_nowhere, too_large
-from placewright.framework.evaluation import Evaluation
 from placewright.framework.interface import CycleState, FilterPlugin
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluation
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins import nodeaffinity, nodeports, nodeunschedulable, tainttoleration
 from placewright.plugins.dynamicresources.plugin import DynamicResources
 from placewright.plugins.interpodaffinity.matching import Ban

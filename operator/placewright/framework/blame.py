@@ -6,9 +6,9 @@ from types import FrameType
 from typing import Final
 
 from placewright.framework.errors import CycleError, PluginError, raised
-from placewright.framework.failures import PluginFailures
-from placewright.framework.guard import POINTS
 from placewright.framework.interface import Plugin
+from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.guard import POINTS
 
 _MOST_FRAMES: Final = 500
 #: Where an exception keeps what was said of it.

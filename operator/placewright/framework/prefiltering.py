@@ -12,8 +12,8 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import BoolColumn, CycleState
-from placewright.framework.podcolumns import PodColumns
-from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.runtime.podcolumns import PodColumns
+from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import Code, Status, unresolvable
 from placewright.framework.steps import PRE_FILTER
 

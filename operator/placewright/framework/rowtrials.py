@@ -9,11 +9,11 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.interface import CycleState, FilterPlugin, Reads, Rejection, RowChecks, Rows
-from placewright.framework.podcolumns import PodColumns
 from placewright.framework.prefiltering import PreFiltered, outside, pre_filter, rows_named
-from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
+from placewright.framework.runtime.podcolumns import PodColumns
+from placewright.framework.runtime.profileruntime import ProfileRuntime
 
 _NO_ROWS: Final[Rows] = np.zeros(0, np.intp)
 

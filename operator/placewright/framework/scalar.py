@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.answers import WrongAnswer
 from placewright.framework.errors import PluginError
 from placewright.framework.interface import (
     BoolColumn,
@@ -38,6 +37,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.runtime.answers import WrongAnswer
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.framework.steps import FILTER, SCORE
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from placewright.api.profile import SchedulingProfile
 from placewright.engine.engine import Engine
-from placewright.framework.guard import PluginInCall, running
+from placewright.framework.runtime.guard import PluginInCall, running
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH, ProfileEvents, apply_status
 from placewright.kube.wire import Wire

@@ -8,7 +8,7 @@ from typing import Final
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import offline_cycle
 from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
 from placewright.scheduler.podgroups.lacking import lacking

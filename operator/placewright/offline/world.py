@@ -24,13 +24,13 @@ from placewright.api.storage import PersistentVolume, StorageClass, VolumePhase
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.cluster.objects import KINDS, ClusterObject
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.guard import Guarding
-from placewright.framework.handle import NoBinder, NoGangMembers, NoVolumeWriter, ProfileHandle
 from placewright.framework.ports import GangMembers
 from placewright.framework.registry import Registry
-from placewright.framework.resolved import ResolvedProfile
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.handle import NoBinder, NoGangMembers, NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import SchedulingCycle
 

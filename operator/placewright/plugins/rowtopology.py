@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
-from placewright.framework.apart import Judge
 from placewright.framework.interface import BoolColumn, Rejection, Rows
+from placewright.framework.rowwise import Judge
 from placewright.plugins.topology import Codes, Rule, counts_by_row, first_broken, obey
 
 

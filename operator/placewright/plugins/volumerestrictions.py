@@ -17,7 +17,6 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import READ_WRITE_ONCE_POD
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.volumes import Disk, disks_of
-from placewright.framework.apart import Judge, JudgesApart
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     BoolColumn,
@@ -28,6 +27,7 @@ from placewright.framework.interface import (
     Rejection,
     Rows,
 )
+from placewright.framework.rowwise import Judge, JudgesApart
 from placewright.framework.status import SKIP, unresolvable, unschedulable
 from placewright.plugins import podclaims
 

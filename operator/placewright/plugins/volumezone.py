@@ -16,9 +16,9 @@ from placewright.api.pods import PodInfo
 from placewright.api.storage import WAIT_FOR_FIRST_CONSUMER, PersistentVolume, PersistentVolumeClaim, StorageClass
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects, claim_class
-from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
+from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.status import SKIP, unresolvable
 from placewright.plugins import podclaims
 from placewright.plugins.constantreason import ConstantReasonFilter

@@ -13,7 +13,7 @@ from typing import Final
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
 from placewright.framework.influence import SAMPLE_EVERY, Influence
 from placewright.framework.interface import MAX_NODE_SCORE, Plugin
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 
 #: Reasons of the condition; stable, for alerts and scripts.

@@ -14,7 +14,7 @@ from placewright.api.bad_input import in_json
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, LIVE, SHADOW, Backoff, PluginRef, PluginSet, ProfileSpec
 from placewright.framework.interface import MAX_NODE_SCORE
 from placewright.framework.registry import installed_since
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.bounds import (
     MAX_BACKOFF_SECONDS,
     MAX_NAME_LENGTH,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.effective import EffectivePlugin, Stated, effective_plugins, extender_fields, whole
 
 #: A plugin whose weight becomes 0 leaves these; the weight says so already.

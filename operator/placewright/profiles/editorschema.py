@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from placewright.framework.interface import Plugin
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.argumentschema import argument_schema
 from placewright.profiles.bounds import MAX_WEIGHT

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from placewright.api.extenders import ExtenderSettings
-from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.strict import type_of, wire_name
 
 #: In place of what is not shown to anybody.

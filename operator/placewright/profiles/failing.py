@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from placewright.api.objects import Condition
-from placewright.framework.failures import PluginFailures
+from placewright.framework.runtime.failures import PluginFailures
 from placewright.profiles.standing import PLUGIN_FAILING
 
 QUIET_SECONDS: Final = 300.0

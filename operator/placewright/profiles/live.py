@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 from placewright.api.bad_input import InputError, in_json
 from placewright.api.profile import LIVE, SHADOW, SchedulingProfile
 from placewright.framework.errors import PluginError
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.hanging import held_because

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from placewright.api.profile import PluginRef, Plugins, PluginSet
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue, default_plugins
 
 #: In `disabled`: everything that would come from elsewhere.

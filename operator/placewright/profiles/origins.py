@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from placewright.api.profile import PluginSet, ProfileSpec
-from placewright.framework.resolved import ExtensionPoint, Origin, Origins
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, Origins
 from placewright.profiles.merge import plugin_set
 from placewright.profiles.presets import find_preset, preset_fields, preset_weights
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 
 #: Where plugins reject pods that then wait for an event. Pods that PreEnqueue keeps out are asked about anew after every change.
 _REJECTING: Final = (

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
 from placewright.framework.interface import Plugin
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.argumentschema import argument_schema, has_arguments
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, ProfileSpec, SchedulingProfile, ShadowSettings
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.arguments import resolve_args
 from placewright.profiles.check import check_not_itself, check_resolved, check_spec
 from placewright.profiles.defaults import Catalogue

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, Protocol
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.blame import why
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.steps import Steps
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.cycle import NoPlacement, Placement, broken

@@ -16,10 +16,10 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import CycleState, Diagnosis, IntColumn, PodGroupPlugin, PostFilterResult, Rows
 from placewright.framework.prefiltering import rows_named
-from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import Code, Status
 from placewright.framework.steps import POST_FILTER, Steps
 from placewright.queue.nominator import Nominator

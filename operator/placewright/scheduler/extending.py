@@ -18,7 +18,6 @@ from placewright.api.extenders import MAX_EXTENDER_SCORE, ExtenderError, NodeVic
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     Alternatives,
@@ -29,7 +28,8 @@ from placewright.framework.interface import (
     Rejection,
 )
 from placewright.framework.prefiltering import rows_named
-from placewright.framework.runtime import EXTENDER
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.profileruntime import EXTENDER
 from placewright.framework.status import Status, error, unresolvable, unschedulable
 from placewright.framework.steps import EXTENDER_FILTER, EXTENDER_PREEMPT, EXTENDER_PRIORITIZE, Steps
 from placewright.scheduler.cycle import NOTHING_TRIED, Placement, SchedulingCycle, broken, make_room, no_placement

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, Counts, Observers

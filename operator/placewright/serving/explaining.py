@@ -19,7 +19,7 @@ from placewright.explain.explanation import Explanation, Queued, Tried, evaluate
 from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
 from placewright.explain.groupshortage import shortages
 from placewright.explain.records import OVERALL, Record, Records
-from placewright.framework.evaluation import Evaluator
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.profiles.problem import closest_name
 from placewright.profiles.standing import Reason
 from placewright.queue.queued import QueuedPod

@@ -9,8 +9,8 @@ import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.evaluation import Evaluation, Evaluator
 from placewright.framework.interface import PodGroupSettings
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.queue.nominator import Nominator
 from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
 from placewright.scheduler.selection import choose

@@ -14,8 +14,8 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.profile import ShadowStatus
 from placewright.cluster.cluster import Cluster
 from placewright.framework.blame import why
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.ports import Clock
 from placewright.shadow.choosing import Chooser, Found
 from placewright.shadow.figures import Figures

@@ -12,7 +12,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import ShadowStatus
 from placewright.cluster.objects import ClusterObject
 from placewright.cluster.observed import ObservedCluster
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.ports import Clock
 from placewright.shadow.shadow import Build, Shadow

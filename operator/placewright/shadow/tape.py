@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.framework.evaluation import PluginScore
+from placewright.framework.runtime.evaluation import PluginScore
 from placewright.scheduler.cycle import Placement
 
 #: Decisions that may wait, as bursts are followed by quiet times; at five percent of the time a shadow makes 50 to 300 a second.

@@ -16,7 +16,7 @@ from typing import Any, Final
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.profile import default_profile
-from placewright.framework.handle import NoBinder, NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.handle import NoBinder, NoVolumeWriter, ProfileHandle
 from placewright.offline.world import world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve

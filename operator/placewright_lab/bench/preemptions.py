@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
-from placewright.framework.evaluation import Evaluator
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import World, offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve

@@ -19,9 +19,9 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.cluster.observed import ObservedCluster
 from placewright.explain.records import OVERALL, Records
-from placewright.framework.handle import build_evaluator
-from placewright.framework.resolved import ResolvedProfile
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.handle import build_evaluator
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.offline.world import World
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve

@@ -17,9 +17,9 @@ from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers
 from placewright.cli.terminal import printable_json
 from placewright.framework.errors import PluginError
-from placewright.framework.guard import Guarding
 from placewright.framework.registry import Registry, installed_plugins
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import placing, read_profiles

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from placewright.cli.profiles.output import compact, print_table, say, table
 from placewright.cli.terminal import plain
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.difference import Difference, differences
 from placewright_lab.commands.comparisonoutput import as_data, escaped, markdown_of
 from placewright_lab.figures.comparison import Change, Comparison, Waiting

@@ -14,7 +14,7 @@ from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.api.profile import SchedulingProfile, default_profile
 from placewright.cli.options import whole_number
 from placewright.framework.registry import Registry
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve

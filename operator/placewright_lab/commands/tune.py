@@ -18,7 +18,7 @@ from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.profiles.output import console, print_data, print_table, say, table
 from placewright.framework.registry import Registry, installed_plugins
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.bounds import MAX_WEIGHT
 from placewright.profiles.config import read_profiles

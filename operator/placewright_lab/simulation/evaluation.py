@@ -9,9 +9,9 @@ import numpy as np
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError, PluginError
-from placewright.framework.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.interface import Diagnosis
 from placewright.framework.preemption.together import Unit, units_of
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.status import Code
 from placewright.scheduler.messages import NO_NODES, fit_error
 

@@ -24,10 +24,10 @@ from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import ProfileHandle
 from placewright.framework.registry import Registry
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.handle import ProfileHandle
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import read_object
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.scheduler.attempts import Observers

@@ -15,7 +15,7 @@ from placewright.api.objects import Node, Pod, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
-from placewright.framework.evaluation import PluginScore
+from placewright.framework.runtime.evaluation import PluginScore
 from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.nodeaffinity import Demand

@@ -20,7 +20,7 @@ from e2e.answers.claimed import CLAIMS, Devices
 from e2e.answers.randomcluster import APPS, NAMESPACES, PRIORITIES, Dice, Object, services
 from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
-from placewright.framework.evaluation import Evaluator
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import World, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve

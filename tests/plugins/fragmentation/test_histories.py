@@ -7,9 +7,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.handle import build_evaluator
-from placewright.framework.rowchecks import NoNominations
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.handle import build_evaluator
+from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.plugins.catalog import in_tree
 from plugins.fragmentation.history import SHARES, TYPICAL, History, gpu_pod
 

@@ -18,8 +18,8 @@ from placewright.explain.claimfacts import claim_facts
 from placewright.explain.explanation import Explanation, evaluated
 from placewright.explain.groupfacts import GroupFacts, group_facts
 from placewright.explain.groupshortage import shortages
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.registry import installed_plugins
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.listing import list_once

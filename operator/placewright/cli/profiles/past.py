@@ -13,7 +13,7 @@ from placewright.cli.profiles.output import BAD, age, compact, console, print_da
 from placewright.cli.profiles.subjects import active_generation, catalogue, existing, recorded_profile, took
 from placewright.cli.terminal import lines, plain
 from placewright.framework.registry import Registry
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.history import Revision

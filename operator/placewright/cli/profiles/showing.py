@@ -28,7 +28,7 @@ from placewright.cli.profiles.subjects import (
 )
 from placewright.cli.terminal import lines, plain
 from placewright.framework.registry import Registry
-from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.profiles.defaults import default_plugins
 from placewright.profiles.effective import as_document, effective_plugins, extender_fields, whole

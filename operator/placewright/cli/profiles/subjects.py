@@ -14,7 +14,7 @@ from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.registry import Registry, installed_plugins
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.history import HistoryStore, RecordedGeneration, Revision

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import Code
 from placewright.framework.steps import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, WAIT_ON_PERMIT
 from placewright.observability.metrics import own, upstream

@@ -19,7 +19,6 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import ClaimTable
-from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import (
     BoolColumn,
@@ -40,6 +39,7 @@ from placewright.framework.interface import (
     ReservePlugin,
     Rows,
 )
+from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.dynamicresources.args import DynamicResourcesArgs
 from placewright.plugins.dynamicresources.claims import (

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.groups import PodSelection
-from placewright.framework.apart import JudgesApart
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -32,6 +31,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.rowwise import JudgesApart
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.interpodaffinity import hints
 from placewright.plugins.interpodaffinity.apart import RowwiseDistance, nearness

@@ -6,8 +6,8 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from placewright.framework.apart import Judge
 from placewright.framework.interface import BoolColumn, Rejection, Rows
+from placewright.framework.rowwise import Judge
 from placewright.framework.status import Status
 from placewright.plugins.nodevolumelimits.attachable import Attachable
 from placewright.plugins.nodevolumelimits.attached import AttachedVolumes

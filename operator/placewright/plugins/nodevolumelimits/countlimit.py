@@ -11,7 +11,6 @@ import numpy as np
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
@@ -22,6 +21,7 @@ from placewright.framework.interface import (
     Rejection,
     Rows,
 )
+from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from placewright.plugins.nodevolumelimits.apart import CountingJudge
 from placewright.plugins.nodevolumelimits.attachable import Attachable, ClaimNotFoundError, UnusableVolumeError, nobody

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import JudgesApart
 from placewright.framework.assignedpods import in_its_namespace
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
@@ -35,6 +34,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.rowwise import JudgesApart
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.memory import Memory
 from placewright.plugins.podtopologyspread import hints

@@ -15,7 +15,6 @@ from placewright.api.errors import VolumeError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.apart import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.interface import (
     BoolColumn,
@@ -32,6 +31,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable
 from placewright.plugins.volumebinding.args import VolumeBindingArgs
 from placewright.plugins.volumebinding.claims import PodClaims, claims_of

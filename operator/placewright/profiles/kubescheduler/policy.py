@@ -15,7 +15,7 @@ from placewright.api.bad_input import in_json
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, Plugins, ProfileSpec, SchedulingProfile
-from placewright.framework.resolved import ExtensionPoint
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.kubescheduler.draft import Draft
 from placewright.profiles.kubescheduler.findings import Findings

@@ -12,7 +12,7 @@ import msgspec
 
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.profile import Backoff, ProfileSpec, SchedulingProfile
-from placewright.framework.resolved import ExtensionPoint, Origin, ResolvedProfile
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.kubescheduler.documents import Document, stated_plugins

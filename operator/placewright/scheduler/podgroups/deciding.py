@@ -22,8 +22,8 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.gangrules import declaration_complaint, members_complaint, standing
 from placewright.framework.blame import why
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import PodGroupPlugin, Seconds
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, GroupAttempt, GroupResult
 from placewright.scheduler.binding import BindingCycle

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.supposition import Supposition
-from placewright.framework.evaluation import Evaluation
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import NEVER
 from placewright.framework.preemption.together import Unit, units_of
+from placewright.framework.runtime.evaluation import Evaluation
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, make_room
 from placewright.scheduler.podgroups.choosing import Choosing

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 from placewright.api.podgroups import Gang
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator
 from placewright.framework.interface import PodGroupPlugin, PodGroupSettings
+from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.binding import Reserver

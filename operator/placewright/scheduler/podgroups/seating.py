@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.supposition import Supposition
-from placewright.framework.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import NoPlacement, Placement
 from placewright.scheduler.podgroups.group import MemberCycle

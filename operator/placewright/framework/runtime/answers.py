@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 
 from placewright.api.pods import PodInfo
-from placewright.framework.apart import Judge
 from placewright.framework.events import ClusterEventWithHint, QueueingHint
 from placewright.framework.interface import (
     Alternatives,
@@ -26,6 +25,7 @@ from placewright.framework.interface import (
     PreFilterResult,
     Rejection,
 )
+from placewright.framework.rowwise import Judge
 from placewright.framework.status import Code, Status
 
 #: What a call was made with, by position.

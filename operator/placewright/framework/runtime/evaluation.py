@@ -29,10 +29,10 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.podcolumns import NOTHING_SCORED, PodColumns, Summaries, check_range
 from placewright.framework.prefiltering import outside, pre_filter, rows_named
-from placewright.framework.rowchecks import Nominations, NoNominations, RowChecker
-from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.runtime.podcolumns import NOTHING_SCORED, PodColumns, Summaries, check_range
+from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.framework.runtime.rowchecks import Nominations, NoNominations, RowChecker
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.framework.steps import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Steps
 

@@ -14,7 +14,6 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.assignedpods import wanted_nearby
 from placewright.framework.events import WILDCARD, Action, ClusterEventWithHint, EventResource, interest
-from placewright.framework.guard import Guarding, build, events_of, guard
 from placewright.framework.interface import (
     BindPlugin,
     CycleState,
@@ -39,7 +38,8 @@ from placewright.framework.interface import (
     ScorePlugin,
     Seconds,
 )
-from placewright.framework.resolved import ExtensionPoint, ResolvedProfile
+from placewright.framework.runtime.guard import Guarding, build, events_of, guard
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, POST_FILTER, PRE_BIND, RESERVE
 

@@ -14,10 +14,10 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
-from placewright.framework.podcolumns import PodColumns
 from placewright.framework.prefiltering import outside, pre_filter
 from placewright.framework.rowtrials import TrialsOfRows
-from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.runtime.podcolumns import PodColumns
+from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import SUCCESS, Status
 
 #: From so many rows on it pays to ask for all of them together.

@@ -16,7 +16,6 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import distinct
 from placewright.framework.errors import InvalidScoreError
-from placewright.framework.failures import PluginFailures
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
     BoolColumn,
@@ -28,7 +27,8 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import Status
 from placewright.framework.steps import FILTER, SCORE
 

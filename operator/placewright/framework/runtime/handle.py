@@ -11,8 +11,6 @@ from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
-from placewright.framework.evaluation import Evaluator
-from placewright.framework.guard import Guarding
 from placewright.framework.interface import (
     Binder,
     BindError,
@@ -27,9 +25,11 @@ from placewright.framework.interface import (
     WaitingForPermit,
 )
 from placewright.framework.ports import GangMembers
-from placewright.framework.resolved import ResolvedProfile
-from placewright.framework.rowchecks import Nominations
-from placewright.framework.runtime import ProfileRuntime
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import Guarding
+from placewright.framework.runtime.profileruntime import ProfileRuntime
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.framework.runtime.rowchecks import Nominations
 from placewright.framework.status import Status
 
 

@@ -22,12 +22,8 @@ from placewright.api.bad_input import InputError
 from placewright.api.errors import BindError
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework import answers
-from placewright.framework.answers import Asked, Check, WrongAnswer
-from placewright.framework.apart import Judge, JudgesApart
 from placewright.framework.errors import PluginBuildError, PluginError, raised
 from placewright.framework.events import ClusterEventWithHint, Narrowing, QueueingHint, always
-from placewright.framework.failures import PluginFailures
 from placewright.framework.interface import (
     BindPlugin,
     BoolColumn,
@@ -51,7 +47,11 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.resolved import ResolvedProfile
+from placewright.framework.rowwise import Judge, JudgesApart
+from placewright.framework.runtime import answers
+from placewright.framework.runtime.answers import Asked, Check, WrongAnswer
+from placewright.framework.runtime.failures import PluginFailures
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Code, Status, error
 from placewright.framework.untouched import Snapshot
 
