@@ -20,7 +20,7 @@ import yaml
 
 from placewright import __version__
 from placewright.engine.ownrole import NEEDS
-from placewright.engine.permissions import Need, needs, rule_lines
+from placewright.engine.permissions import Permission, needs, rule_lines
 
 Manifest = dict[str, Any]
 Path_ = tuple[str | int, ...]
@@ -189,7 +189,7 @@ def _own_role() -> str:
     return "\n".join([_plain(role) + "rules:", *map(_rules, NEEDS)]) + "\n"
 
 
-def _rules(need: Need) -> str:
+def _rules(need: Permission) -> str:
     return "\n".join([f"# {need.why}", *(line for rule in need.rules for line in rule_lines(rule))])
 
 

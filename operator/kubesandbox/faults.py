@@ -49,7 +49,7 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class InjectedFault:
     """What becomes of one request."""
 
     refusal: ApiError | None = None
@@ -120,7 +120,7 @@ class Faults:
         """Closes every connection and the listening socket; opens it again after `seconds`."""
         self._refuse(seconds)
 
-    async def meet(self, method: str, path: str, query: dict[str, str]) -> Fault | None:
+    async def meet(self, method: str, path: str, query: dict[str, str]) -> InjectedFault | None:
         """What becomes of this request, after its latency; None when no rule matches."""
         watching = query.get("watch", "") in ("1", "true")
         for rule in tuple(self._rules):
@@ -172,7 +172,7 @@ class Faults:
             return False
         return rule.share >= 1 or self._random.random() < rule.share
 
-    async def _inflict(self, rule: Rule) -> Fault:
+    async def _inflict(self, rule: Rule) -> InjectedFault:
         rule.met += 1
         if rule.met == rule.times:
             self._rules.remove(rule)
@@ -184,4 +184,4 @@ class Faults:
         if rule.code:
             reason = _REASONS.get(rule.code, "InternalError")
             refusal = ApiError(rule.code, reason, f"injected fault: {reason}", retry_after=rule.retry_after)
-        return Fault(refusal, rule.lose_answer)
+        return InjectedFault(refusal, rule.lose_answer)

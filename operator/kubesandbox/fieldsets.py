@@ -35,7 +35,7 @@ _UNOWNED: FieldSet = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """What differs between two states of an object."""
 
     added: FieldSet
@@ -121,13 +121,13 @@ def element_name(item: Any, shape: Shape) -> str:
     return "v:" + json.dumps(item, separators=(",", ":"))
 
 
-def compare(old: Object, new: Object, shape: Shape) -> Change:
+def compare(old: Object, new: Object, shape: Shape) -> FieldChange:
     """What became different from `old` to `new`, server-owned metadata aside."""
     added: set[FieldPath] = set()
     modified: set[FieldPath] = set()
     removed: set[FieldPath] = set()
     _compare(old, new, shape, (), (added, modified, removed))
-    return Change(frozenset(added - _UNOWNED), frozenset(modified - _UNOWNED), frozenset(removed - _UNOWNED))
+    return FieldChange(frozenset(added - _UNOWNED), frozenset(modified - _UNOWNED), frozenset(removed - _UNOWNED))
 
 
 _Sets = tuple[set[FieldPath], set[FieldPath], set[FieldPath]]

@@ -13,7 +13,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from placewright.api.selectors import (
     NODE_NAME_FIELD,
-    Expression,
+    CompiledRequirement,
     SelectorError,
     compile_label_selector,
     compile_node_selector,
@@ -112,7 +112,7 @@ def test_pairs_and_requirements_that_say_the_same_are_one_key_of_a_cache(pairs: 
 def test_the_order_of_values_is_no_difference_and_that_of_requirements_is_kept() -> None:
     one, other = compile_label_selector(selector(asks("In", "x", "y"))), compile_label_selector(selector(asks("In", "y", "x", "x")))
     assert one == other
-    assert one.expressions == (Expression("k", "In", frozenset({"x", "y"})),)
+    assert one.expressions == (CompiledRequirement("k", "In", frozenset({"x", "y"})),)
     both = compile_label_selector(LabelSelector(match_labels={"b": "1", "a": "2"}, match_expressions=(asks("Exists", key="0"),)))
     assert [each.key for each in both.expressions] == ["a", "b", "0"]
 

@@ -21,11 +21,11 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Source
 from placewright_lab.bench import against
-from placewright_lab.bench.against import Plan, Programs
+from placewright_lab.bench.against import ContenderPrograms, Plan
 from placewright_lab.bench.arena import WARM_UP, Patience, WaveFailed, open_arena
-from placewright_lab.bench.contenders import OUR_SCHEDULER_NAME, Contender, Running
+from placewright_lab.bench.contenders import OUR_SCHEDULER_NAME, Contender, RunningScheduler
 from placewright_lab.bench.madeup import mixed_pods
-from placewright_lab.bench.wavecomparison import Comparison, Spent, Wave
+from placewright_lab.bench.wavecomparison import Spent, Wave, WaveComparison
 from placewright_lab.controlplane.assets import VARIABLE, from_folder
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -77,7 +77,7 @@ class TestScheduler:
         return "farewell"
 
     @asynccontextmanager
-    async def start(self, folder: Path) -> AsyncIterator[Running]:
+    async def start(self, folder: Path) -> AsyncIterator[RunningScheduler]:
         self.starts += 1
         self.running += 1
         async with ApiClient(load_config(str(self.kubeconfig))) as client:
@@ -236,15 +236,15 @@ class Recorded:
     """Stands for what would be measured."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[tuple[Programs, Plan]] = []
+        self.asked: list[tuple[ContenderPrograms, Plan]] = []
         monkeypatch.setattr(against, "_measured", self.measure)
 
-    def measure(self, programs: Programs, plan: Plan) -> Comparison:
+    def measure(self, programs: ContenderPrograms, plan: Plan) -> WaveComparison:
         self.asked.append((programs, plan))
         spent = Spent(1, 1, 1, 1)
         rates = {"A": 300.0, "B": 200.0}
         waves = [Wave(label, plan.pods, plan.pods, rate, rate, 0.5, 1.0, spent, 10**8) for label, rate in rates.items()]
-        return Comparison(plan.nodes, plan.pods, waves, ("A", "B"), plan.mode)
+        return WaveComparison(plan.nodes, plan.pods, waves, ("A", "B"), plan.mode)
 
 
 @pytest.fixture
@@ -350,7 +350,7 @@ def test_only_linux_tells_what_processes_use(capsys: pytest.CaptureFixture[str],
 def test_a_measurement_that_fails_is_one_line_and_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measure(programs: Programs, plan: Plan) -> Comparison:
+    def measure(programs: ContenderPrograms, plan: Plan) -> WaveComparison:
         raise WaveFailed("kube-scheduler 1.20: it ended by itself: panic")
 
     monkeypatch.setattr(against, "_measured", measure)

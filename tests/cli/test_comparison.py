@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
-from placewright_lab.bench.wavecomparison import Comparison, Outcome, Spent, Wave, order_of_waves
+from placewright_lab.bench.wavecomparison import Spent, Wave, WaveComparison, WaveOutcome, order_of_waves
 
 SPENT = Spent(scheduler=0.3, api_server=0.6, etcd=0.15, bench=0.03)
-OUTCOME = Outcome(
+OUTCOME = WaveOutcome(
     sent={"a": 10.0, "b": 10.5, "c": 11.0},
     bound={"a": 11.0, "b": 12.5, "c": 14.0},
     settled=16.0,
@@ -53,7 +53,7 @@ def test_a_rate_over_no_time_is_none() -> None:
 
 def test_the_median_wave_of_each_counts_and_the_ratio_is_ours_by_theirs() -> None:
     waves = [wave("A", 100), wave("B", 50), wave("B", 70), wave("A", 300), wave("A", 110), wave("B", 40)]
-    compared = Comparison(1000, 100, waves, ("A", "B"))
+    compared = WaveComparison(1000, 100, waves, ("A", "B"))
     assert (compared.figures("A")["per_second"], compared.figures("B")["per_second"]) == (110, 50)
     assert compared.ratios()["per_second"] == 2.2
     assert compared.figures("A")["scheduler_cpu_ms"] == pytest.approx(3.0)
@@ -61,7 +61,7 @@ def test_the_median_wave_of_each_counts_and_the_ratio_is_ours_by_theirs() -> Non
 
 
 def test_a_table_has_a_row_a_figure_and_says_where_there_is_none() -> None:
-    compared = Comparison(1000, 100, [wave("A", 1234.4, None), wave("B", 617.2, None)], ("A", "B"))
+    compared = WaveComparison(1000, 100, [wave("A", 1234.4, None), wave("B", 617.2, None)], ("A", "B"))
     rows = {row.pop(""): row for row in compared.rows()}
     assert rows["pods/s, until the last binding"] == {"A": "1,234", "B": "617", "ratio": "2.00"}
     assert rows["creation to binding, p99 ms"] == {"A": "-", "B": "-", "ratio": "-"}
@@ -70,16 +70,16 @@ def test_a_table_has_a_row_a_figure_and_says_where_there_is_none() -> None:
 
 def test_a_title_says_how_pods_came_and_of_how_many_waves_the_median_is() -> None:
     waves = [wave("A", 1), wave("B", 2), wave("B", 2), wave("A", 1)]
-    assert Comparison(1000, 100, waves, ("A", "B")).title() == "1,000 nodes, 100 pods, burst, median of 2 waves each"
+    assert WaveComparison(1000, 100, waves, ("A", "B")).title() == "1,000 nodes, 100 pods, burst, median of 2 waves each"
 
 
 def test_nothing_is_divided_by_nothing() -> None:
-    compared = Comparison(1000, 100, [wave("A", 5), wave("B", 0)], ("A", "B"))
+    compared = WaveComparison(1000, 100, [wave("A", 5), wave("B", 0)], ("A", "B"))
     assert compared.ratios()["per_second"] is None
 
 
 def test_json_has_every_wave_in_the_order_in_which_they_ran() -> None:
-    compared = Comparison(1000, 100, [wave("A", 1), wave("B", 2)], ("A", "B"))
+    compared = WaveComparison(1000, 100, [wave("A", 1), wave("B", 2)], ("A", "B"))
     data = compared.to_json()
     assert [(one["scheduler"], one["per_second"]) for one in data["waves"]] == [("A", 1), ("B", 2)]
     assert data["schedulers"]["B"]["per_second"] == 2

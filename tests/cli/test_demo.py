@@ -17,7 +17,7 @@ from placewright_lab.bench.madeup import mixed_nodes, plain_pods
 from placewright_lab.commands.demo import Demo, cluster_options, interruptible
 from placewright_lab.demo.operatorprocess import operator_command
 from placewright_lab.demo.run import DemoFailed, Limits
-from placewright_lab.demo.scenario import Scenario, make_scenario
+from placewright_lab.demo.scenario import DemoScenario, make_scenario
 from placewright_lab.readers.inputs import Inputs
 
 FAKE = Path(__file__).with_name("fake_operator.py")
@@ -161,7 +161,7 @@ def with_claim(pod: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": asked}
 
 
-def with_claims(*classes: dict[str, Any]) -> Scenario:
+def with_claims(*classes: dict[str, Any]) -> DemoScenario:
     """Three pods with a claim each, without a class of their own."""
     pods = plain_pods(3)
     return make_scenario(Inputs(nodes=mixed_nodes(3), pods=pods, others=[*classes, *(with_claim(pod) for pod in pods)]))

@@ -7,8 +7,8 @@ import io
 from rich.console import Console
 
 from placewright_lab.demo.display import LiveProgress, PlainProgress, make_progress, plain, show_notes, show_summary
-from placewright_lab.demo.summary import Generation, Reason, Speed, Summary, Use
-from placewright_lab.demo.tracker import Snapshot, State
+from placewright_lab.demo.summary import Generation, Speed, Summary, UnplacedReason, Use
+from placewright_lab.demo.tracker import RunState, State
 
 
 def console(*, terminal: bool = False) -> Console:
@@ -20,9 +20,9 @@ def text_of(shown: Console) -> str:
     return shown.file.getvalue()
 
 
-def snapshot(placed: int, elapsed: float = 1.0) -> Snapshot:
+def snapshot(placed: int, elapsed: float = 1.0) -> RunState:
     states = {State.PLACED: placed, State.WAITING: 10 - placed, State.UNSCHEDULABLE: 2}
-    return Snapshot(elapsed, 12, 12, states, {("default", 1): placed}, float(placed))
+    return RunState(elapsed, 12, 12, states, {("default", 1): placed}, float(placed))
 
 
 def summary(reason: str = "0/1 nodes are available: 1 Insufficient cpu.", profile: str = "default") -> Summary:
@@ -34,7 +34,7 @@ def summary(reason: str = "0/1 nodes are available: 1 Insufficient cpu.", profil
         generations=[Generation(profile, 1, 2, use)],
         use=use,
         speed=Speed(123.4, 0.05, 1.5),
-        reasons=[Reason("Insufficient cpu", 1, reason)],
+        reasons=[UnplacedReason("Insufficient cpu", 1, reason)],
     )
 
 

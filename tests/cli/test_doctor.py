@@ -17,8 +17,8 @@ import yaml
 from handlers.stage import new_stage, operator
 from kubesandbox.faults import Rule
 from placewright import __version__
-from placewright.cli.doctor import diagnosed
-from placewright.cli.doctoring.patient import Finding, Level
+from placewright.cli.doctor.command import diagnosed
+from placewright.cli.doctor.patient import CheckResult, Level
 from placewright.cli.main import main
 from placewright.kube.auth.login import load_config
 
@@ -80,14 +80,14 @@ class Clinic:
         resource = self.desk.stage.sandbox.resource(group, version, plural)
         self.desk.stage.sandbox.writes.modify(resource, "", name, change)
 
-    async def findings(self, **given: Any) -> dict[str, list[Finding]]:
+    async def findings(self, **given: Any) -> dict[str, list[CheckResult]]:
         kubeconfig = self.desk.kubeconfig or self.desk.stage.sandbox.kubeconfig
-        found: dict[str, list[Finding]] = {}
+        found: dict[str, list[CheckResult]] = {}
         for each in await diagnosed(load_config(str(kubeconfig)), NAMESPACE, **given):
             found.setdefault(each.check, []).append(each)
         return found
 
-    async def one(self, check: str, **given: Any) -> Finding:
+    async def one(self, check: str, **given: Any) -> CheckResult:
         (found,) = (await self.findings(**given))[check]
         assert (found.level is Level.OK) == (found.do == ""), "what is not well says what to do, and nothing else does"
         return found

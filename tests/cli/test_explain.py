@@ -19,13 +19,13 @@ from rich.console import Console
 
 from handlers.stage import Stage, new_stage
 from placewright.api.objects import PodKey
-from placewright.cli.explain_table import show_explanation
-from placewright.cli.explaining.place import current_namespace
+from placewright.cli.explain.podreference import current_namespace
+from placewright.cli.explain.tables import show_explanation
 from placewright.cli.main import main
 from placewright.explain.explanation import Explanation, Now, Queued, Tried
 from placewright.explain.nearestmiss import Miss
 from placewright.explain.remedies import Change, Kind
-from placewright.scheduler.insight import Refusal
+from placewright.scheduler.insight import NodeRefusal
 from serving.desk import Desk, desk
 
 
@@ -222,7 +222,7 @@ def test_the_namespace_is_the_context_s(tmp_path: Path) -> None:
 def test_what_others_wrote_moves_no_cursor() -> None:
     evil = "\x1b[2J[red]\u202e\n"
     miss = Miss(evil, 1, (Change(evil, Kind.TOLD, evil),))
-    refusals = (Refusal(evil, evil, 1, (evil,)),)  # type: ignore[arg-type]
+    refusals = (NodeRefusal(evil, evil, 1, (evil,)),)  # type: ignore[arg-type]
     now = Now(0, 1, refusals=refusals, misses=(miss,), message=evil, unasked=(evil,))
     tried = Tried(evil, evil, evil, evil, 1, 1, 0.0, evil, 1.0, {evil: 1.0}, node=evil, message=evil, refusals=refusals, plugins={evil: 1})
     queue = Queued(evil, 1.0, gated_by=evil, nominated_node=evil, rejected_by=(evil,))

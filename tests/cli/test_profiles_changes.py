@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.stage import new_stage, operator
-from placewright.cli.profiles import changing
-from placewright.cli.profiles.changing import merge_patch
+from placewright.cli.profiles import profilewrites
+from placewright.cli.profiles.profilewrites import merge_patch
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 
@@ -193,7 +193,7 @@ async def test_a_status_written_meanwhile_is_no_conflict_and_another_generation_
 ) -> None:
     desk.record("default", 1, desk.stage.show_profile()["spec"])
     await written_by(desk, "kubectl", preset="spread")
-    send, sent = changing.merge_profile, 0
+    send, sent = profilewrites.merge_profile, 0
 
     async def late(*asked: Any, **named: Any) -> Any:
         nonlocal sent
@@ -204,7 +204,7 @@ async def test_a_status_written_meanwhile_is_no_conflict_and_another_generation_
             await written_by(desk, "kubectl", preset="bin-packing")
         return await send(*asked, **named)
 
-    monkeypatch.setattr(changing, "merge_profile", late)
+    monkeypatch.setattr(profilewrites, "merge_profile", late)
     ran = await desk("rollback", "default", "--to-revision", "1", "--wait", "0", "--force-conflicts")
     if meanwhile == "status":
         assert (ran.code, ran.err) == (0, "")

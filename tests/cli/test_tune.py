@@ -11,7 +11,7 @@ import yaml
 
 from placewright.cli.main import main
 from placewright_lab.commands import tune
-from placewright_lab.tune.tuning import STRATEGY, Search
+from placewright_lab.tune.weightsearch import STRATEGY, Search
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,4000,8192,1,T4\nn-1,4000,8192,1,T4\nn-2,4000,8192,0,\n"
 PODS = (

@@ -12,8 +12,8 @@ from placewright.api.decode import convert
 from placewright.api.devices import Allocation, DeviceClass, ResourceClaim
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
-from placewright.cluster.cluster import Cluster, Placement
-from placewright.cluster.observed import ObservedCluster
+from placewright.cluster.cluster import Cluster, PodOnNode
+from placewright.cluster.observedcluster import ObservedCluster
 
 Body = dict[str, Any]
 NODES = tuple(NodeName(name) for name in ("a", "b", "c"))
@@ -174,6 +174,6 @@ class Mirror:
         return taken
 
 
-def placed(found: Cluster) -> dict[str, Placement]:
+def placed(found: Cluster) -> dict[str, PodOnNode]:
     """Where every pod stands, by uid."""
     return {each.pod.uid: each for each in found.placements()}

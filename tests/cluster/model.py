@@ -15,7 +15,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.pods import HostPort, PodInfo
 from placewright.api.selectors import selector_from_pairs
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.groups import PodSelection
+from placewright.cluster.pairwisecounts import PodSelection
 
 View = dict[str, Any]
 RESOURCES = ("cpu", "memory", "pods", "example.com/gpu")

@@ -11,7 +11,7 @@ from cluster.makers import NODES, Mirror, placed
 from cluster.model import ACTS, UIDS, VARIANTS, WHERE, Model, any_pod, view_of
 from placewright.api.podgroups import Form, GroupRef
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.observed import ObservedCluster
+from placewright.cluster.observedcluster import ObservedCluster
 
 TRAIN = GroupRef(Form.COSCHEDULING, "default", "train")
 

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.makers import NODES, PodMaker, cluster, node, placed, plain_node, pod
 from placewright.api.objects import NodeName
-from placewright.cluster.cluster import AssumeError, Cluster, Placement
+from placewright.cluster.cluster import AssumeError, Cluster, PodOnNode
 
 A, B, C = NODES
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_assumed_or_forgotten_is_told_with_both_nodes_and_changes
         found.forget(pod().info, B)
     with pytest.raises(AssumeError, match=r"^pod default/p is already on node a$"):
         found.assume(pod().info, A)
-    assert (placed(found), list(found.pod_count)) == ({"p": Placement(*placed(found)["p"][:2], assumed=False)}, [1, 0])
+    assert (placed(found), list(found.pod_count)) == ({"p": PodOnNode(*placed(found)["p"][:2], assumed=False)}, [1, 0])
 
 
 def test_forgetting_twice_is_forgetting_once() -> None:
@@ -86,7 +86,7 @@ def test_confirmed_elsewhere_both_rows_are_journalled_and_the_pod_that_was_known
     assumed = pod().info
     found.assume(assumed, A)
     position = found.pod_journal.position
-    assert found.set_pod(pod().on("b")) == Placement(assumed, A, assumed=True)
+    assert found.set_pod(pod().on("b")) == PodOnNode(assumed, A, assumed=True)
     assert rows_since(found, position) == [0, 1]
     known = found.set_pod(pod().on("b"))
     assert known is not None and (known.node, known.assumed) == (B, False)

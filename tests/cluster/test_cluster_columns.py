@@ -12,7 +12,7 @@ from framework.makers import node, pod
 from placewright.api.objects import ContainerImage, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
-from placewright.cluster.cluster import AssumeError, Cluster, Placement
+from placewright.cluster.cluster import AssumeError, Cluster, PodOnNode
 
 A, B = NodeName("a"), NodeName("b")
 PORT = {"containers": [{"resources": {"requests": {"cpu": "1"}}, "ports": [{"hostPort": 80}]}]}
@@ -92,7 +92,7 @@ def test_a_pod_confirmed_on_another_node_moves_there() -> None:
     found.set_pod(standing(pod("p", cpu="1"), "b"))
     assert counted(found, "a") == (0, 0, 0)
     assert counted(found, "b") == (1, 1000, 1000)
-    assert found.placement("p") == Placement(next(iter(found.pods_on(B))), B, assumed=False)
+    assert found.placement("p") == PodOnNode(next(iter(found.pods_on(B))), B, assumed=False)
 
 
 def test_a_pod_is_assumed_once() -> None:

@@ -9,10 +9,10 @@ from placewright.api.objects import ContainerImage, ObjectMeta
 from placewright.api.pods import HostPort
 from placewright.api.workloads import Namespace, PodDisruptionBudget, Service
 from placewright.cluster.encoding import EncodedColumn
+from placewright.cluster.hostports import HostPorts
 from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal, distinct
 from placewright.cluster.objects import ClusterObjects
-from placewright.cluster.ports import HostPorts
 
 ROWS = np.arange(4)
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from placewright.api.objects import Affinity, ObjectMeta, Pod, PodAffinity, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import selector_from_pairs
-from placewright.cluster import groups
-from placewright.cluster.groups import AffinityCarrier, GroupCounts, PodSelection
+from placewright.cluster import pairwisecounts
+from placewright.cluster.pairwisecounts import AffinityCarrier, PairwiseCounts, PodSelection
 
 ROWS = 5
 
@@ -47,10 +47,10 @@ def any_selection(dice: random.Random) -> PodSelection:
 @settings(max_examples=150)
 @given(st.integers(0, 2**32))
 def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
-    dice, counts, placed = random.Random(seed), GroupCounts(), []
-    with pytest.MonkeyPatch.context() as patch:  # small limits, so that tallies and groups are dropped and come back
-        patch.setattr(groups, "_MAX_TALLY_ROWS", 4 * ROWS)
-        patch.setattr(groups, "_MAX_EMPTY_GROUPS", 2)
+    dice, counts, placed = random.Random(seed), PairwiseCounts(), []
+    with pytest.MonkeyPatch.context() as patch:  # small limits, so that tallies and pairwisecounts are dropped and come back
+        patch.setattr(pairwisecounts, "_MAX_TALLY_ROWS", 4 * ROWS)
+        patch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", 2)
         for _ in range(40):
             if placed and dice.random() < 0.5:
                 one, row = placed.pop(dice.randrange(len(placed)))
@@ -71,7 +71,7 @@ def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
 
 
 def test_a_tally_grows_with_the_cluster() -> None:
-    counts = GroupCounts()
+    counts = PairwiseCounts()
     everywhere = PodSelection(None)
     assert counts.tally(everywhere, 1).counts.tolist() == [0]
     counts.add(pod("a", "x"), 6, 1)
@@ -79,8 +79,8 @@ def test_a_tally_grows_with_the_cluster() -> None:
 
 
 def test_an_affinity_that_no_pod_carries_any_more_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "_MAX_EMPTY_GROUPS", 0)
-    counts, one = GroupCounts(), pod("a", "x", carries=True)
+    monkeypatch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", 0)
+    counts, one = PairwiseCounts(), pod("a", "x", carries=True)
     counts.add(one, 0, 1)
     seen = counts.carriers_version
     assert list(counts.carriers) == [AffinityCarrier("a", one.group.affinity)]

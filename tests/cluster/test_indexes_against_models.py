@@ -14,10 +14,10 @@ from cluster.makers import pod
 from placewright.api.objects import ContainerImage
 from placewright.api.pods import HostPort
 from placewright.cluster.encoding import EncodedColumn
+from placewright.cluster.hostports import HostPorts
 from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal, Log, distinct
 from placewright.cluster.labels import LabelColumns
-from placewright.cluster.ports import HostPorts
 from placewright.cluster.volumes import Disk, VolumeUse, disks_of
 
 ROWS = 3

@@ -9,7 +9,7 @@ import pytest
 from cluster.makers import NODES, Mirror, filled, node, pod
 from placewright.api.objects import NodeName
 from placewright.cluster.cluster import AssumeError
-from placewright.cluster.observed import ObservedCluster
+from placewright.cluster.observedcluster import ObservedCluster
 
 A, B, _ = NODES
 

@@ -8,7 +8,7 @@ from cluster.makers import NODES, cluster, node, pod
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.supposition import Moves, Supposition, net_of
+from placewright.cluster.dryrun import DryRunCluster, Moves, net_of
 
 A, B, C = NODES
 
@@ -185,9 +185,9 @@ class Counted:
             self.by_row[row, each.uid] = self.by_row.get((row, each.uid), 0) + sign
 
 
-def supposed(info: PodInfo, *signs: int, row: int = 0) -> tuple[Supposition, Counted]:
+def supposed(info: PodInfo, *signs: int, row: int = 0) -> tuple[DryRunCluster, Counted]:
     counted = Counted()
-    supposition = Supposition(counted)
+    supposition = DryRunCluster(counted)
     for sign in signs:
         (supposition.add if sign > 0 else supposition.remove)([(row, info)])
     return supposition, counted

@@ -1,4 +1,4 @@
-"""Which groups a selection picks, against the rule written out; and what tallies promise to those that keep them."""
+"""Which pairwisecounts a selection picks, against the rule written out; and what tallies promise to those that keep them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from cluster.makers import pod
 from placewright.api.objects import LabelSelector, Requirement
-from placewright.api.pods import PodGroup, PodInfo
+from placewright.api.pods import PairwiseKey, PodInfo
 from placewright.api.selectors import compile_label_selector, selector_from_pairs
-from placewright.cluster import groups
-from placewright.cluster.groups import AffinityCarrier, GroupCounts, PodSelection, Tally
+from placewright.cluster import pairwisecounts
+from placewright.cluster.pairwisecounts import AffinityCarrier, PairwiseCounts, PodSelection, Tally
 
 ROWS = 4
 APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
@@ -94,7 +94,7 @@ MOVES = st.lists(st.tuples(st.integers(0, len(PODS) - 1), st.integers(0, ROWS - 
 @settings(max_examples=80)
 @given(MOVES, st.lists(SAID, min_size=1, max_size=3), st.booleans())
 def test_a_tally_counts_what_was_there_before_it_and_what_comes_after(moves: list[Any], asked: list[dict[str, Any]], early: bool) -> None:
-    counts, standing = GroupCounts(), dict[tuple[int, int], int]()
+    counts, standing = PairwiseCounts(), dict[tuple[int, int], int]()
     if early:
         for said in asked:
             counts.tally(selection(said), ROWS)
@@ -120,7 +120,7 @@ def test_selections_that_say_the_same_are_one_key_and_share_a_tally(one_says: di
     assert (first == second) is (one_says == other_says)
     assert first == selection(one_says)
     assert hash(first) == hash(selection(one_says))
-    counts = GroupCounts()
+    counts = PairwiseCounts()
     assert (counts.tally(first, 1) is counts.tally(second, 1)) is (one_says == other_says)
 
 
@@ -141,7 +141,7 @@ def test_selections_whose_hashes_collide_are_still_two() -> None:
 
 
 def test_equal_serials_and_versions_promise_equal_counts() -> None:
-    counts, seen = GroupCounts(), dict[tuple[int, int], list[int]]()
+    counts, seen = PairwiseCounts(), dict[tuple[int, int], list[int]]()
     for row in (0, 1, 1, 0):
         for wanted in (PodSelection(None), PodSelection(frozenset({"m"}))):
             tally = counts.tally(wanted, ROWS)
@@ -157,7 +157,7 @@ def test_equal_serials_and_versions_promise_equal_counts() -> None:
 
 @pytest.mark.parametrize(("first", "then", "room"), [(4, 4, 4), (4, 5, 8), (4, 9, 9), (4, 3, 4), (0, 1, 1)])
 def test_a_tally_makes_room_for_as_many_rows_as_are_asked_for_and_keeps_its_counts(first: int, then: int, room: int) -> None:
-    counts = GroupCounts()
+    counts = PairwiseCounts()
     wanted = PodSelection(None)
     if first:
         counts.add(one(), 1, 1)
@@ -177,7 +177,7 @@ def test_a_row_beyond_the_end_is_counted_all_the_same(row: int, room: int) -> No
 
 
 def test_the_version_of_all_counts_grows_with_every_change() -> None:
-    counts = GroupCounts()
+    counts = PairwiseCounts()
     for delta in (1, 1, -1, -1):
         before = counts.version
         counts.add(one(), 0, delta)
@@ -190,8 +190,8 @@ def test_the_version_of_all_counts_grows_with_every_change() -> None:
 
 
 def test_of_more_tallies_than_there_is_room_for_the_half_not_asked_for_the_longest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "_MAX_TALLY_ROWS", 4 * ROWS)
-    counts = GroupCounts()
+    monkeypatch.setattr(pairwisecounts, "_MAX_TALLY_ROWS", 4 * ROWS)
+    counts = PairwiseCounts()
     counts.add(one(app="0"), 2, 1)
     wanted = [PodSelection(frozenset({"n"}), selector_from_pairs({"app": str(n)})) for n in range(5)]
     first = [counts.tally(each, ROWS) for each in wanted[:4]]
@@ -208,8 +208,8 @@ def test_of_more_tallies_than_there_is_room_for_the_half_not_asked_for_the_longe
 
 
 def test_a_tally_that_was_dropped_is_not_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "_MAX_TALLY_ROWS", 0)
-    counts = GroupCounts()
+    monkeypatch.setattr(pairwisecounts, "_MAX_TALLY_ROWS", 0)
+    counts = PairwiseCounts()
     dropped = counts.tally(PodSelection(frozenset({"n"})), ROWS)
     counts.add(one(), 0, 1)
     counts.tally(PodSelection(None), ROWS)
@@ -223,8 +223,8 @@ def test_a_tally_that_was_dropped_is_not_counted_on(monkeypatch: pytest.MonkeyPa
 def test_groups_without_pods_are_kept_up_to_a_number_and_then_all_forgotten(
     monkeypatch: pytest.MonkeyPatch, limit: int, *, kept: bool
 ) -> None:
-    monkeypatch.setattr(groups, "_MAX_EMPTY_GROUPS", limit)
-    counts = GroupCounts()
+    monkeypatch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", limit)
+    counts = PairwiseCounts()
     for info in (one(app="a"), one("m", carries=True)):
         counts.add(info, 0, 1)
         counts.add(info, 0, -1)
@@ -237,8 +237,8 @@ def test_groups_without_pods_are_kept_up_to_a_number_and_then_all_forgotten(
 
 
 def test_a_group_that_gets_pods_again_is_not_forgotten_with_the_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "_MAX_EMPTY_GROUPS", 1)
-    counts, back = GroupCounts(), one(app="back")
+    monkeypatch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", 1)
+    counts, back = PairwiseCounts(), one(app="back")
     counts.add(back, 0, 1)
     counts.add(back, 0, -1)
     counts.add(back, 1, 1)
@@ -253,8 +253,8 @@ def test_a_group_that_gets_pods_again_is_not_forgotten_with_the_empty_ones(monke
 
 
 def test_an_affinity_is_carried_while_some_group_carries_it_and_says_what_its_pods_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "_MAX_EMPTY_GROUPS", 0)
-    counts, carrier = GroupCounts(), AffinityCarrier("n", CARRIED)
+    monkeypatch.setattr(pairwisecounts, "_MAX_EMPTY_GROUPS", 0)
+    counts, carrier = PairwiseCounts(), AffinityCarrier("n", CARRIED)
     with pytest.raises(KeyError):
         counts.affinity(carrier)
     assert not counts.carriers
@@ -271,7 +271,7 @@ def test_an_affinity_is_carried_while_some_group_carries_it_and_says_what_its_po
 
 
 def test_the_same_affinity_means_something_else_in_another_namespace() -> None:
-    counts = GroupCounts()
+    counts = PairwiseCounts()
     for namespace in ("n", "m"):
         counts.add(one(namespace, carries=True), 0, 1)
     assert set(counts.carriers) == {AffinityCarrier("n", CARRIED), AffinityCarrier("m", CARRIED)}
@@ -280,8 +280,8 @@ def test_the_same_affinity_means_something_else_in_another_namespace() -> None:
 
 
 def test_rows_of_a_group_can_only_be_read() -> None:
-    counts = GroupCounts()
+    counts = PairwiseCounts()
     counts.add(one(), 0, 1)
     with pytest.raises(TypeError):
         counts.rows(one().group)[0] = 5  # type: ignore[index]
-    assert dict(counts.rows(PodGroup("n", frozenset(), terminating=True, affinity=b""))) == {}
+    assert dict(counts.rows(PairwiseKey("n", frozenset(), terminating=True, affinity=b""))) == {}

@@ -15,8 +15,8 @@ from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.conformance import program as conformance_program
 from placewright_lab.controlplane.conformance.__main__ import main
 from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
-from placewright_lab.controlplane.conformance.programs import Programs, programs
-from placewright_lab.controlplane.conformance.specs import Outcome, Verdict
+from placewright_lab.controlplane.conformance.programs import ConformancePrograms, programs
+from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict
 from placewright_lab.controlplane.provide import provide
 
 REPORT = '<testsuite><testcase name="[It] a passes" time="1"/><testcase name="[It] b"><skipped message="skipped"/></testcase></testsuite>'
@@ -55,7 +55,7 @@ def test_the_test_program_may_be_elsewhere_with_a_controller_manager_beside_it(t
     assets = folder_of(tmp_path / "k8s", "kube-apiserver", "etcd")
     tests = folder_of(tmp_path / "tests", "e2e.test", "kube-controller-manager")
     found = programs({"KUBEBUILDER_ASSETS": str(assets), "E2E_TEST": str(tests / "e2e.test")}, None, nobody_speaks)
-    assert isinstance(found, Programs)
+    assert isinstance(found, ConformancePrograms)
     assert found.controller_manager == tests / "kube-controller-manager"
 
 
@@ -183,7 +183,7 @@ async def test_what_is_skipped_in_a_dry_run_does_not_match(tmp_path: Path) -> No
 
 async def test_it_is_told_what_to_run_and_what_to_skip(tmp_path: Path) -> None:
     found = await e2e_test(tmp_path, WRITES).run("a|b", ["c", "d$"], 60, all_is_well)
-    assert found == [Outcome("a passes", Verdict.PASSED, 1.0), Outcome("b", Verdict.SKIPPED)]
+    assert found == [SpecOutcome("a passes", SpecVerdict.PASSED, 1.0), SpecOutcome("b", SpecVerdict.SKIPPED)]
     flags = (tmp_path / "output" / "run" / "flags").read_text().splitlines()
     assert {"--ginkgo.focus=a|b", "--ginkgo.skip=c|d$", f"--kubeconfig={tmp_path / 'kubeconfig'}"} <= set(flags)
 

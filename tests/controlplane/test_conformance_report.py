@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from placewright_lab.controlplane.conformance.leftout import LEFT_OUT, reason_to_leave_out
-from placewright_lab.controlplane.conformance.specs import Outcome, UnreadableReport, Verdict, read_report
-from placewright_lab.controlplane.conformance.telling import lines, numbers
+from placewright_lab.controlplane.conformance.progresslines import lines, numbers
+from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict, UnreadableReport, read_report
 
 GINKGO_2 = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuites tests="6"><testsuite name="Kubernetes e2e suite">
@@ -31,9 +31,9 @@ GINKGO_1 = """<?xml version="1.0" encoding="UTF-8"?>
 </testsuite>"""
 
 SHARED = [
-    Outcome("[sig-scheduling] Predicates respects selectors", Verdict.PASSED, 12.25),
-    Outcome("[sig-scheduling] Predicates respects taints", Verdict.FAILED, 3.0, "expected one pod"),
-    Outcome("[sig-network] DNS works", Verdict.SKIPPED),
+    SpecOutcome("[sig-scheduling] Predicates respects selectors", SpecVerdict.PASSED, 12.25),
+    SpecOutcome("[sig-scheduling] Predicates respects taints", SpecVerdict.FAILED, 3.0, "expected one pod"),
+    SpecOutcome("[sig-network] DNS works", SpecVerdict.SKIPPED),
 ]
 
 
@@ -53,13 +53,13 @@ def test_reports_of_both_versions_say_the_same(tmp_path: Path) -> None:
 
 
 def test_a_spec_that_skipped_itself_says_why(tmp_path: Path) -> None:
-    assert read_report(written(tmp_path, GINKGO_2))[3:] == [Outcome("[sig-scheduling] GPUs", Verdict.SKIPPED, 0.1, "only on gce")]
+    assert read_report(written(tmp_path, GINKGO_2))[3:] == [SpecOutcome("[sig-scheduling] GPUs", SpecVerdict.SKIPPED, 0.1, "only on gce")]
 
 
 @pytest.mark.parametrize("step", ["[SynchronizedBeforeSuite]", "BeforeSuite"])
 def test_a_step_around_the_specs_counts_when_it_fails(tmp_path: Path, step: str) -> None:
     case = f'<testsuite><testcase name="{step}" time="1"><failure>no nodes</failure></testcase></testsuite>'
-    assert read_report(written(tmp_path, case)) == [Outcome(step, Verdict.FAILED, 1.0, "no nodes")]
+    assert read_report(written(tmp_path, case)) == [SpecOutcome(step, SpecVerdict.FAILED, 1.0, "no nodes")]
 
 
 @pytest.mark.parametrize("text", ["", "<testsuite>", "not XML"])
@@ -99,7 +99,7 @@ def test_no_pattern_leaves_out_all_specs_of_a_group() -> None:
 
 
 def test_failures_come_last_and_the_numbers_after_them() -> None:
-    outcomes = [*SHARED, Outcome("[DRA] kubelet runs", Verdict.LEFT_OUT, why="needs a kubelet")]
+    outcomes = [*SHARED, SpecOutcome("[DRA] kubelet runs", SpecVerdict.LEFT_OUT, why="needs a kubelet")]
     assert list(lines(outcomes)) == [
         "passed      12.2 s  [sig-scheduling] Predicates respects selectors",
         "skipped             [sig-network] DNS works",

@@ -10,7 +10,7 @@ import yaml
 
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright_lab.controlplane.installing import (
+from placewright_lab.controlplane.installation import (
     BASE,
     NAMESPACE,
     PEERING,

@@ -19,7 +19,7 @@ import yaml
 from faults.proxy import Proxy
 from faults.replica import Replica, operator
 from kubesandbox.credentials import make_credentials, write_private
-from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.retry import RetryBackoff, until_answered
 from placewright_lab.controlplane.audit import Record
 from placewright_lab.demo.feed import background
 
@@ -91,7 +91,7 @@ class Replicas:
         return str(answer["status"]["token"])
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return dict(json.loads(await until_answered(lambda: self.stage.client.post(path, body), Backoff(maximum=1.0))))
+        return dict(json.loads(await until_answered(lambda: self.stage.client.post(path, body), RetryBackoff(maximum=1.0))))
 
     async def until_ready(self, *members: Member) -> None:
         """Until each of them has filled its caches."""

@@ -23,7 +23,7 @@ from placewright.api.annotations import Decision, read_decision
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
-from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.retry import RetryBackoff, until_answered
 from placewright_lab.controlplane.audit import BindingRequest, Record, binding_requests, read_records
 from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.server import ControlPlane
@@ -120,7 +120,7 @@ class Stage:
         await self.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
     async def _create(self, path: str, manifest: Object) -> None:
-        await until_answered(lambda: self.client.post(path, manifest), Backoff(maximum=1.0))
+        await until_answered(lambda: self.client.post(path, manifest), RetryBackoff(maximum=1.0))
 
     # --- the operator, and what happens to it and to the API server ---
 

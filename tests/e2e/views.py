@@ -12,7 +12,7 @@ import msgspec
 from placewright.api.objects import NodeName, ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 
 from .installation import PEERING, PROFILES
 
@@ -21,7 +21,7 @@ Object = dict[str, Any]
 DEADLINE: Final = 90.0
 #: Some conditions are about a log or a process, which tell nobody when they change: they are looked at this often, in seconds.
 _LOOK_SECONDS: Final = 0.1
-_BACKOFF: Final = Backoff(initial=0.1, maximum=1.0)
+_BACKOFF: Final = RetryBackoff(initial=0.1, maximum=1.0)
 
 
 class Seen(msgspec.Struct, frozen=True, rename="camel"):

@@ -21,7 +21,7 @@ from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.handle import (
     NoBinder,
     NoClaimWriter,
-    NoGangMembers,
+    NoPodGroupMembers,
     NoVolumeWriter,
     ProfileHandle,
     build_evaluator,
@@ -202,4 +202,4 @@ async def test_work_beside_everything_else_is_put_away_unstarted() -> None:
 
 
 def test_no_group_has_members() -> None:
-    assert list(NoGangMembers().members(GROUP)) == []
+    assert list(NoPodGroupMembers().members(GROUP)) == []

@@ -14,7 +14,7 @@ from fuzz.seeds import DOCUMENTS, NODE, POD
 from placewright.api.objects import Node, Pod
 from placewright.kube.errors import ApiError, error_from_answer
 from placewright.kube.lines import LineSplitter, LineTooLong
-from placewright.kube.wire import Bad, Event, Malformed, Page, Refusal, Wire
+from placewright.kube.wire import Bad, Event, Malformed, Page, WatchError, Wire
 
 PAGES: tuple[Document, ...] = (
     {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [POD, NODE, *DOCUMENTS[2:5]]},
@@ -64,7 +64,7 @@ def test_any_json_is_a_page_and_an_event_or_malformed(value: Any) -> None:
             page = outcome(lambda kind=kind: Wire(kind).page(raw), Malformed)  # type: ignore[misc]
             event = outcome(lambda kind=kind: Wire(kind).event(raw), Malformed)  # type: ignore[misc]
             assert isinstance(page, Page | Malformed)
-            assert isinstance(event, Event | Refusal | Malformed)
+            assert isinstance(event, Event | WatchError | Malformed)
 
 
 @fuzz(120, page=mutants(PAGES), event=mutants(EVENTS))
@@ -74,14 +74,14 @@ def test_what_is_wrong_with_one_object_costs_that_object(page: Document, event: 
         assert len(found.items) == len(page.get("items") or ())
         assert all(isinstance(one, Pod | Bad) for one in found.items)
     told = outcome(lambda: Wire(Pod).event(as_json(event)), Malformed)
-    assert isinstance(told, Event | Refusal | Malformed)
+    assert isinstance(told, Event | WatchError | Malformed)
 
 
 @fuzz(120, raw=torn((*PAGES, *EVENTS)))
 def test_torn_bytes_are_a_page_and_an_event_or_malformed(raw: bytes) -> None:
     with bounded(len(raw)):
         assert isinstance(outcome(lambda: Wire(Node).page(raw), Malformed), Page | Malformed)
-        assert isinstance(outcome(lambda: Wire(Node).event(raw), Malformed), Event | Refusal | Malformed)
+        assert isinstance(outcome(lambda: Wire(Node).event(raw), Malformed), Event | WatchError | Malformed)
 
 
 @fuzz(

@@ -10,7 +10,7 @@ import pytest
 
 from placewright.api.decode import convert
 from placewright.api.objects import NodeName, Pod
-from placewright.api.podgroups import CoschedulingPodGroup, Gang
+from placewright.api.podgroups import CoschedulingPodGroup, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.engine import podgroupstatus
@@ -79,10 +79,10 @@ class Scene:
     def nomination_cleared(self, pod: PodInfo) -> None:
         raise AssertionError("nobody nominates")
 
-    def group_waits(self, gang: Gang, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+    def group_waits(self, gang: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         self.groups.append((gang.ref.name, placed, missing, message))
 
-    def group_placed(self, gang: Gang, placed: int) -> None:
+    def group_placed(self, gang: PodGroup, placed: int) -> None:
         raise AssertionError("nobody is placed")
 
 

@@ -12,7 +12,7 @@ from placewright.engine.profilehistory import HistoryKeeper
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.history import DEFAULT_NAMESPACE, HistoryStore, Revision
-from placewright.profiles.standing import Reason, Standing
+from placewright.profiles.profilestate import ProfileStanding, Reason
 
 from .stage import Object, Stage, operator
 
@@ -174,12 +174,12 @@ class Desk:
 
     def __init__(self, store: HistoryStore) -> None:
         self.time = 0.0
-        self.standings: dict[str, Standing] = {}
+        self.standings: dict[str, ProfileStanding] = {}
         self.active = True
         self.keeper = HistoryKeeper(store, lambda: self.standings, lambda: self.active, lambda: self.time)
 
     def stand(self, generation: int, reason: Reason, active: int | None = None) -> None:
-        self.standings["web"] = Standing("web", "web", generation, active or generation, reason, "so it is")
+        self.standings["web"] = ProfileStanding("web", "web", generation, active or generation, reason, "so it is")
 
     def see(self, generation: int, reason: Reason = Reason.ACTIVE, *, active: int | None = None) -> None:
         self.stand(generation, reason, active)

@@ -15,7 +15,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.live import LiveProfiles
-from placewright.profiles.standing import Standing
+from placewright.profiles.profilestate import ProfileStanding
 
 
 @pytest.mark.parametrize(("listed", "said"), [(True, 1), (False, 0)], ids=["there is none", "nobody could list them yet"])
@@ -49,9 +49,9 @@ class Reporter:
     """Notes what is to be announced."""
 
     def __init__(self) -> None:
-        self.noted: list[Standing] = []
+        self.noted: list[ProfileStanding] = []
 
-    def note(self, standing: Standing) -> None:
+    def note(self, standing: ProfileStanding) -> None:
         self.noted.append(standing)
 
     def seen(self, profile: SchedulingProfile) -> None:

@@ -14,7 +14,7 @@ from placewright.api.objects import Condition, ObjectMeta
 from placewright.api.profile import ProfileStatus, QueueSizes, SchedulingProfile
 from placewright.engine.profilestatus import StatusReporter
 from placewright.kube.errors import ApiError, RequestError
-from placewright.profiles.standing import Reason, Standing
+from placewright.profiles.profilestate import ProfileStanding, Reason
 
 NOBODY = QueueSizes()
 
@@ -46,7 +46,7 @@ class Office:
 
     async def report(self, generation: int = 1, pending: QueueSizes = NOBODY, reason: Reason = Reason.ACTIVE) -> None:
         active = None if reason.stalls else generation
-        await self.reporter.report(Standing("p", "x", generation, active, reason, "because"), pending, ())
+        await self.reporter.report(ProfileStanding("p", "x", generation, active, reason, "because"), pending, ())
 
 
 @pytest.fixture
@@ -59,22 +59,22 @@ def office() -> Office:
 async def test_a_standing_that_is_over_before_the_status_is_due_is_announced_all_the_same(office: Office) -> None:
     await office.report(1)
     for generation in (2, 3):
-        standing = Standing("p", "x", generation, generation, Reason.ACTIVE, f"because {generation}")
+        standing = ProfileStanding("p", "x", generation, generation, Reason.ACTIVE, f"because {generation}")
         office.reporter.note(standing)
         await office.reporter.report(standing, NOBODY, ())  # not due
     assert [note for _, _, note in office.events] == ["because", "because 2"], "what holds now is told with its status"
     office.seconds += 1.0
     for _ in range(3):
-        await office.reporter.report(Standing("p", "x", 3, 3, Reason.ACTIVE, "because 3"), NOBODY, ())
+        await office.reporter.report(ProfileStanding("p", "x", 3, 3, Reason.ACTIVE, "because 3"), NOBODY, ())
     assert [note for _, _, note in office.events] == ["because", "because 2", "because 3"]
 
 
 async def test_of_a_storm_of_changes_the_last_are_announced(office: Office) -> None:
     await office.report(1)
     for generation in range(2, 1000):
-        office.reporter.note(Standing("p", "x", generation, generation, Reason.ACTIVE, str(generation)))
+        office.reporter.note(ProfileStanding("p", "x", generation, generation, Reason.ACTIVE, str(generation)))
     office.seconds += 1.0
-    await office.reporter.report(Standing("p", "x", 999, 999, Reason.ACTIVE, "999"), NOBODY, ())
+    await office.reporter.report(ProfileStanding("p", "x", 999, 999, Reason.ACTIVE, "999"), NOBODY, ())
     assert [note for _, _, note in office.events][1:] == [str(number) for number in range(980, 1000)]
 
 

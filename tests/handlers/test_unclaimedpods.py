@@ -22,7 +22,7 @@ from placewright.engine.unclaimedpods import (
 from placewright.framework.events import ClusterEventWithHint
 from placewright.framework.status import SUCCESS, Status
 from placewright.kube.errors import Unreachable
-from placewright.profiles.standing import Reason, Standing
+from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
 
@@ -61,9 +61,9 @@ class Scene:
         )
         self.cluster.set_node(convert({"metadata": {"name": "node"}, "status": {"allocatable": {"cpu": "9", "pods": "99"}}}, Node))
 
-    def standings(self) -> Mapping[str, Standing]:
-        live = {profile: Standing(profile, name, 1, 1, Reason.ACTIVE, "") for name, profile in self.live.items()}
-        refused = {profile: Standing(profile, name, 1, None, Reason.INVALID_PROFILE, "bad") for name, profile in self.refused.items()}
+    def standings(self) -> Mapping[str, ProfileStanding]:
+        live = {profile: ProfileStanding(profile, name, 1, 1, Reason.ACTIVE, "") for name, profile in self.live.items()}
+        refused = {profile: ProfileStanding(profile, name, 1, None, Reason.INVALID_PROFILE, "bad") for name, profile in self.refused.items()}
         return {**refused, **live}
 
     async def remembered(self) -> Mapping[str, str]:

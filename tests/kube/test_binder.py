@@ -12,7 +12,7 @@ from pods import pod, pod_json
 from placewright.api.errors import BindError
 from placewright.api.extenders import ExtenderError
 from placewright.api.objects import NodeName
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import HttpBinder
 
 BINDING = "POST /api/v1/namespaces/shop/pods/web/binding"
@@ -31,7 +31,7 @@ class Bench:
         self.waited: list[float] = []
 
     def binder(self, **options: Any) -> HttpBinder:
-        return HttpBinder(self.client, lambda: self.allowed, backoff=Backoff(0.1, 10.0, uniform=lambda: 1.0), sleep=self._sleep, **options)
+        return HttpBinder(self.client, lambda: self.allowed, backoff=RetryBackoff(0.1, 10.0, uniform=lambda: 1.0), sleep=self._sleep, **options)
 
     async def _sleep(self, seconds: float) -> None:
         self.waited.append(seconds)

@@ -24,7 +24,7 @@ from placewright.kube.errors import RequestError
 from placewright.kube.pacing import LONGEST_HOLD, SPREAD, Pacing
 from placewright.kube.ratelimit import PASSED_OVER_AT_MOST, TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Source
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import CONCURRENCY, OUT_OF_ORDER, HttpBinder, PrioritySlots
 from placewright.kube.writers.events import EventLimits, HttpEventRecorder
 from placewright.kube.writers.evictor import HttpEvictor
@@ -36,7 +36,7 @@ PODS = "/api/v1/namespaces/shop/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"
 #: An empty object: whatever was written is decoded from it.
 DONE = answer({}, 201)
-NO_JITTER = Backoff(0.1, 0.1, uniform=lambda: 0.0)
+NO_JITTER = RetryBackoff(0.1, 0.1, uniform=lambda: 0.0)
 
 
 class Clock:

@@ -15,7 +15,7 @@ from placewright.api.devices import Allocation, ClaimMeta, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import OwnerReference, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.claims import HttpClaimWriter
 
 Body = dict[str, Any]
@@ -46,7 +46,7 @@ class Bench:
         self.api = api
         self.leads = True
         self.waited = 0.0
-        backoff = Backoff(0.1, uniform=lambda: 1.0)
+        backoff = RetryBackoff(0.1, uniform=lambda: 1.0)
         self.writer = HttpClaimWriter(client, lambda: self.leads, backoff=backoff, clock=lambda: self.waited, sleep=self._sleep)
 
     async def _sleep(self, seconds: float) -> None:

@@ -8,7 +8,7 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ATTEMPTS, Collection, ServedResources, Wanted, discover, version_rank
 from placewright.kube.errors import ApiError, Unreachable
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.events import uses_core_events
 
 
@@ -37,7 +37,7 @@ KUBERNETES_1_20 = {
 
 
 GROUPS = ("policy", "storage.k8s.io", "resource.k8s.io")
-AT_ONCE = Backoff(initial=0.0)
+AT_ONCE = RetryBackoff(initial=0.0)
 BUDGETS = Wanted("policy", "poddisruptionbudgets", ("v1", "v1beta1"), "DefaultPreemption")
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pods import pod
 
 from placewright.kube.client import ApiClient
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.events import EventLimits, HttpEventRecorder, cut_note
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"
@@ -35,7 +35,7 @@ class Desk:
             self.client,
             "replica-1",
             core=core,
-            limits=EventLimits(**{"backoff": Backoff(0.1, 0.1)} | limits),
+            limits=EventLimits(**{"backoff": RetryBackoff(0.1, 0.1)} | limits),
             clock=lambda: self.clock,
             now=lambda: NOON,
             sleep=self._sleep,

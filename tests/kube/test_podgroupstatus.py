@@ -11,9 +11,17 @@ import pytest
 from fake_api import FakeApi, answer, refuse
 
 from placewright.api.decode import convert
-from placewright.api.podgroups import CoschedulingPodGroup, Form, Gang, GroupObject, GroupRef, NativePodGroup, gang_of
+from placewright.api.podgroups import (
+    CoschedulingPodGroup,
+    Form,
+    GroupObject,
+    GroupRef,
+    NativePodGroup,
+    PodGroup,
+    gang_of,
+)
 from placewright.kube.client import ApiClient
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.podgroupstatus import (
     MOST_WAITING,
     PAUSE_SECONDS,
@@ -40,7 +48,7 @@ class Desk:
         self.tick = 60.0
         self.items: dict[str, GroupObject] = {}
         view = GroupView(lambda: self.active, lambda ref: self.items.get(ref.name), lambda: self.version)
-        self.writer = HttpGroupStatusWriter(client, view, backoff=Backoff(0.1, 0.1), clock=self._tick, now=lambda: NOON, sleep=self._sleep)
+        self.writer = HttpGroupStatusWriter(client, view, backoff=RetryBackoff(0.1, 0.1), clock=self._tick, now=lambda: NOON, sleep=self._sleep)
 
     def _tick(self) -> float:
         self.clock += self.tick
@@ -49,18 +57,18 @@ class Desk:
     async def _sleep(self, _: float) -> None:
         return
 
-    def crd(self, status: dict[str, Any] | None = None, name: str = "train", version: str = "7") -> Gang:
+    def crd(self, status: dict[str, Any] | None = None, name: str = "train", version: str = "7") -> PodGroup:
         """A group of scheduling.x-k8s.io that needs three."""
         meta = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": version}
         return self._add(convert({"metadata": meta, "spec": {"minMember": 3}, "status": status or {}}, CoschedulingPodGroup))
 
-    def native(self, *conditions: dict[str, Any]) -> Gang:
+    def native(self, *conditions: dict[str, Any]) -> PodGroup:
         """A group of scheduling.k8s.io that needs three."""
         meta = {"name": "train", "namespace": "shop", "uid": "uid-train", "resourceVersion": "7", "generation": 2}
         spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
         return self._add(convert({"metadata": meta, "spec": spec, "status": {"conditions": conditions}}, NativePodGroup))
 
-    def _add(self, item: GroupObject) -> Gang:
+    def _add(self, item: GroupObject) -> PodGroup:
         self.items[item.metadata.name] = item
         form = Form.NATIVE if isinstance(item, NativePodGroup) else Form.COSCHEDULING
         gang = gang_of(item, GroupRef(form, "shop", item.metadata.name))
@@ -87,11 +95,11 @@ async def desk() -> AsyncIterator[Desk]:
         yield made
 
 
-def waits(gang: Gang, message: str = "needs 2 more members placed") -> GroupNews:
+def waits(gang: PodGroup, message: str = "needs 2 more members placed") -> GroupNews:
     return GroupNews(gang, placed=False, message=message)
 
 
-def placed(gang: Gang, message: str = "3 members have a node", owners: str = "") -> GroupNews:
+def placed(gang: PodGroup, message: str = "3 members have a node", owners: str = "") -> GroupNews:
     return GroupNews(gang, placed=True, message=message, owners=owners)
 
 

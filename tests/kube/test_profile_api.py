@@ -21,7 +21,7 @@ from placewright.kube.history import (
 )
 from placewright.kube.profileapi import (
     Author,
-    Change,
+    SpecChange,
     apply_profile,
     last_author,
     list_profiles,
@@ -129,13 +129,13 @@ def test_two_changes_of_the_same_fields_within_a_second_leave_one_entry_and_have
     before: dict[str, Any], after: dict[str, Any], who: str
 ) -> None:
     entries = [of_spec("argocd", "paused", "plugins.score"), of_spec("kubectl", "weights.NodeAffinity")]
-    assert last_author(entries, entries, Change(before, after, quick=True)).manager == who
-    assert last_author(entries, entries, Change(before, after, quick=False)) == Author("", "")
+    assert last_author(entries, entries, SpecChange(before, after, quick=True)).manager == who
+    assert last_author(entries, entries, SpecChange(before, after, quick=False)) == Author("", "")
 
 
 def test_of_several_owners_of_what_changed_the_latest_wrote_it() -> None:
     entries = [of_spec("late", "weights.A", time="2026-01-01T00:00:06Z"), of_spec("early", "weights.A")]
-    change = Change({"weights": {"A": 1}}, {"weights": {"A": 2}}, quick=True)
+    change = SpecChange({"weights": {"A": 1}}, {"weights": {"A": 2}}, quick=True)
     assert last_author(entries, entries, change) == Author("late", "2026-01-01T00:00:06Z")
 
 

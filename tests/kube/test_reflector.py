@@ -14,7 +14,7 @@ from placewright.api.objects import Node, NodeSpec
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 
 NODES = "/api/v1/nodes"
 GONE = {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
@@ -27,7 +27,7 @@ class Watching:
         self.api = api
         self.sink = RecordingSink()
         self.forever = asyncio.Event()
-        quick = Backoff(initial=0.001, maximum=0.002)
+        quick = RetryBackoff(initial=0.001, maximum=0.002)
         self.reflector = Reflector(client, Source(NODES, Node), self.sink, backoff=quick)
         self.group = Reflectors([self.reflector])
 
@@ -289,7 +289,7 @@ async def test_retry_after_is_obeyed_before_the_list_is_asked_for_again() -> Non
         sink, forever = RecordingSink(), asyncio.Event()
         api.on(f"GET {NODES}", refuse(429, "TooManyRequests", **{"Retry-After": "7"}), answer(listing()))
         api.on(f"WATCH {NODES}", stream(forever))
-        group = Reflectors([Reflector(client, Source(NODES, Node), sink, backoff=Backoff(0.1, 0.1), sleep=sleep)])
+        group = Reflectors([Reflector(client, Source(NODES, Node), sink, backoff=RetryBackoff(0.1, 0.1), sleep=sleep)])
         group.start()
         await sink.until_synced()
         await group.stop()
@@ -313,7 +313,7 @@ async def test_watches_that_end_at_once_are_asked_for_with_growing_waits_and_lon
     async with FakeApi() as api, api.client() as client:
         api.on(f"GET {NODES}", answer(listing()))
         api.on(f"WATCH {NODES}", lasting(0), lasting(0), lasting(400), lasting(0), stream(api.open))
-        backoff = Backoff(1, 30, uniform=lambda: 1.0)
+        backoff = RetryBackoff(1, 30, uniform=lambda: 1.0)
         group = Reflectors([Reflector(client, Source(NODES, Node), RecordingSink(), backoff=backoff, sleep=sleep, clock=lambda: now)])
         group.start()
         await api.until_asked("WATCH", times=5)
@@ -324,7 +324,7 @@ async def test_watches_that_end_at_once_are_asked_for_with_growing_waits_and_lon
 async def test_against_the_sandbox_nothing_is_missed_over_broken_watches_and_forgotten_history() -> None:
     async with Sandbox(SandboxOptions(nodes=5)) as sandbox, ApiClient(load_config(str(sandbox.kubeconfig))) as client:
         sink = RecordingSink()
-        quick = Backoff(initial=0.001, maximum=0.01)
+        quick = RetryBackoff(initial=0.001, maximum=0.01)
         reflector = Reflector(client, Source(NODES, Node), sink, backoff=quick, page_limit=2)
         group = Reflectors([reflector])
         group.start()

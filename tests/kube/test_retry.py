@@ -6,18 +6,18 @@ import pytest
 from fake_api import FakeApi, answer, refuse
 
 from placewright.kube.errors import ApiError, Unreachable, error_from_answer
-from placewright.kube.retry import AwayNotice, Backoff, until_answered
+from placewright.kube.retry import AwayNotice, RetryBackoff, until_answered
 
 
 def test_bounds_double_up_to_the_maximum_and_jitter_takes_from_the_whole_range() -> None:
-    highest = Backoff(1.0, 10.0, uniform=lambda: 1.0)
+    highest = RetryBackoff(1.0, 10.0, uniform=lambda: 1.0)
     assert [highest.delay(n) for n in range(6)] == [1, 2, 4, 8, 10, 10]
-    assert Backoff(1.0, 10.0, uniform=lambda: 0.0).delay(3) == 0
+    assert RetryBackoff(1.0, 10.0, uniform=lambda: 0.0).delay(3) == 0
     assert highest.delay(10_000) == 10
 
 
 def test_retry_after_is_a_lower_bound() -> None:
-    assert Backoff(1.0, 10.0, uniform=lambda: 0.0).delay(0, ApiError(429, "", "", retry_after=7)) == 7
+    assert RetryBackoff(1.0, 10.0, uniform=lambda: 0.0).delay(0, ApiError(429, "", "", retry_after=7)) == 7
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ async def test_a_server_away_at_the_start_is_waited_for() -> None:
 
     async with FakeApi() as api, api.client() as client:
         api.on("GET /version", refuse(503), refuse(500), answer({"gitVersion": "v1.33.0"}))
-        assert b"v1.33.0" in await until_answered(lambda: client.get("/version"), Backoff(), sleep)
+        assert b"v1.33.0" in await until_answered(lambda: client.get("/version"), RetryBackoff(), sleep)
     assert waits == 2
 
 
@@ -74,4 +74,4 @@ async def test_a_refusal_is_not_waited_for() -> None:
     async with FakeApi() as api, api.client() as client:
         api.on("GET /version", refuse(403, "Forbidden"))
         with pytest.raises(ApiError, match="403 Forbidden"):
-            await until_answered(lambda: client.get("/version"), Backoff())
+            await until_answered(lambda: client.get("/version"), RetryBackoff())

@@ -17,7 +17,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import apply_status
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.podstatus import HttpStatusWriter
 
@@ -41,7 +41,7 @@ class Office:
     def __init__(self, api: FakeApi, client: ApiClient) -> None:
         self.api = api
         self.client = client
-        self.quick = Backoff(0.1, 0.1)
+        self.quick = RetryBackoff(0.1, 0.1)
         self.active = True
 
     def writer(self, **options: Any) -> HttpStatusWriter:

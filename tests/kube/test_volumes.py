@@ -9,7 +9,7 @@ from fake_api import FakeApi, answer, hang_up, refuse
 from placewright.api.decode import convert
 from placewright.api.errors import VolumeError
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.volumes import HttpVolumeWriter
 
 PV = "PATCH /api/v1/persistentvolumes/disk"
@@ -33,7 +33,7 @@ class Bench:
         self.leads = True
         self.now = 0.0
         self.writer = HttpVolumeWriter(
-            client, lambda: self.leads, backoff=Backoff(0.1, uniform=lambda: 1.0), clock=lambda: self.now, sleep=self._sleep
+            client, lambda: self.leads, backoff=RetryBackoff(0.1, uniform=lambda: 1.0), clock=lambda: self.now, sleep=self._sleep
         )
 
     async def _sleep(self, seconds: float) -> None:

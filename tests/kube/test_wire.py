@@ -7,7 +7,7 @@ from fake_api import bookmark, event, listing, node
 
 from placewright.api.objects import Node, Pod
 from placewright.api.workloads import Namespace
-from placewright.kube.wire import Bad, Change, Event, Malformed, Refusal, Wire, object_key
+from placewright.kube.wire import Bad, ChangeType, Event, Malformed, WatchError, Wire, object_key
 
 
 def test_a_page_is_decoded_into_the_kinds_structs() -> None:
@@ -30,18 +30,18 @@ def test_a_list_whose_items_are_null_is_empty() -> None:
 
 def test_an_event_is_decoded() -> None:
     found = Wire(Node).event(event("MODIFIED", node("a", "5")))
-    assert isinstance(found, Event) and found.change is Change.MODIFIED and found.object.metadata.resource_version == "5"
+    assert isinstance(found, Event) and found.change is ChangeType.MODIFIED and found.object.metadata.resource_version == "5"
 
 
 def test_a_bookmark_needs_nothing_but_a_version() -> None:
     found = Wire(Pod).event(bookmark("99"))
-    assert isinstance(found, Event) and found.change is Change.BOOKMARK and found.object.metadata.resource_version == "99"
+    assert isinstance(found, Event) and found.change is ChangeType.BOOKMARK and found.object.metadata.resource_version == "99"
 
 
 @pytest.mark.parametrize("kind", [Node, Pod, Namespace])
 def test_an_error_line_is_a_refusal_whatever_kind_is_watched(kind: type[Node]) -> None:
     status = {"kind": "Status", "metadata": {}, "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"}
-    assert Wire(kind).event(event("ERROR", status)) == Refusal(410, "Expired", "too old")
+    assert Wire(kind).event(event("ERROR", status)) == WatchError(410, "Expired", "too old")
 
 
 @pytest.mark.parametrize("line", [b"", b"nonsense", b'{"type":"ADDED"', b'{"type":"NEW","object":{}}', b"[" * 100_000, b"\xff\xfe"])

@@ -14,7 +14,7 @@ import pytest
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.leadership.ownrecord import Pace
+from placewright.leadership.ownrecord import RecordPace
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_peering
 from placewright.leadership.replica import Replica, priority_of
 
@@ -28,7 +28,7 @@ YOUNGER = Replica("younger", priority_of(1_900_000_000_001, 0))
 
 
 def test_the_first_time_is_at_once_and_each_that_follows_soon_waits_longer() -> None:
-    pace, now, waits = Pace(), 1000.0, []
+    pace, now, waits = RecordPace(), 1000.0, []
     for _ in range(9):
         waits.append(pace.due(now) - now)
         now = pace.due(now)
@@ -41,7 +41,7 @@ def test_the_first_time_is_at_once_and_each_that_follows_soon_waits_longer() -> 
 
 
 def test_where_it_stood_for_long_the_next_time_is_a_first_one() -> None:
-    pace = Pace()
+    pace = RecordPace()
     for now in (0.0, 10.0, 20.0):
         pace.sent(pace.due(now))
     assert pace.due(200.0) == 200.0

@@ -9,17 +9,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from placewright.leadership.tenure import LONGEST, Record, Sight, Tenure, Timing
+from placewright.leadership.tenure import LONGEST, LeaseRecord, Sight, Tenure, Timing
 
 STAMP = "1999-01-01T00:00:00.000000Z"
 TIMING = Timing()
 
 
-def theirs(beat: int = 0, duration: int = 15) -> Record:
-    return Record("them", duration, STAMP, f"{beat}", 3)
+def theirs(beat: int = 0, duration: int = 15) -> LeaseRecord:
+    return LeaseRecord("them", duration, STAMP, f"{beat}", 3)
 
 
-def seen(record: Record | None, version: int = 1) -> Sight | None:
+def seen(record: LeaseRecord | None, version: int = 1) -> Sight | None:
     return None if record is None else Sight("uid", str(version), record)
 
 
@@ -65,13 +65,13 @@ def test_another_version_of_the_same_record_is_no_renewal() -> None:
 def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
     tenure = Tenure("us", TIMING)
     tenure.observe(seen(theirs()), 100)
-    tenure.observe(seen(Record("", 1, STAMP, STAMP, 7)), 101)
+    tenure.observe(seen(LeaseRecord("", 1, STAMP, STAMP, 7)), 101)
     assert tenure.may_claim(101)
     assert tenure.claim(STAMP, 101).transitions == 8
 
 
-@pytest.mark.parametrize("record", [Record("", 15), Record(), Record(garbled=b"[]"), Record("nobody", 0), Record("us", 15)])
-def test_a_record_that_says_nothing_to_go_by_is_waited_for_and_then_taken(record: Record) -> None:
+@pytest.mark.parametrize("record", [LeaseRecord("", 15), LeaseRecord(), LeaseRecord(garbled=b"[]"), LeaseRecord("nobody", 0), LeaseRecord("us", 15)])
+def test_a_record_that_says_nothing_to_go_by_is_waited_for_and_then_taken(record: LeaseRecord) -> None:
     tenure = Tenure("us", TIMING)
     tenure.observe(seen(record), 100)
     assert not tenure.may_claim(114.9) and tenure.may_claim(115) and not tenure.held(101)
@@ -129,15 +129,15 @@ def test_a_renewal_that_comes_late_is_the_same_term_because_nobody_wrote_in_betw
     assert tenure.held(121) and tenure.term == 1
 
 
-@pytest.mark.parametrize("record", [theirs(), Record("", 15), Record("", 1), Record(garbled=b"7"), None])
-def test_what_is_not_ours_any_more_ends_our_turn_at_once(record: Record | None) -> None:
+@pytest.mark.parametrize("record", [theirs(), LeaseRecord("", 15), LeaseRecord("", 1), LeaseRecord(garbled=b"7"), None])
+def test_what_is_not_ours_any_more_ends_our_turn_at_once(record: LeaseRecord | None) -> None:
     tenure = holding(100)
     tenure.observe(seen(record, 2), 101)
     assert not tenure.held(101)
 
 
-@pytest.mark.parametrize("record", [Record("", 15), Record(garbled=b"7"), None])
-def test_what_was_spoiled_under_our_hands_we_may_take_again_at_once(record: Record | None) -> None:
+@pytest.mark.parametrize("record", [LeaseRecord("", 15), LeaseRecord(garbled=b"7"), None])
+def test_what_was_spoiled_under_our_hands_we_may_take_again_at_once(record: LeaseRecord | None) -> None:
     tenure = holding(100)
     tenure.observe(seen(record, 2), 101)
     assert tenure.may_claim(101)
@@ -162,7 +162,7 @@ def test_other_fields_edited_by_hand_neither_end_nor_extend_our_turn() -> None:
 def test_a_record_that_somebody_wrote_in_our_name_gives_us_nothing() -> None:
     tenure = Tenure("us", TIMING)
     tenure.observe(seen(theirs()), 100)
-    tenure.observe(seen(Record("us", 15, STAMP, STAMP, 3), 2), 101)
+    tenure.observe(seen(LeaseRecord("us", 15, STAMP, STAMP, 3), 2), 101)
     assert not tenure.held(101) and not tenure.may_claim(101) and tenure.may_claim(116)
 
 
@@ -187,7 +187,7 @@ def test_a_claim_that_lands_after_we_gave_it_back_does_not_make_us_act() -> None
 @pytest.mark.parametrize("transitions", [-1, 2**31 - 1, 2**63])
 def test_a_number_of_transitions_that_cannot_be_written_begins_anew(transitions: int) -> None:
     tenure = Tenure("us", TIMING)
-    tenure.observe(seen(Record("", 1, transitions=transitions)), 100)
+    tenure.observe(seen(LeaseRecord("", 1, transitions=transitions)), 100)
     assert tenure.claim(STAMP, 100).transitions == 0
     assert 0 <= tenure.renounce(STAMP).transitions < 2**31
 
@@ -212,19 +212,19 @@ class Server:
 
     def __init__(self) -> None:
         self.version = 0
-        self.record: Record | None = None
+        self.record: LeaseRecord | None = None
 
     def sight(self) -> Sight | None:
         return seen(self.record, self.version)
 
-    def write(self, base: int | None, record: Record | None) -> bool:
+    def write(self, base: int | None, record: LeaseRecord | None) -> bool:
         """`base`: the version that was read; None: there was nothing."""
         if base != (None if self.record is None else self.version):
             return False
         self.put(record)
         return True
 
-    def put(self, record: Record | None) -> None:
+    def put(self, record: LeaseRecord | None) -> None:
         self.version += 1
         self.record = record
 
@@ -238,9 +238,9 @@ class Site:
         #: It stands still; it cannot reach the server; it hears no watch; peering elects it; answers to it get lost.
         self.frozen, self.cut, self.deaf, self.elected, self.loses = False, False, False, True, False
         #: What is on its way to the server: its claim if it is one, what it writes, and over which version.
-        self.request: tuple[Record | None, Record, int | None] | None = None
+        self.request: tuple[LeaseRecord | None, LeaseRecord, int | None] | None = None
         #: What is on its way back: the claim, what was written, and the version; None was refused.
-        self.answers: deque[tuple[Record | None, Record, int | None]] = deque()
+        self.answers: deque[tuple[LeaseRecord | None, LeaseRecord, int | None]] = deque()
 
     def clock(self, now: float) -> float:
         return now + self.ahead
@@ -381,10 +381,10 @@ class Replicas(RuleBasedStateMachine):
         if record is None or (how == "delete" and any(site.tenure.sight is None for site in self.sites)):
             return
         name = self.sites[which % len(self.sites)].tenure._identity
-        edited: dict[str, Record | None] = {
+        edited: dict[str, LeaseRecord | None] = {
             "delete": None,
-            "empty": Record("", 15 if record.duration == 1 else record.duration, transitions=record.transitions),
-            "garble": Record(garbled=b"{"),
+            "empty": LeaseRecord("", 15 if record.duration == 1 else record.duration, transitions=record.transitions),
+            "garble": LeaseRecord(garbled=b"{"),
             "name": replace(record, holder=name),
             "hurry": replace(record, duration=2),
             "label": record,

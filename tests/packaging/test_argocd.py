@@ -12,7 +12,7 @@ import yaml
 from lupa.lua51 import LuaRuntime
 
 from placewright.api.profile import GROUP, KIND
-from placewright.profiles.standing import Reason, Standing, status_of
+from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 from programs import program
 
 FOLDER = Path(__file__).parents[2] / "manifests" / "argocd"
@@ -40,7 +40,7 @@ def test_every_file_of_test_data_is_a_case() -> None:
 
 def reported(reason: Reason, generation: int = 3) -> dict[str, Any]:
     """A profile with the status that the operator writes."""
-    status = status_of(Standing("batch", "batch", 3, 3, reason, f"because {reason}"), [], NOW)
+    status = status_of(ProfileStanding("batch", "batch", 3, 3, reason, f"because {reason}"), [], NOW)
     return {"metadata": {"name": "batch", "generation": generation}, "spec": {"schedulerName": "batch"}, "status": status}
 
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from placewright.observability.metrics import Kind, families
-from placewright.profiles.standing import Reason
+from placewright.profiles.profilestate import Reason
 from programs import needs
 
 ROOT = Path(__file__).parents[2]

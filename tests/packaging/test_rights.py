@@ -269,7 +269,7 @@ async def it_asks_who_may_read_its_pages(trial: Trial) -> None:
     token = reader(trial, "/configz")
     async with ApiClient(load_config(str(trial.kubeconfig()))) as client:
         page = Endpoint("/configz", cast(Any, None))
-        with suppress(routes.Refused):
+        with suppress(routes.RequestRefused):
             await AskingTheApiServer(client).admit(page, Question("/configz", authorization=f"Bearer {token}"))
         await trial.until(lambda: True, "the reader is let in")
 

@@ -10,12 +10,12 @@ from placewright.api.decode import convert
 from placewright.api.podgroups import (
     CoschedulingPodGroup,
     Form,
-    Gang,
     GroupObject,
     GroupRef,
     NativePodGroup,
+    NativeWorkload,
+    PodGroup,
     VolcanoPodGroup,
-    Workload,
 )
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.gangrules import declaration_complaint, members_complaint
@@ -45,7 +45,7 @@ def workload(minimum: int, name: str = "workers") -> dict[str, Any]:
         (CRD, CoschedulingPodGroup, {"minMember": 2**31 - 1, "scheduleTimeoutSeconds": 0}),
         (NATIVE, NativePodGroup, {"schedulingPolicy": {"gang": {"minCount": 1}}}),
         (NATIVE, NativePodGroup, {"schedulingPolicy": {"basic": {}}}),
-        (WORKERS, Workload, workload(4)),
+        (WORKERS, NativeWorkload, workload(4)),
         (VOLCANO, VolcanoPodGroup, {"minMember": 1}),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_group_that_does_not_exist_is_named_with_who_names_it(ref: GroupRef, l
         (CRD, CoschedulingPodGroup, lambda n: {"minMember": n}, "spec.minMember"),
         (VOLCANO, VolcanoPodGroup, lambda n: {"minMember": n}, "spec.minMember"),
         (NATIVE, NativePodGroup, lambda n: {"schedulingPolicy": {"gang": {"minCount": n}}}, "spec.schedulingPolicy.gang.minCount"),
-        (WORKERS, Workload, workload, "spec.podGroups[workers].policy.gang.minCount"),
+        (WORKERS, NativeWorkload, workload, "spec.podGroups[workers].policy.gang.minCount"),
     ],
 )
 def test_a_minimum_below_one_is_named_with_its_field(ref: GroupRef, kind: Any, spec: Any, field: str, minimum: int) -> None:
@@ -81,7 +81,7 @@ def test_a_minimum_below_one_is_named_with_its_field(ref: GroupRef, kind: Any, s
 
 
 def test_a_workload_that_lacks_the_group_says_which() -> None:
-    said = complaint(WORKERS, Workload, workload(2, name="drivers"))
+    said = complaint(WORKERS, NativeWorkload, workload(2, name="drivers"))
     assert said == 'Workload.scheduling.k8s.io shop/train: spec.podGroups has no "workers" (the pod\'s spec.workloadRef names it)'
 
 
@@ -108,21 +108,21 @@ def test_a_mode_that_is_neither_required_nor_preferred_is_named_and_cut() -> Non
 
 
 def test_a_group_over_two_schedulers_is_named_with_how_many_each_has() -> None:
-    said = members_complaint(Gang(CRD, min_member=2), {"one": 3, "two": 5})
+    said = members_complaint(PodGroup(CRD, min_member=2), {"one": 3, "two": 5})
     assert said == f"{CRD}: spec.schedulerName must be the same in all members, found 3 of 'one', 5 of 'two'"
 
 
 @pytest.mark.parametrize(("members", "rest"), [(0, "there is no pod"), (1, "there is 1 pod"), (3, "there are 3 pods")])
 def test_a_group_with_too_few_members_says_how_many_there_are(members: int, rest: str) -> None:
     counted = {"one": members} if members else {}
-    assert members_complaint(Gang(CRD, min_member=4), counted) == f"{CRD}: spec.minMember is 4, but {rest} of it"
+    assert members_complaint(PodGroup(CRD, min_member=4), counted) == f"{CRD}: spec.minMember is 4, but {rest} of it"
 
 
 def test_a_group_with_just_enough_members_has_nothing_to_complain_of() -> None:
-    assert members_complaint(Gang(CRD, min_member=4), {"one": 4}) == ""
+    assert members_complaint(PodGroup(CRD, min_member=4), {"one": 4}) == ""
 
 
 def test_control_characters_of_a_name_do_not_reach_a_terminal() -> None:
     assert "\x1b" not in complaint(CRD, CoschedulingPodGroup, {"minMember": 2}, key="\x1b[2J")
     assert "\x1b" not in complaint(VOLCANO._replace(name="a\x1b[2J"))
-    assert "\x1b" not in members_complaint(Gang(CRD), {"a\x1b[2J": 1, "b": 1})
+    assert "\x1b" not in members_complaint(PodGroup(CRD), {"a\x1b[2J": 1, "b": 1})

@@ -20,7 +20,7 @@ from placewright.framework.status import Code
 from placewright.plugins.serviceaffinity import ServiceAffinity
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from scheduler import makers as scheduling
 
 REASON = "node(s) didn't match service affinity"
@@ -259,26 +259,26 @@ def a_rejected_pod() -> scheduling.World:
     world.intake.cluster_object(service("web", "default"))
     world.pods(scheduling.pod("second").labels(app="web"))
     assert world.decide() is None
-    assert world.place("second") is Place.UNSCHEDULABLE
+    assert world.place("second") is SubQueue.UNSCHEDULABLE
     return world
 
 
 def test_a_running_scheduler_tries_again_when_the_service_goes() -> None:
     world = a_rejected_pod()
     world.intake.cluster_object(service("db", "default"))
-    assert world.place("second") is not Place.UNSCHEDULABLE
+    assert world.place("second") is not SubQueue.UNSCHEDULABLE
 
 
 def test_a_running_scheduler_tries_again_when_the_first_pod_leaves_the_service_by_its_labels() -> None:
     world = a_rejected_pod()
     world.pods(scheduling.pod("first").labels(app="db").on("full"))
-    assert world.place("second") is not Place.UNSCHEDULABLE
+    assert world.place("second") is not SubQueue.UNSCHEDULABLE
 
 
 def test_a_running_scheduler_does_not_try_again_for_a_service_of_others() -> None:
     world = a_rejected_pod()
     world.intake.cluster_object(msgspec.structs.replace(service("db"), metadata=ObjectMeta(name="other", namespace="default")))
-    assert world.place("second") is Place.UNSCHEDULABLE
+    assert world.place("second") is SubQueue.UNSCHEDULABLE
 
 
 def test_without_labels_to_share_it_rejects_no_pod_and_waits_for_no_event() -> None:

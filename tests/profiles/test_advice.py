@@ -10,14 +10,14 @@ import pytest
 from placewright.framework.influence import Influence
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.advice import ENOUGH_SAMPLES, Hint, advise, advise_beforehand
+from placewright.profiles.advice import ENOUGH_SAMPLES, Recommendation, advise, advise_beforehand
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE, profile
 
 QUIET = Influence([])
 
 
-def hints(spec: dict[str, Any], influence: Influence | None = None) -> tuple[Hint, ...]:
+def hints(spec: dict[str, Any], influence: Influence | None = None) -> tuple[Recommendation, ...]:
     resolved = resolve(profile({"schedulerName": "batch", **spec}), CATALOGUE)
     names = resolved.at(ExtensionPoint.SCORE)
     found = advise(resolved, [CATALOGUE[name] for name in names], influence or Influence(names))

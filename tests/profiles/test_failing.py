@@ -6,7 +6,7 @@ import pytest
 
 from placewright.api.objects import Condition
 from placewright.framework.runtime.failures import PluginFailures
-from placewright.profiles.failing import QUIET_SECONDS, TELL_SECONDS, PluginFailing
+from placewright.profiles.pluginfailures import QUIET_SECONDS, TELL_SECONDS, PluginFailing
 
 
 class Case:

@@ -11,7 +11,7 @@ from placewright.api.objects import Condition
 from placewright.api.profile import ProfileStatus
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.live import LiveProfiles, Outcome, Swap
-from placewright.profiles.standing import Reason
+from placewright.profiles.profilestate import Reason
 from profiles.makers import CATALOGUE, profile
 
 BAD = {"weights": {"Nonsense": 1}}

@@ -14,9 +14,9 @@ from placewright.profiles.kubescheduler.documents import manifest, to_yaml
 from placewright.profiles.kubescheduler.findings import Loss, without_counterpart
 from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.live import LiveProfiles
+from placewright.profiles.profilestate import Reason, status_of
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema, openapi_schema
-from placewright.profiles.standing import Reason, status_of
 from placewright.profiles.validation import check_file, check_object
 from profiles.makers import CATALOGUE, profile
 

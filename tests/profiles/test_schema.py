@@ -12,8 +12,8 @@ import yaml
 from placewright.api.objects import Condition
 from placewright.profiles.crd import crd_yaml
 from placewright.profiles.descriptions import FIELDS
+from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 from placewright.profiles.schema import custom_resource_definition, json_schema, openapi_schema
-from placewright.profiles.standing import Reason, Standing, status_of
 
 CRDS = Path(__file__).parents[2] / "crds"
 
@@ -91,7 +91,7 @@ def test_the_resource_is_named_and_shown_as_the_design_says() -> None:
 
 
 def test_a_status_that_we_write_satisfies_the_schema() -> None:
-    standing = Standing("p", "x", 4, 3, Reason.INVALID_PROFILE, "because")
+    standing = ProfileStanding("p", "x", 4, 3, Reason.INVALID_PROFILE, "because")
     previous = [Condition(type="Ready", status="True", last_transition_time="2026-01-01T00:00:00Z")]
     document = manifest({}) | {"status": status_of(standing, previous, "2026-03-01T12:00:00Z")}
     assert complaints(document) == []

@@ -14,8 +14,8 @@ from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.kubescheduler.writer import to_configuration
 from placewright.profiles.live import Active, LiveProfiles
 from placewright.profiles.problem import ProfileError
+from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.profiles.resolve import resolve
-from placewright.profiles.standing import Reason, Standing
 from placewright.profiles.validation import check_file, check_object
 from profiles.makers import CATALOGUE, profile
 
@@ -63,7 +63,7 @@ class Desk:
     def apply(self, name: str, spec: Spec, generation: int = 1) -> None:
         self.live.apply(profile(spec, name, uid=name, generation=generation))
 
-    def standing(self, name: str) -> Standing:
+    def standing(self, name: str) -> ProfileStanding:
         return next(standing for standing in self.live.standings() if standing.name == name)
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from placewright.api.objects import Condition
 from placewright.api.profile import QueueSizes
-from placewright.profiles.advice import Hint
-from placewright.profiles.standing import Reason, Standing, status_of
+from placewright.profiles.advice import Recommendation
+from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 
 NOW, EARLIER = "2026-03-01T12:00:00Z", "2026-03-01T11:00:00Z"
 
 
-def standing(reason: Reason, observed: int = 4, active: int | None = 4) -> Standing:
-    return Standing("p", "x", observed, active, reason, "because")
+def standing(reason: Reason, observed: int = 4, active: int | None = 4) -> ProfileStanding:
+    return ProfileStanding("p", "x", observed, active, reason, "because")
 
 
 def conditions(status: dict[str, Any]) -> dict[str, str]:
@@ -53,7 +53,7 @@ def kstatus(generation: int, status: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.APPLYING])
 def test_tools_take_a_profile_in_effect_for_current_a_refused_one_for_failed_and_a_newer_one_for_in_progress(reason: Reason) -> None:
-    status = status_of(standing(reason), [], NOW, hints=[Hint("Drowned", "one.")])
+    status = status_of(standing(reason), [], NOW, hints=[Recommendation("Drowned", "one.")])
     assert kstatus(4, status) == ("Failed" if reason.stalls else "Current")
     assert kstatus(5, status) == "InProgress"
 
@@ -83,7 +83,7 @@ def test_conditions_of_others_are_not_ours_to_say() -> None:
 
 def test_advice_stands_beside_ready_only_while_there_is_any_and_is_about_the_generation_in_effect() -> None:
     previous = [Condition(type="Advice", status="True", reason="Old", message="m", last_transition_time=EARLIER)]
-    hints = [Hint("Drowned", "one."), Hint("Drowned", "two.")]
+    hints = [Recommendation("Drowned", "one."), Recommendation("Drowned", "two.")]
     *_, advice = status_of(standing(Reason.INVALID_PROFILE, observed=5, active=4), previous, NOW, hints=hints)["conditions"]
     assert advice == {
         "type": "Advice", "status": "True", "reason": "Drowned", "message": "one. two.", "lastTransitionTime": EARLIER,
@@ -93,7 +93,7 @@ def test_advice_stands_beside_ready_only_while_there_is_any_and_is_about_the_gen
 
 
 def test_advice_of_several_kinds_has_a_reason_of_its_own() -> None:
-    *_, advice = status_of(standing(Reason.ACTIVE), [], NOW, hints=[Hint("A", "a."), Hint("B", "b.")])["conditions"]
+    *_, advice = status_of(standing(Reason.ACTIVE), [], NOW, hints=[Recommendation("A", "a."), Recommendation("B", "b.")])["conditions"]
     assert (advice["reason"], advice["message"]) == ("SeveralHints", "a. b.")
 
 
@@ -108,7 +108,7 @@ def test_a_profile_that_is_not_in_effect_has_active_generation_zero() -> None:
 
 
 def test_a_message_fits_what_the_api_server_takes() -> None:
-    long = Standing("p", "x", 1, None, Reason.INVALID_PROFILE, "m" * 100_000)
+    long = ProfileStanding("p", "x", 1, None, Reason.INVALID_PROFILE, "m" * 100_000)
     assert max(len(condition["message"]) for condition in status_of(long, [], NOW)["conditions"]) <= 32_768
 
 

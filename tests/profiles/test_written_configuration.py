@@ -11,7 +11,7 @@ import yaml
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
-from placewright.profiles.kubescheduler.findings import Finding, Loss
+from placewright.profiles.kubescheduler.findings import ConversionFinding, Loss
 from placewright.profiles.kubescheduler.reader import convert
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
@@ -60,7 +60,7 @@ def effect(text: str) -> ResolvedProfile:
     return resolve(profile, PLUGINS)
 
 
-def said(text: str) -> Mapping[str, Finding]:
+def said(text: str) -> Mapping[str, ConversionFinding]:
     return {finding.text.partition(":")[0]: finding for finding in convert(text, "", PLUGINS).findings}
 
 

@@ -29,7 +29,7 @@ from placewright.framework.status import SUCCESS, Status, unschedulable
 from placewright.queue.check import check_invariants
 from placewright.queue.policy import BackoffPolicy, SortKey
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 
 _versions = itertools.count(1)
 
@@ -186,6 +186,6 @@ class World:
         self.queue.return_unschedulable(queued, set(plugins), set(pending))
         return queued
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> SubQueue | None:
         """Where the pod of this name is."""
         return self.queue.locate(f"uid-{name}")

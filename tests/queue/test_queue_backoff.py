@@ -6,7 +6,7 @@ import pytest
 from queue_makers import FakePolicy, World, pod
 
 from placewright.queue.policy import BackoffPolicy
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 
 
 def failed(times: int, *plugins: str, at: float = 100.0) -> QueuedPod:
@@ -92,7 +92,7 @@ def test_the_flush_does_not_ask_the_gates_again() -> None:
     world.now += 5
     checks = world.policy.gate_checks
     world.queue.flush_backoff()
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
     assert world.policy.gate_checks == checks
 
 
@@ -121,7 +121,7 @@ def test_each_profile_has_its_own_backoff() -> None:
     world.rejected(pod("slow").scheduler("patient"))
     world.now += 10
     world.queue.flush_backoff()
-    assert (world.place("quick"), world.place("slow")) == (Place.ACTIVE, Place.BACKOFF)
+    assert (world.place("quick"), world.place("slow")) == (SubQueue.ACTIVE, SubQueue.BACKOFF)
 
 
 def test_a_pod_waits_five_minutes_for_an_event_and_is_then_tried_anyway() -> None:
@@ -131,7 +131,7 @@ def test_a_pod_waits_five_minutes_for_an_event_and_is_then_tried_anyway() -> Non
     assert world.queue.flush_unschedulable() == 0
     world.now += 1
     assert world.queue.flush_unschedulable() == 1
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
     assert world.incoming[-1] == ("active", "UnschedulableTimeout")
     assert queued.flushed
 
@@ -151,4 +151,4 @@ def test_gated_pods_are_not_flushed() -> None:
     world.add(pod("web").gates("quota"))
     world.now += 10_000
     assert world.queue.flush_unschedulable() == 0
-    assert world.place("web") is Place.GATED
+    assert world.place("web") is SubQueue.GATED

@@ -26,7 +26,7 @@ from placewright.framework.events import (
     always,
     interest,
 )
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
 ON_ANY_POD = interest(EventResource.POD, Action.ALL)
@@ -53,7 +53,7 @@ def test_only_pods_whose_rejecting_plugins_care_are_asked_about() -> None:
     world.rejected(pod("fit"), "Fit")
     assert world.queue.move(NODE_ADD) == 1
     assert hint.pods == ["fit"]
-    assert (world.place("fit"), world.place("ports")) == (Place.BACKOFF, Place.UNSCHEDULABLE)
+    assert (world.place("fit"), world.place("ports")) == (SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE)
     assert world.incoming[-1] == ("backoff", "NodeAdd")
 
 
@@ -61,7 +61,7 @@ def test_a_hint_that_says_skip_leaves_the_pod_where_it_is() -> None:
     world = World(FakePolicy(interests={"Fit": [interest(EventResource.NODE, Action.ADD, Asked(QueueingHint.SKIP))]}))
     world.rejected(pod("web"), "Fit")
     assert world.queue.move(NODE_ADD) == 0
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
 
 
 def test_one_of_several_rejecting_plugins_is_enough() -> None:
@@ -94,7 +94,7 @@ def test_a_pod_whose_backoff_is_over_goes_straight_to_active() -> None:
     world.rejected(pod("web"), "Fit")
     world.now += 2
     world.queue.move(NODE_ADD)
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_a_pod_waiting_for_backoff_is_not_made_active_when_a_node_is_added() -> None:
@@ -102,21 +102,21 @@ def test_a_pod_waiting_for_backoff_is_not_made_active_when_a_node_is_added() -> 
     world.rejected(pod("web"), "Fit")
     world.queue.move(NODE_ADD)
     assert world.queue.move(NODE_ADD) == 0
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_a_pending_plugins_hint_skips_backoff() -> None:
     world = World(FakePolicy(interests={"Gang": [ON_NODE_ADD], "Fit": [ON_NODE_ADD]}))
     world.rejected(pod("web"), "Fit", pending=["Gang"])
     world.queue.move(NODE_ADD)
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_another_plugins_hint_keeps_backoff_although_a_plugin_is_pending() -> None:
     world = World(FakePolicy(interests={"Gang": [], "Fit": [ON_NODE_ADD]}))
     world.rejected(pod("web"), "Fit", pending=["Gang"])
     world.queue.move(NODE_ADD)
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_a_hint_that_raises_counts_as_worth_trying_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -148,7 +148,7 @@ def test_a_wildcard_event_about_one_pod_moves_no_other() -> None:
     a = world.rejected(pod("a"), "Fit")
     world.rejected(pod("b"), "Fit")
     assert world.queue.move(FORCE_ACTIVATE, None, a.pod) == 1
-    assert (world.place("a"), world.place("b")) == (Place.BACKOFF, Place.UNSCHEDULABLE)
+    assert (world.place("a"), world.place("b")) == (SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE)
 
 
 def test_a_registration_for_pods_hears_of_assigned_and_unscheduled_ones() -> None:
@@ -166,12 +166,12 @@ def test_a_gated_pod_hears_only_of_events_that_its_gating_plugin_registered() ->
     world = World(FakePolicy(interests={"Door": [ON_NODE_ADD], "Fit": [interest(EventResource.NODE, Action.DELETE, asked)]}))
     world.policy.closed.add("uid-web")
     world.add(pod("web"))
-    assert world.place("web") is Place.GATED
+    assert world.place("web") is SubQueue.GATED
     world.policy.closed.clear()
     assert world.queue.move(NODE_DELETE) == 0
     assert asked.pods == []
     assert world.queue.move(NODE_ADD) == 1
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_a_wildcard_event_does_not_touch_a_gated_pod_whose_plugin_named_its_events() -> None:
@@ -180,7 +180,7 @@ def test_a_wildcard_event_does_not_touch_a_gated_pod_whose_plugin_named_its_even
     world.add(pod("web"))
     world.policy.closed.clear()
     assert world.queue.move(WILDCARD) == 0
-    assert world.place("web") is Place.GATED
+    assert world.place("web") is SubQueue.GATED
 
 
 def test_a_gated_pod_whose_plugin_names_no_events_is_checked_at_every_event() -> None:
@@ -198,7 +198,7 @@ def test_a_gated_pod_is_not_let_in_by_the_plugin_that_rejected_it_before() -> No
     queued = world.rejected(pod("web"), "Fit")
     world.policy.closed.add("uid-web")
     world.queue.activate([queued.pod])
-    assert world.place("web") is Place.GATED
+    assert world.place("web") is SubQueue.GATED
     world.policy.closed.clear()
     assert world.queue.move(NODE_ADD) == 0
 
@@ -238,7 +238,7 @@ def test_a_plugin_that_narrows_nothing_hears_of_every_pod_on_a_node(
     world.rejected(pod("both"), "Theirs", "Spread")
     world.rejected(pod("spread"), "Spread")
     assert world.queue.move(event, None, pod("db-0").namespace("data").on("n1").info()) == 2
-    assert world.place("spread") is Place.UNSCHEDULABLE
+    assert world.place("spread") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_pod_on_a_node_helps_a_pod_of_a_plugin_that_is_off_by_now_only_where_its_affinity_means_it() -> None:
@@ -246,7 +246,7 @@ def test_a_pod_on_a_node_helps_a_pod_of_a_plugin_that_is_off_by_now_only_where_i
     world.rejected(pod("web"), "Fit", "Gone")
     world.rejected(pod("near-db").near(affinity_term(app="db")), "Fit", "Gone")
     assert world.queue.move(ASSIGNED_POD_ADD, None, pod("db-0").labels(app="db").on("n1").info()) == 1
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
 
 
 def test_where_a_narrowing_raises_the_hint_is_asked(caplog: pytest.LogCaptureFixture) -> None:
@@ -333,7 +333,7 @@ def test_activation_does_not_open_a_gate() -> None:
     world = World()
     world.add(pod("web").gates("quota"))
     world.queue.activate([pod("web").info()])
-    assert world.place("web") is Place.GATED
+    assert world.place("web") is SubQueue.GATED
 
 
 def test_a_pod_activated_during_its_attempt_is_tried_again_and_no_other_is() -> None:
@@ -343,4 +343,4 @@ def test_a_pod_activated_during_its_attempt_is_tried_again_and_no_other_is() -> 
     world.queue.activate([a.pod])
     world.queue.return_unschedulable(a, {"Fit"})
     world.queue.return_unschedulable(b, {"Fit"})
-    assert (world.place("a"), world.place("b")) == (Place.BACKOFF, Place.UNSCHEDULABLE)
+    assert (world.place("a"), world.place("b")) == (SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE)

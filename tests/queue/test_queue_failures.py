@@ -17,7 +17,7 @@ from placewright.framework.events import (
 from placewright.queue.hints import Hints
 from placewright.queue.inflight import Flights
 from placewright.queue.queue import AlreadyQueuedError
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 
 ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
 
@@ -25,7 +25,7 @@ ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
 def test_a_rejected_pod_waits_for_an_event() -> None:
     world = World(FakePolicy(interests={"Fit": [ON_NODE_ADD]}))
     world.rejected(pod("web"), "Fit")
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     assert world.incoming[-1] == ("unschedulable", "ScheduleAttemptFailure")
     assert world.queue.rejections("default-scheduler") == {"Fit": 1}
 
@@ -33,7 +33,7 @@ def test_a_rejected_pod_waits_for_an_event() -> None:
 def test_a_pod_that_failed_by_error_backs_off() -> None:
     world = World()
     world.rejected(pod("web"))
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     assert world.incoming[-1] == ("backoff", "ScheduleAttemptFailure")
 
 
@@ -46,11 +46,11 @@ def test_returning_a_pod_refreshes_its_time() -> None:
     assert queued.timestamp == 123.0
 
 
-@pytest.mark.parametrize("place", [Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE])
-def test_a_pod_that_is_waiting_already_cannot_be_returned(place: Place) -> None:
+@pytest.mark.parametrize("place", [SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE])
+def test_a_pod_that_is_waiting_already_cannot_be_returned(place: SubQueue) -> None:
     world = World(FakePolicy(interests={"Fit": []}))
-    queued = world.rejected(pod("web"), *([] if place is Place.BACKOFF else ["Fit"]))
-    if place is Place.ACTIVE:
+    queued = world.rejected(pod("web"), *([] if place is SubQueue.BACKOFF else ["Fit"]))
+    if place is SubQueue.ACTIVE:
         world.queue.activate([queued.pod])
     with pytest.raises(AlreadyQueuedError, match=f"Pod default/web is already present in the {place} queue"):
         world.queue.return_unschedulable(queued, {"Fit"})
@@ -62,7 +62,7 @@ def test_an_event_during_the_attempt_that_helps_sends_the_pod_to_backoff() -> No
     queued = world.pop()
     world.queue.move(NODE_ADD)
     world.queue.return_unschedulable(queued, {"Fit"})
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_an_event_during_the_attempt_that_another_plugin_cares_about_does_not_help() -> None:
@@ -71,7 +71,7 @@ def test_an_event_during_the_attempt_that_another_plugin_cares_about_does_not_he
     queued = world.pop()
     world.queue.move(NODE_ADD)
     world.queue.return_unschedulable(queued, {"Ports"})
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
 
 
 def test_an_event_before_the_attempt_does_not_help() -> None:
@@ -81,7 +81,7 @@ def test_an_event_before_the_attempt_does_not_help() -> None:
     world.queue.move(NODE_ADD)
     web = world.pop()
     world.queue.return_unschedulable(web, {"Fit"})
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_pending_plugins_event_during_the_attempt_makes_the_pod_active_at_once() -> None:
@@ -91,7 +91,7 @@ def test_a_pending_plugins_event_during_the_attempt_makes_the_pod_active_at_once
     world.queue.move(ASSIGNED_POD_DELETE)
     world.queue.move(NODE_ADD)
     world.queue.return_unschedulable(queued, {"Fit"}, {"Gang"})
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_a_pod_returned_without_backoff_goes_straight_to_active() -> None:
@@ -101,7 +101,7 @@ def test_a_pod_returned_without_backoff_goes_straight_to_active() -> None:
     queued = world.pop()
     world.queue.move(NODE_ADD)
     world.queue.return_unschedulable(queued, {"Fit"})
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_a_pod_whose_gate_closed_meanwhile_is_gated_when_it_would_be_tried_again() -> None:
@@ -109,7 +109,7 @@ def test_a_pod_whose_gate_closed_meanwhile_is_gated_when_it_would_be_tried_again
     world.add(pod("web"))
     queued = world.pop()
     world.policy.closed.add("uid-web")
-    assert world.queue.return_unschedulable(queued) is Place.GATED
+    assert world.queue.return_unschedulable(queued) is SubQueue.GATED
     assert queued.gating_plugin == "Door"
 
 
@@ -138,7 +138,7 @@ def test_the_pods_own_update_during_the_attempt_is_put_before_the_rejecting_plug
     before, after = queued.pod, pod("web").tolerates("gpu").info()
     world.queue.update(after)
     world.queue.return_unschedulable(queued, {"TaintToleration"})
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     assert seen == [(before, after)]
 
 
@@ -156,7 +156,7 @@ def test_a_pod_deleted_during_its_attempt_does_not_come_back() -> None:
 def test_a_rejection_by_a_plugin_that_the_profile_does_not_list_waits_for_any_event() -> None:
     world = World(FakePolicy(interests={"Fit": []}))
     world.rejected(pod("web"), "Extender")
-    assert world.place("web") is Place.UNSCHEDULABLE, "tried again at once, it would be tried again forever"
+    assert world.place("web") is SubQueue.UNSCHEDULABLE, "tried again at once, it would be tried again forever"
     assert world.queue.move(NODE_ADD) == 1
 
 
@@ -166,14 +166,14 @@ def test_a_pod_nobody_knows_is_taken_back_rather_than_lost() -> None:
     queued = world.pop()
     world.queue.done("uid-web")
     world.queue.return_unschedulable(queued, {"Fit"})
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_done_after_a_return_changes_nothing() -> None:
     world = World()
     world.rejected(pod("web"))
     world.queue.done("uid-web")
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_events_are_remembered_only_while_somebody_is_in_flight() -> None:

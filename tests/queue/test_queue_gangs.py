@@ -14,7 +14,7 @@ from placewright.api.podgroups import GROUP_LABEL, CoschedulingPodGroup
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ASSIGNED_POD_ADD, NODE_ADD, Action, ClusterEvent, EventResource, interest
 from placewright.queue.check import check_invariants
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 
 GROUP_ADD = ClusterEvent(EventResource.POD_GROUP, Action.ADD, "PodGroupAdd")
 
@@ -46,7 +46,7 @@ def test_all_members_go_with_the_first_wherever_they_wait() -> None:
     world.add(member("a"), member("b"), member("c"), pod("single"))
     taken = world.queue.take_gang(world.pop())
     assert [queued.pod.name for queued in taken] == ["a", "b", "c"]
-    assert {world.place(name) for name in "abc"} == {Place.IN_FLIGHT}
+    assert {world.place(name) for name in "abc"} == {SubQueue.IN_FLIGHT}
     assert world.popped_names() == ["single"]
 
 
@@ -79,13 +79,13 @@ def test_members_back_off_together_and_come_back_once() -> None:
     world.now += 0.4
     fail(world, taken, "Fit")
     world.add(member("late"))
-    assert world.place("late") is Place.BACKOFF, "whoever joins waits with the others"
+    assert world.place("late") is SubQueue.BACKOFF, "whoever joins waits with the others"
     world.queue.move(NODE_ADD)
-    assert {world.place(name) for name in ("a", "b", "late")} == {Place.BACKOFF}
+    assert {world.place(name) for name in ("a", "b", "late")} == {SubQueue.BACKOFF}
     assert world.queue.next_backoff_expiry is not None
     world.now = world.queue.next_backoff_expiry
     world.queue.flush_backoff()
-    assert {world.place(name) for name in ("a", "b", "late")} == {Place.ACTIVE}
+    assert {world.place(name) for name in ("a", "b", "late")} == {SubQueue.ACTIVE}
     assert len(world.queue.take_gang(world.pop())) == 3
     assert world.queue.pop() is None
 
@@ -122,10 +122,10 @@ def test_gated_members_are_looked_at_again_when_one_stands_on_a_node() -> None:
     world = fit_world()
     world.policy.closed = {"uid-a", "uid-b"}
     world.add(member("a"), member("b"))
-    assert world.place("a") is Place.GATED
+    assert world.place("a") is SubQueue.GATED
     world.policy.closed.clear()
     world.queue.move(ASSIGNED_POD_ADD, None, member("standing").on("n").info())
-    assert {world.place(name) for name in "ab"} == {Place.ACTIVE}
+    assert {world.place(name) for name in "ab"} == {SubQueue.ACTIVE}
 
 
 def test_when_a_member_is_gone_the_others_are_tried_again() -> None:

@@ -8,7 +8,7 @@ from queue_makers import FakePolicy, PodMaker, World, pod
 from placewright.api.objects import PodKey
 from placewright.framework.events import Action, EventResource, QueueingHint, interest
 from placewright.queue.podchanges import pod_update_events
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 POD_UPDATES = {
     "UnscheduledPodUpdateLabel": (pod("web"), pod("web").labels(app="db")),
@@ -46,7 +46,7 @@ def test_several_changes_at_once_are_several_events() -> None:
 def test_a_new_pod_is_active() -> None:
     world = World()
     world.add(pod("web"))
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
     assert world.incoming == [("active", "UnscheduledPodAdd")]
 
 
@@ -61,7 +61,7 @@ def test_a_pod_with_gates_is_gated_by_the_plugin_that_said_so() -> None:
     world.add(pod("web").gates("quota"))
     queued = world.queue.get("uid-web")
     assert queued is not None
-    assert world.place("web") is Place.GATED
+    assert world.place("web") is SubQueue.GATED
     assert queued.gating_plugin == "SchedulingGates"
     assert "SchedulingGates" in queued.unschedulable_plugins
     assert world.queue.pop() is None
@@ -73,16 +73,16 @@ def test_removing_the_last_gate_makes_a_pod_active() -> None:
     world = World(FakePolicy(interests={"SchedulingGates": [eliminated]}))
     world.add(pod("web").gates("a", "b"))
     world.queue.update(pod("web").gates("b").info())
-    assert world.place("web") is Place.GATED
+    assert world.place("web") is SubQueue.GATED
     world.queue.update(pod("web").info())
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
     assert world.incoming[-1] == ("active", "UnscheduledPodUpdateGatesEliminated")
 
 
 def test_an_unknown_pod_that_is_updated_is_added() -> None:
     world = World()
     world.queue.update(pod("web").info())
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_an_active_pod_is_replaced_where_it_stands() -> None:
@@ -104,7 +104,7 @@ def test_a_pod_in_backoff_is_replaced_where_it_stands() -> None:
     world = World()
     world.rejected(pod("web"))
     world.queue.update(pod("web").labels(app="new").info())
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     queued = world.queue.get("uid-web")
     assert queued is not None
     assert queued.pod.labels == {"app": "new"}
@@ -118,9 +118,9 @@ def test_a_waiting_pod_is_tried_again_only_when_its_rejecting_plugin_says_that_i
     world.rejected(pod("web"), "TaintToleration")
     world.now += 5
     world.queue.update(pod("web").labels(app="x").info())
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.queue.update(pod("web").labels(app="x").tolerates("gpu").info())
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_an_update_with_several_changes_moves_a_waiting_pod_once() -> None:
@@ -135,20 +135,20 @@ def test_an_update_that_repeats_the_known_version_is_ignored() -> None:
     world = World(FakePolicy(interests={"Fit": None}))
     world.rejected(pod("web").version("7"), "Fit")
     world.queue.update(pod("web").version("7").info())
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.queue.update(pod("web").version("8").info())
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
-@pytest.mark.parametrize("place", [p for p in Place if p is not Place.IN_FLIGHT])
-def test_a_deleted_pod_is_gone_from_wherever_it_was(place: Place) -> None:
+@pytest.mark.parametrize("place", [p for p in SubQueue if p is not SubQueue.IN_FLIGHT])
+def test_a_deleted_pod_is_gone_from_wherever_it_was(place: SubQueue) -> None:
     world = World(FakePolicy(interests={"Fit": []}))
     match place:
-        case Place.ACTIVE:
+        case SubQueue.ACTIVE:
             world.add(pod("web"))
-        case Place.BACKOFF:
+        case SubQueue.BACKOFF:
             world.rejected(pod("web"))
-        case Place.UNSCHEDULABLE:
+        case SubQueue.UNSCHEDULABLE:
             world.rejected(pod("web"), "Fit")
         case _:
             world.add(pod("web").gates("a"))
@@ -178,14 +178,14 @@ def test_the_late_deletion_of_the_old_pod_does_not_touch_its_namesake() -> None:
     world = World()
     world.add(pod("web"), pod("web").uid("second"))
     world.queue.delete("uid-web")
-    assert world.queue.locate("second") is Place.ACTIVE
+    assert world.queue.locate("second") is SubQueue.ACTIVE
 
 
 def test_a_late_update_of_the_old_pod_does_not_replace_its_namesake() -> None:
     world = World()
     world.add(pod("web").uid("second").created("2026-01-02T00:00:00Z"))
     world.queue.update(pod("web").created("2026-01-01T00:00:00Z").info())
-    assert world.queue.locate("second") is Place.ACTIVE
+    assert world.queue.locate("second") is SubQueue.ACTIVE
     assert world.place("web") is None
 
 
@@ -197,9 +197,9 @@ def test_a_namesake_is_tried_while_the_attempt_of_the_old_pod_still_runs() -> No
     second = world.pop()
     assert second.uid == "second"
     assert world.queue.return_unschedulable(old, {"Fit"}) is None
-    assert world.queue.locate("second") is Place.IN_FLIGHT
+    assert world.queue.locate("second") is SubQueue.IN_FLIGHT
     world.queue.return_unschedulable(second, {"Fit"})
-    assert world.queue.locate("second") is Place.UNSCHEDULABLE
+    assert world.queue.locate("second") is SubQueue.UNSCHEDULABLE
     assert len(world.queue) == 1
 
 
@@ -209,7 +209,7 @@ def test_the_old_pods_attempt_ending_well_does_not_take_its_namesake_along() -> 
     world.pop()
     world.add(pod("web").uid("second"))
     world.queue.done("uid-web")
-    assert world.queue.locate("second") is Place.ACTIVE
+    assert world.queue.locate("second") is SubQueue.ACTIVE
 
 
 def test_an_old_pod_whose_attempt_is_over_does_not_come_back_beside_its_namesake() -> None:
@@ -228,10 +228,10 @@ def test_a_pod_that_vanishes_and_reappears_during_its_attempt_stays_in_flight() 
     queued = world.pop()
     world.queue.delete("uid-web")
     world.add(pod("web").labels(app="x"))
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
     assert world.queue.pop() is None
     world.queue.return_unschedulable(queued, {"Fit"})
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
 
 
 def test_a_pod_that_changes_hands_is_queued_for_its_new_scheduler() -> None:
@@ -253,4 +253,4 @@ def test_a_gate_that_raises_leaves_the_pod_where_it_was(monkeypatch: pytest.Monk
     monkeypatch.setattr(world.policy, "pre_enqueue", broken)
     with pytest.raises(RuntimeError, match="plugin bug"):
         world.queue.activate([queued.pod])
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE

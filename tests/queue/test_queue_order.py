@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queue_makers import FakePolicy, World, pod
 
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 
 def test_a_higher_priority_goes_first() -> None:
@@ -71,7 +71,7 @@ def test_a_popped_pod_is_in_flight_until_it_is_done() -> None:
     world = World()
     world.add(pod("web"))
     world.pop()
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
     world.queue.done("uid-web")
     assert world.place("web") is None
     assert len(world.queue) == 0
@@ -81,7 +81,7 @@ def test_with_nothing_active_a_pod_is_taken_from_backoff_before_its_time() -> No
     world = World(FakePolicy(interests={"Fit": []}))
     world.rejected(pod("web"), "Fit")
     world.queue.flush_unschedulable(max_wait=-1)
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     assert world.pop().pod.name == "web"
     assert world.incoming[-1] == ("active", "PopFromBackoffQ")
 
@@ -110,7 +110,7 @@ def test_pods_in_backoff_go_by_the_second_in_which_it_ends_then_by_priority() ->
 def test_a_pod_that_failed_by_error_is_never_taken_before_its_time() -> None:
     world = World()
     world.rejected(pod("web"))
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     assert world.queue.pop() is None
 
 

@@ -8,7 +8,7 @@ from queue_makers import FakePolicy, World, pod
 
 from placewright.framework.events import NODE_ADD, WILDCARD, Action, EventResource, interest
 from placewright.queue.policy import BackoffPolicy
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 NAME = "default-scheduler"
 ON_NODE_ADD = interest(EventResource.NODE, Action.ADD)
@@ -52,7 +52,7 @@ def test_gated_pods_are_checked_again_under_the_new_profile() -> None:
     world = World(FakePolicy(closed={"uid-a", "uid-b"}))
     world.add(pod("a"), pod("b"))
     swap(world, FakePolicy(closed={"uid-b"}))
-    assert (world.place("a"), world.place("b")) == (Place.ACTIVE, Place.GATED)
+    assert (world.place("a"), world.place("b")) == (SubQueue.ACTIVE, SubQueue.GATED)
 
 
 def test_pods_that_only_a_disabled_plugin_rejected_are_tried_again() -> None:
@@ -61,7 +61,7 @@ def test_pods_that_only_a_disabled_plugin_rejected_are_tried_again() -> None:
     world.rejected(pod("both"), "Fit", "Ports")
     world.now += 5
     swap(world, FakePolicy(interests={"Fit": []}))
-    assert (world.place("ports"), world.place("both")) == (Place.ACTIVE, Place.UNSCHEDULABLE)
+    assert (world.place("ports"), world.place("both")) == (SubQueue.ACTIVE, SubQueue.UNSCHEDULABLE)
     assert world.incoming[-1] == ("active", "ProfileUpdate")
 
 
@@ -69,7 +69,7 @@ def test_pods_tried_again_after_a_change_still_wait_for_their_backoff() -> None:
     world = World(FakePolicy(interests={"Ports": []}))
     world.rejected(pod("web"), "Ports")
     swap(world, FakePolicy())
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_a_pod_that_a_plugin_rejected_which_was_disabled_meanwhile_is_tried_again() -> None:
@@ -78,7 +78,7 @@ def test_a_pod_that_a_plugin_rejected_which_was_disabled_meanwhile_is_tried_agai
     queued = world.pop()
     swap(world, FakePolicy(interests={"Fit": []}))
     world.queue.return_unschedulable(queued, {"Ports"})
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_pods_that_a_reconsidered_plugin_rejected_are_tried_again_and_no_others() -> None:
@@ -89,7 +89,7 @@ def test_pods_that_a_reconsidered_plugin_rejected_are_tried_again_and_no_others(
     world.now += 5
     swap(world, FakePolicy(interests={"Fit": [], "Ports": [], "Taints": []}), "Ports", "Taints")
     places = {name: world.place(name) for name in ("ports", "both", "fit")}
-    assert places == {"ports": Place.ACTIVE, "both": Place.ACTIVE, "fit": Place.UNSCHEDULABLE}
+    assert places == {"ports": SubQueue.ACTIVE, "both": SubQueue.ACTIVE, "fit": SubQueue.UNSCHEDULABLE}
 
 
 def test_an_attempt_that_was_rejected_under_an_earlier_generation_is_repeated() -> None:
@@ -99,7 +99,7 @@ def test_an_attempt_that_was_rejected_under_an_earlier_generation_is_repeated() 
     queued = world.pop()
     swap(world, FakePolicy(interests={"Fit": []}), "Fit")
     world.queue.return_unschedulable(queued, {"Fit"})
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_a_longer_backoff_holds_for_pods_that_back_off_already() -> None:
@@ -116,7 +116,7 @@ def test_all_rejected_pods_are_tried_again_when_asked_for() -> None:
     world = World(FakePolicy(interests={"Fit": []}))
     world.rejected(pod("web"), "Fit")
     world.queue.reprioritise(NAME, None)
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_new_hints_hold_after_a_change() -> None:
@@ -144,7 +144,7 @@ def test_pods_of_a_paused_profile_are_not_taken_from_backoff_either() -> None:
     world.queue.move(NODE_ADD)
     world.policy.paused = True
     assert world.queue.pop() is None
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_pods_of_a_deleted_profile_wait_and_are_picked_up_when_it_comes_back() -> None:
@@ -158,7 +158,7 @@ def test_pods_of_a_deleted_profile_wait_and_are_picked_up_when_it_comes_back() -
     assert world.queue.pop() is None
     swap(world, FakePolicy(interests={"Fit": []}))
     assert world.queue.sizes() == (2, 2, 0, 0, 0)
-    assert (world.place("fresh"), world.place("gated")) == (Place.ACTIVE, Place.ACTIVE)
+    assert (world.place("fresh"), world.place("gated")) == (SubQueue.ACTIVE, SubQueue.ACTIVE)
 
 
 def test_nothing_brings_pods_back_while_their_profile_is_missing() -> None:
@@ -171,7 +171,7 @@ def test_nothing_brings_pods_back_while_their_profile_is_missing() -> None:
     assert world.queue.flush_backoff() == 0
     world.queue.activate([queued.pod])
     world.queue.update(pod("web").labels(app="x").info())
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     assert world.queue.next_backoff_expiry is None
 
 
@@ -181,13 +181,13 @@ def test_an_attempt_that_outlives_its_profile_ends_among_the_waiting() -> None:
     queued = world.pop()
     swap(world, None)
     world.queue.return_unschedulable(queued)
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
 
 
 def test_pods_that_come_before_their_profile_wait_for_it() -> None:
     world = World()
     world.add(pod("web").scheduler("soon"))
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.policies["soon"] = FakePolicy()
     world.queue.reprioritise("soon")
     assert world.popped_names() == ["web"]
@@ -234,7 +234,7 @@ def test_a_held_profile_hands_out_no_pod_until_it_is_released() -> None:
     world.add(pod("urgent").priority(9), pod("foreign").scheduler("other"))
     world.queue.hold(NAME)
     assert world.popped_names() == ["foreign"]
-    assert world.place("urgent") is Place.ACTIVE
+    assert world.place("urgent") is SubQueue.ACTIVE
     world.queue.release(NAME)
     assert world.popped_names() == ["urgent"]
 

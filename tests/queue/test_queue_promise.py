@@ -25,7 +25,7 @@ from placewright.framework.events import (
 from placewright.queue.check import InvariantError, check_invariants
 from placewright.queue.policy import BackoffPolicy
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 PROFILES = st.sampled_from(["default-scheduler", "gpu"])
@@ -104,7 +104,7 @@ class QueueMachine(RuleBasedStateMachine):
     def pop(self) -> None:
         queued = self.queue.pop()
         if queued is not None:
-            assert self.queue.locate(queued.uid) is Place.IN_FLIGHT
+            assert self.queue.locate(queued.uid) is SubQueue.IN_FLIGHT
             assert queued not in self.trying, "handed out twice"
             self.trying.append(queued)
 
@@ -152,7 +152,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert set(self.queue.uids()) == set(self.alive.values())
         assert sum(self.queue.sizes()) == len(self.alive)
         in_flight = {queued.uid for queued in self.trying if queued.uid in self.queue.uids()}
-        assert {queued.uid for place, queued in self.queue.pods() if place is Place.IN_FLIGHT} == in_flight
+        assert {queued.uid for place, queued in self.queue.pods() if place is SubQueue.IN_FLIGHT} == in_flight
 
     def teardown(self) -> None:
         """However tangled: with profiles back and gates open, every pod can be tried."""

@@ -18,7 +18,7 @@ from placewright.api.extenders import ExtenderError
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
-from placewright.cluster.observed import ObservedCluster
+from placewright.cluster.observedcluster import ObservedCluster
 from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.framework.interface import Extender, Plugin
 from placewright.framework.runtime.evaluation import Evaluator
@@ -28,10 +28,10 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import AlwaysLead, EventType, Lead
 from placewright.scheduler.scheduler import Ports, Scheduler
@@ -260,7 +260,7 @@ class World:
             self.cluster, self.queue, self.profiles.get, self.cycle, ports, lambda: self.now, lead or AlwaysLead()
         )
         self.binding = self.scheduler.binding
-        self.intake = Intake(self.cluster, self.queue, self.binding)
+        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.binding)
         self.reconciler = Reconciler(self.cluster, self.queue, self.binding, self.intake)
         self.use_profile(**spec)
 
@@ -330,7 +330,7 @@ class World:
 
     # --- what came of it --------------------------------------------------------------------------------------------------------
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> SubQueue | None:
         return self.queue.locate(f"uid-{name}")
 
     def node_of(self, name: str) -> str | None:

@@ -15,7 +15,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import ClusterEventHandlers
 from placewright.shadow.shadow import REPORT_SECONDS, Shadow
 from placewright.shadow.shadows import Shadows
 from scheduler.makers import World
@@ -55,7 +55,7 @@ class Beside(World):
         self.shadows = Shadows(self.cluster, self._build_shadow, self.clock, lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.observers.deciding.append(self.shadows.decided)
         self.observers.trials.append(self.shadows)
-        self.intake = Intake(self.cluster, self.queue, self.binding, listener=self.shadows)
+        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.binding, listener=self.shadows)
         self._adopted: dict[str, ResolvedProfile] = {}
 
     def _build_shadow(self, profile: ResolvedProfile, cluster: Cluster) -> Evaluator:

@@ -11,7 +11,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, PermitPlugin, PermitResult, PreBindPlugin
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.queue.check import check_invariants
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.binding import decision_annotations
 from placewright.scheduler.ports import EventType
@@ -98,14 +98,14 @@ async def test_the_late_steps_run_in_order() -> None:
 async def test_pods_that_a_plugin_wants_activated_are_tried_once_the_pod_is_placed_and_bound() -> None:
     world = World().nodes(node("a")).pods(pod("big").requests(cpu="9"))
     await world.attempt()
-    assert world.place("big") is Place.UNSCHEDULABLE
+    assert world.place("big") is SubQueue.UNSCHEDULABLE
     world.pods(pod("web"))
     placement = world.cycle.place(world.evaluator, pod("web").info())
     placement.state.activate["uid-big"] = pod("big").info()
     queued = world.pop()
     world.cluster.assume(placement.pod, placement.node)
     assert await world.binding.run(Attempt(queued, placement.runtime.profile, lambda: world.now), placement)
-    assert world.place("big") is Place.ACTIVE
+    assert world.place("big") is SubQueue.ACTIVE
 
 
 async def test_a_postbind_that_breaks_does_not_unbind_the_pod(caplog: pytest.LogCaptureFixture) -> None:
@@ -131,7 +131,7 @@ async def test_a_refused_binding_is_taken_back_and_the_pod_backs_off(answer: Exc
     world.ports.answers["uid-web"] = answer
     assert await world.attempt() is False
     assert taken_back(world)
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     told = f'running Bind plugin "DefaultBinder": {answer}'
     assert world.ports.statuses == [("web", "SchedulerError", told, "")]
     assert world.ports.events == [("web", EventType.WARNING, "FailedScheduling", "Scheduling", told)]
@@ -150,7 +150,7 @@ async def test_an_unreserve_that_breaks_does_not_lose_the_pod() -> None:
     world.ports.answers["uid-web"] = REFUSED
     assert await world.attempt() is False
     assert taken_back(world)
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 async def test_a_prebind_that_breaks_is_an_error() -> None:
@@ -172,7 +172,7 @@ async def test_a_prebind_that_rejects_is_unschedulable_and_waits_for_that_plugin
     world = one_pod(Script(pre_bind=lambda _pod: unschedulable("volume is elsewhere")))
     await world.attempt()
     assert taken_back(world)
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     assert world.ports.statuses == [("web", "Unschedulable", "0/1 nodes are available: 1 volume is elsewhere.", "")]
     assert world.queue.rejections("default-scheduler") == {"P0": 1}
 
@@ -181,11 +181,11 @@ async def test_a_rejected_pod_is_not_woken_by_its_own_leaving_but_others_are() -
     """The plugin waits for pods to leave nodes; this pod's leaving is no news to itself."""
     world = one_pod(Script(pre_bind=lambda _pod: unschedulable("no")))
     await world.attempt()
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.now += 100
     world.pods(pod("other").requests(cpu="1"))
     await world.attempt()
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ async def test_every_plugin_that_waits_must_allow() -> None:
     await settled()
     assert not task.done()
     assert world.node_of("web") == "a", "it keeps its place while it waits"
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
     held.allow("P1")
     assert await task is True
 
@@ -276,7 +276,7 @@ async def test_a_rejected_waiting_pod_is_rolled_back_in_the_plugins_name() -> No
     held.allow("P0")
     assert await task is False
     assert taken_back(world)
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     assert world.ports.statuses == [("web", "Unschedulable", "0/1 nodes are available: 1 the gang broke up.", "")]
 
 
@@ -340,7 +340,7 @@ async def unknown_outcome() -> World:
 async def test_a_pod_whose_binding_may_exist_keeps_its_place_on_the_node_and_in_flight() -> None:
     world = await unknown_outcome()
     assert world.node_of("web") == "a"
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
     assert world.ports.events == []
     check_invariants(world.queue)
 
@@ -358,7 +358,7 @@ async def test_news_that_there_is_no_binding_rolls_back() -> None:
     world = await unknown_outcome()
     world.binding.resolve("uid-web", None)
     assert taken_back(world)
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     assert world.ports.statuses[0][1] == "SchedulerError"
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from placewright.framework.events import ASSIGNED_POD_DELETE
-from placewright.queue.queued import Place
-from placewright.scheduler.cycle import NoPlacement, Placement
+from placewright.queue.queued import SubQueue
+from placewright.scheduler.cycle import FitError, ScheduleResult
 from placewright.scheduler.selection import Sampler, choose, nodes_to_find
 
 from .makers import World, node, pod
@@ -24,7 +24,7 @@ def tasting(scores: dict[str, int], **spec: object) -> World:
     return World(scoring_plugin(scores), **NO_SCORES, **spec)
 
 
-def place(world: World, name: str = "web") -> Placement:
+def place(world: World, name: str = "web") -> ScheduleResult:
     return world.cycle.place(world.evaluator, pod(name).requests(cpu="1").info())
 
 
@@ -73,7 +73,7 @@ def test_a_single_feasible_node_is_taken_without_scoring() -> None:
 
 
 def test_without_nodes_nobody_is_blamed() -> None:
-    with pytest.raises(NoPlacement) as failure:
+    with pytest.raises(FitError) as failure:
         place(World())
     assert failure.value.message == "no nodes available to schedule pods"
     assert not failure.value.internal
@@ -83,9 +83,9 @@ def test_without_nodes_nobody_is_blamed() -> None:
 async def test_a_pod_that_met_no_nodes_backs_off_as_after_an_error() -> None:
     world = World().pods(pod("web"))
     await world.attempt()
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     world.queue.move(ASSIGNED_POD_DELETE, None, None)
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     assert world.ports.statuses == [("web", "Unschedulable", "no nodes available to schedule pods", "")]
 
 
@@ -122,34 +122,34 @@ def test_a_nomination_ends_with_the_decision() -> None:
 def test_room_kept_for_a_nominated_pod_is_not_given_to_a_lesser_one() -> None:
     world = World().nodes(node("a").offers(cpu="1"))
     world.queue.add(pod("vip").priority(5).requests(cpu="1").nominated("a").info())
-    with pytest.raises(NoPlacement, match="0/1 nodes are available: 1 Insufficient cpu"):
+    with pytest.raises(FitError, match="0/1 nodes are available: 1 Insufficient cpu"):
         place(world)
 
 
 def test_a_plugin_that_raises_is_an_internal_failure_and_the_pod_backs_off() -> None:
     world = World(scoring_plugin({}, broken="out of cheese")).nodes(node("a"), node("b")).pods(pod("web"))
     assert world.decide() is None
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     assert world.ports.statuses == [("web", "SchedulerError", 'running PreScore plugin "Taste": RuntimeError: out of cheese', "")]
     assert world.scheduler.counts.errors == 1
 
 
 def test_a_score_out_of_range_is_an_internal_failure() -> None:
-    with pytest.raises(NoPlacement, match='plugin "Taste" returns an invalid score') as failure:
+    with pytest.raises(FitError, match='plugin "Taste" returns an invalid score') as failure:
         place(tasting({"a": 101}).nodes(node("a"), node("b")))
     assert failure.value.internal
 
 
 def test_a_pod_that_fits_nowhere_blames_the_plugins_that_said_no() -> None:
     world = World().nodes(node("a").offers(cpu="500m"), node("b").cordoned())
-    with pytest.raises(NoPlacement) as failure:
+    with pytest.raises(FitError) as failure:
         place(world)
     assert failure.value.message.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. ")
     assert failure.value.unschedulable_plugins == {"NodeResourcesFit", "NodeUnschedulable"}
 
 
 def test_a_refusal_before_any_node_is_the_whole_message() -> None:
-    with pytest.raises(NoPlacement, match=r"^0/1 nodes are available: not today\. ") as failure:
+    with pytest.raises(FitError, match=r"^0/1 nodes are available: not today\. ") as failure:
         place(World(refusing_plugin("not today")).nodes(node("a")))
     assert failure.value.unschedulable_plugins >= {"Refusing"}
 

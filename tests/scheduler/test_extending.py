@@ -10,7 +10,7 @@ from placewright.api.extenders import ManagedResource, NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.events import Action, ClusterEvent, EventResource
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 from .extenders import ScriptedExtender, extender
 from .makers import World, node, pod
@@ -70,7 +70,7 @@ async def test_when_the_extender_refuses_every_node_its_reasons_are_told_and_any
     assert told(world)[0] == "Unschedulable"
     assert told(world)[1].startswith("0/3 nodes are available: 1 no such device, 2 no licence. no new claims")
     assert world.queue.rejections("default-scheduler") == {"Extender": 1}
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     assert world.queue.move(ClusterEvent(EventResource.SERVICE, Action.ADD)) == 1, "nobody knows what an extender looks at"
 
 
@@ -97,7 +97,7 @@ async def test_an_extender_that_fails_is_an_error_of_the_scheduler_and_the_pod_b
     world = asking(dead)
     assert await placed(world) is None
     assert told(world) == ("SchedulerError", "connection refused")
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 async def test_one_that_is_ignorable_is_passed_over_when_it_fails() -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from placewright.queue.queued import Place
-from placewright.scheduler.cycle import NoPlacement
+from placewright.queue.queued import SubQueue
+from placewright.scheduler.cycle import FitError
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.ports import AlwaysLead, EventType
 
@@ -19,7 +19,7 @@ def handler(world: World) -> FailureHandler:
     return FailureHandler(world.queue, world.ports, world.ports, AlwaysLead())
 
 
-REJECTED = NoPlacement("0/1 nodes are available: 1 no.", unschedulable_plugins=frozenset({"NodeResourcesFit"}))
+REJECTED = FitError("0/1 nodes are available: 1 no.", unschedulable_plugins=frozenset({"NodeResourcesFit"}))
 
 
 def test_a_rejected_pod_gets_a_warning_and_the_condition_unschedulable() -> None:
@@ -28,29 +28,29 @@ def test_a_rejected_pod_gets_a_warning_and_the_condition_unschedulable() -> None
     message = "0/1 nodes are available: 1 Insufficient cpu."
     assert world.ports.events == [("web", EventType.WARNING, "FailedScheduling", "Scheduling", message)]
     assert world.ports.statuses == [("web", "Unschedulable", message, None)]
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     assert world.scheduler.counts.unschedulable == 1
 
 
 def test_the_event_comes_after_the_pod_is_back_in_the_queue() -> None:
     """Whoever acts on the event must find the pod waiting."""
     world = World().pods(pod("web"))
-    places: list[Place | None] = []
+    places: list[SubQueue | None] = []
     world.ports.record = lambda *_: places.append(world.place("web"))  # type: ignore[method-assign]
     handler(world).handle(world.pop(), REJECTED)
-    assert places == [Place.UNSCHEDULABLE]
+    assert places == [SubQueue.UNSCHEDULABLE]
 
 
 def test_an_internal_failure_names_the_scheduler_and_backs_off() -> None:
     world = World().pods(pod("web"))
-    handler(world).handle(world.pop(), NoPlacement("it broke", internal=True))
+    handler(world).handle(world.pop(), FitError("it broke", internal=True))
     assert world.ports.statuses == [("web", "SchedulerError", "it broke", None)]
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
 
 
 def test_a_nomination_is_remembered_and_written() -> None:
     world = World().pods(pod("web"))
-    failure = NoPlacement("no", unschedulable_plugins=REJECTED.unschedulable_plugins, nominated_node="a")  # type: ignore[arg-type]
+    failure = FitError("no", unschedulable_plugins=REJECTED.unschedulable_plugins, nominated_node="a")  # type: ignore[arg-type]
     handler(world).handle(world.pop(), failure)
     assert world.queue.nominator.node_of("uid-web") == "a"
     assert world.ports.statuses[0][3] == "a"
@@ -58,11 +58,11 @@ def test_a_nomination_is_remembered_and_written() -> None:
 
 def test_an_empty_nomination_withdraws_an_earlier_one_and_none_leaves_it() -> None:
     world = World().pods(pod("web").nominated("a"))
-    handler(world).handle(world.pop(), NoPlacement("no", internal=True))
+    handler(world).handle(world.pop(), FitError("no", internal=True))
     assert world.queue.nominator.node_of("uid-web") == "a"
     world.now += 10
     world.queue.flush_backoff()
-    handler(world).handle(world.pop(), NoPlacement("no", internal=True, nominated_node=""))  # type: ignore[arg-type]
+    handler(world).handle(world.pop(), FitError("no", internal=True, nominated_node=""))  # type: ignore[arg-type]
     assert world.queue.nominator.node_of("uid-web") is None
     assert [status[3] for status in world.ports.statuses] == [None, ""]
 
@@ -87,7 +87,7 @@ async def test_a_victim_that_was_not_evicted_is_logged_and_the_pod_is_tried_afte
     world.decide()
     await world.scheduler.drain()
     assert "the budget forbids it" in caplog.text
-    assert world.place("vip") is Place.BACKOFF
+    assert world.place("vip") is SubQueue.BACKOFF
 
 
 async def test_victims_count_as_leaving_until_it_is_known_that_they_stay() -> None:
@@ -135,7 +135,7 @@ def test_a_pod_replaced_by_a_namesake_in_flight_is_dropped_and_the_namesake_wait
     world.pods(pod("web").uid("second"))
     assert handler(world).handle(queued, REJECTED) is None
     assert world.queue.uids() == {"second"}
-    assert world.queue.locate("second") is Place.ACTIVE
+    assert world.queue.locate("second") is SubQueue.ACTIVE
     assert not world.ports.events
 
 
@@ -171,7 +171,7 @@ def test_a_pod_whose_profile_went_in_mid_attempt_waits_for_it() -> None:
     evaluator = world.profiles.pop("default-scheduler")
     world.queue.reprioritise("default-scheduler")
     assert world.schedule(queued) is None
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.profiles["default-scheduler"] = evaluator
     world.queue.reprioritise("default-scheduler")
-    assert world.place("web") in (Place.ACTIVE, Place.BACKOFF)
+    assert world.place("web") in (SubQueue.ACTIVE, SubQueue.BACKOFF)

@@ -11,7 +11,7 @@ from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.api.workloads import Namespace
 from placewright.framework.events import ClusterEvent
 from placewright.queue.check import check_invariants
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from placewright.scheduler.intake import node_update_events
 
 from .makers import UNKNOWN, NodeMaker, World, node, pod
@@ -102,7 +102,7 @@ async def test_confirming_an_assumed_pod_does_not_end_its_attempt_early(world: W
     task = asyncio.ensure_future(world.attempt())
     await asyncio.sleep(0)
     world.pods(pod("web").on("a"))
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
     answer.set_result(None)
     assert await task is True
     assert world.ports.reasons("web") == ["Scheduled"]
@@ -195,10 +195,10 @@ def test_nodes_that_come_and_go_are_said_once(world: World, moved: list[str]) ->
 async def test_a_freed_node_wakes_the_pod_that_needs_it() -> None:
     world = World().nodes(node("a").cordoned()).pods(pod("web"))
     await world.attempt()
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.now += 10
     world.nodes(node("a"))
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
     assert await world.attempt() is True
 
 
@@ -240,8 +240,8 @@ def test_a_pod_that_waits_for_its_claim_is_tried_again_when_the_claim_comes(worl
     meta = {"name": "web", "namespace": "default", "uid": "uid-web"}
     world.intake.unscheduled_pod(PodInfo(convert({"metadata": meta, "spec": {"volumes": volumes}}, Pod)))
     assert world.decide() is None
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.intake.cluster_object(convert(body | {"metadata": body["metadata"] | {"name": "other"}}, PersistentVolumeClaim))
-    assert world.place("web") is Place.UNSCHEDULABLE
+    assert world.place("web") is SubQueue.UNSCHEDULABLE
     world.intake.cluster_object(convert(body, PersistentVolumeClaim))
-    assert world.place("web") is not Place.UNSCHEDULABLE
+    assert world.place("web") is not SubQueue.UNSCHEDULABLE

@@ -10,7 +10,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, PermitResult, PreBindPlugin
 from placewright.framework.status import SUCCESS, Code, Status
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from placewright.scheduler import scheduler as module
 
 from .makers import REFUSED, World, node, pod
@@ -72,7 +72,7 @@ async def test_nothing_is_decided_without_the_lead() -> None:
     world = World(lead=lead).nodes(node("a")).pods(pod("web"))
     async with running(world):
         await turns()
-        assert world.place("web") is Place.ACTIVE
+        assert world.place("web") is SubQueue.ACTIVE
         lead.give()
         await until(lambda: world.scheduler.counts.bound == 1)
 
@@ -89,7 +89,7 @@ async def test_a_lost_lead_stops_decisions_between_two_pods() -> None:
     async with running(world):
         await until(lambda: world.scheduler.counts.bound == 1)
         await turns()
-        assert world.place("two") is Place.ACTIVE
+        assert world.place("two") is SubQueue.ACTIVE
 
 
 async def test_a_replica_that_lost_the_lead_takes_back_what_it_was_binding_without_a_word() -> None:
@@ -102,7 +102,7 @@ async def test_a_replica_that_lost_the_lead_takes_back_what_it_was_binding_witho
         await until(lambda: len(world.ports.bound) == 1)
         lead.active = False
         answer.set_exception(REFUSED)
-        await until(lambda: world.place("web") is Place.BACKOFF)
+        await until(lambda: world.place("web") is SubQueue.BACKOFF)
     assert world.requested_cpu("a") == 0
     assert world.ports.events == []
     assert world.ports.statuses == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 from .makers import PodMaker, World, node, pod
 
@@ -21,20 +21,20 @@ def world() -> World:
     for maker in (pod("peer").priority(5), pod("lesser"), pod("greater").priority(9), vip()):
         world.pods(maker)
         world.queue.return_unschedulable(world.pop(), {"NodeResourcesFit"})
-    assert places(world) == dict.fromkeys(("peer", "lesser", "greater", "vip"), Place.UNSCHEDULABLE)
+    assert places(world) == dict.fromkeys(("peer", "lesser", "greater", "vip"), SubQueue.UNSCHEDULABLE)
     return world
 
 
-def places(world: World) -> dict[str, Place | None]:
+def places(world: World) -> dict[str, SubQueue | None]:
     return {name: world.place(name) for name in ("peer", "lesser", "greater", "vip")}
 
 
 def test_its_deletion_brings_back_pods_that_are_no_more_important(world: World) -> None:
     world.intake.unscheduled_pod_gone(vip().info())
     assert places(world) == {
-        "peer": Place.BACKOFF,
-        "lesser": Place.BACKOFF,
-        "greater": Place.UNSCHEDULABLE,
+        "peer": SubQueue.BACKOFF,
+        "lesser": SubQueue.BACKOFF,
+        "greater": SubQueue.UNSCHEDULABLE,
         "vip": None,
     }
 
@@ -43,23 +43,23 @@ def test_its_deletion_brings_back_pods_that_are_no_more_important(world: World) 
 def test_so_does_another_nomination_which_is_no_reason_to_try_the_pod_itself(world: World, now: str) -> None:
     world.pods(vip(now))
     assert places(world) == {
-        "peer": Place.BACKOFF,
-        "lesser": Place.BACKOFF,
-        "greater": Place.UNSCHEDULABLE,
-        "vip": Place.UNSCHEDULABLE,
+        "peer": SubQueue.BACKOFF,
+        "lesser": SubQueue.BACKOFF,
+        "greater": SubQueue.UNSCHEDULABLE,
+        "vip": SubQueue.UNSCHEDULABLE,
     }
 
 
 def test_other_news_of_a_nominated_pod_brings_nobody_back(world: World) -> None:
     world.pods(vip().labels(a="b"))
-    assert set(places(world).values()) == {Place.UNSCHEDULABLE}
+    assert set(places(world).values()) == {SubQueue.UNSCHEDULABLE}
 
 
 def test_a_nominated_pod_that_gets_its_node_brings_nobody_back(world: World) -> None:
     world.intake.unscheduled_pod_gone(vip().on("a").info())
-    assert places(world) == dict.fromkeys(("peer", "lesser", "greater"), Place.UNSCHEDULABLE) | {"vip": None}
+    assert places(world) == dict.fromkeys(("peer", "lesser", "greater"), SubQueue.UNSCHEDULABLE) | {"vip": None}
 
 
 def test_the_deletion_of_a_pod_without_nomination_brings_nobody_back(world: World) -> None:
     world.intake.unscheduled_pod_gone(pod("greater").info())
-    assert {world.place(name) for name in ("peer", "lesser", "vip")} == {Place.UNSCHEDULABLE}
+    assert {world.place(name) for name in ("peer", "lesser", "vip")} == {SubQueue.UNSCHEDULABLE}

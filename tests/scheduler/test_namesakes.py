@@ -11,7 +11,7 @@ import logging
 import pytest
 
 from placewright.queue.check import check_invariants
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 from .makers import CONFLICT, UNKNOWN, PodMaker, World, node, pod
 from .scripted import Script, late_plugin
@@ -140,7 +140,7 @@ async def test_a_new_pod_that_another_scheduler_sees_to_is_counted_as_it_is(scen
 
 async def test_an_api_server_that_looks_at_the_uid_refuses_and_the_new_pod_is_placed_by_itself(scene: Scene) -> None:
     assert await scene.answered(CONFLICT) is False
-    assert scene.world.requested_cpu("a") == 0 and scene.world.queue.locate("new") is Place.ACTIVE
+    assert scene.world.requested_cpu("a") == 0 and scene.world.queue.locate("new") is SubQueue.ACTIVE
     assert await scene.world.attempt() is True
     scene.world.pods(new().on("a"))
     assert scene.is_right(replaced=0)

@@ -13,7 +13,7 @@ from placewright.api.profile import default_profile
 from placewright.explain.explanation import Now, evaluated
 from placewright.explain.nearestmiss import Miss
 from placewright.explain.remedies import Change, Kind
-from placewright.offline.world import World, offline_evaluator, world_from
+from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.evaluation import evaluate_pod
@@ -49,7 +49,7 @@ def now(objects: list[Object], pending: str = "p") -> Now:
     return evaluated(evaluator(world), world.cluster, world.pending[f"default/{pending}"])
 
 
-def evaluator(world: World) -> Any:
+def evaluator(world: OfflineCluster) -> Any:
     return offline_evaluator(PROFILE, in_tree(), world.cluster)
 
 

@@ -10,7 +10,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, PreBindPlugin
 from placewright.framework.status import SUCCESS, Status
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from placewright.scheduler.ports import EventType
 
 from .makers import World, node, pod
@@ -71,14 +71,14 @@ async def test_a_victims_end_does_not_bring_the_pod_back_before_all_were_told() 
     world.decide()
     await evictor.until(lambda: len(evictor.begun) == 2)
     left(world, "low-2")
-    assert world.place("vip") is Place.GATED
+    assert world.place("vip") is SubQueue.GATED
     assert world.queue.pop() is None
     for name in ("low-0", "low-1", "low-2"):
         evictor.let_go(name)
     await world.scheduler.drain()
-    assert world.place("vip") is Place.UNSCHEDULABLE, "victims still stand, and their end will bring it back"
+    assert world.place("vip") is SubQueue.UNSCHEDULABLE, "victims still stand, and their end will bring it back"
     left(world, "low-1")
-    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE)
+    assert world.place("vip") in (SubQueue.BACKOFF, SubQueue.ACTIVE)
     left(world, "low-0")
     world.now += 10
     world.queue.flush_backoff()
@@ -93,9 +93,9 @@ async def test_when_all_victims_ended_before_the_gate_was_lifted_the_pod_comes_b
     for name in ("low-2", "low-1", "low-0"):
         left(world, name)
         evictor.let_go(name)
-    assert world.place("vip") is Place.GATED
+    assert world.place("vip") is SubQueue.GATED
     await world.scheduler.drain()
-    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE), "there is no event left that would bring it back"
+    assert world.place("vip") in (SubQueue.BACKOFF, SubQueue.ACTIVE), "there is no event left that would bring it back"
 
 
 async def test_a_pod_that_was_gated_comes_back_with_its_last_victim_whatever_had_rejected_it() -> None:
@@ -107,16 +107,16 @@ async def test_a_pod_that_was_gated_comes_back_with_its_last_victim_whatever_had
     world.decide()
     await evictor.until(lambda: evictor.begun == ["first"])
     left(world, "first")
-    assert world.place("vip") is Place.GATED
+    assert world.place("vip") is SubQueue.GATED
     queued = world.queue.get("uid-vip")
     assert queued is not None
     queued.unschedulable_plugins = {"NodePorts", "DefaultPreemption"}
     for name in ("first", "last"):
         evictor.let_go(name)
     await world.scheduler.drain()
-    assert world.place("vip") is Place.UNSCHEDULABLE, "it is not tried while its last victim stands"
+    assert world.place("vip") is SubQueue.UNSCHEDULABLE, "it is not tried while its last victim stands"
     left(world, "last")
-    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE)
+    assert world.place("vip") in (SubQueue.BACKOFF, SubQueue.ACTIVE)
 
 
 async def test_once_all_victims_were_told_a_pod_that_was_gated_hears_of_new_nodes() -> None:
@@ -129,14 +129,14 @@ async def test_once_all_victims_were_told_a_pod_that_was_gated_hears_of_new_node
         evictor.let_go(name)
     await world.scheduler.drain()
     world.nodes(node("b").offers(cpu="3"))
-    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE)
+    assert world.place("vip") in (SubQueue.BACKOFF, SubQueue.ACTIVE)
 
 
 async def test_the_end_of_the_last_victim_brings_the_pod_back() -> None:
     world = crowded()
     world.decide()
     await world.scheduler.drain()
-    assert world.place("vip") is Place.UNSCHEDULABLE
+    assert world.place("vip") is SubQueue.UNSCHEDULABLE
     for name in ("low-2", "low-1", "low-0"):
         left(world, name)
     world.now += 10
@@ -177,7 +177,7 @@ async def test_after_a_refusal_the_pod_is_not_gated_and_comes_back_by_itself() -
     world.ports.evict = refuse  # type: ignore[assignment]
     world.decide()
     await world.scheduler.drain()
-    assert world.place("vip") is Place.BACKOFF
+    assert world.place("vip") is SubQueue.BACKOFF
     assert not world.queue.nominator.making_room_for
     assert not [event for event in world.ports.events if event[2] == "Preempted"]
 
@@ -208,7 +208,7 @@ async def test_a_victim_that_is_still_being_prepared_for_the_node_is_taken_back_
         world.ports.events
     )
     assert world.node_of("victim") is None
-    assert world.place("victim") is Place.BACKOFF
+    assert world.place("victim") is SubQueue.BACKOFF
     assert ("victim", "SchedulerError", "preempted while it was prepared for its node", "") in world.ports.statuses
     world.now += 10
     world.queue.flush_backoff()

@@ -18,7 +18,7 @@ from placewright.engine.reconcile.reconciler import UnscheduledComparison
 from placewright.framework.interface import PermitResult
 from placewright.framework.status import SUCCESS, Code, Status, unschedulable
 from placewright.queue.check import check_invariants
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 from .makers import CONFLICT, REFUSED, UNKNOWN, World, node, pod
 from .scripted import Script, late_plugin
@@ -307,10 +307,10 @@ class SchedulerMachine(RuleBasedStateMachine):
         """In flight means: a binding is under way, or nobody knows yet; so every pod of the queue is in exactly one place."""
         self.requests = [request for request in self.requests if not request.task.done()]
         under_way = {request.uid for request in self.requests} | self.world.binding.unresolved.keys()
-        in_flight = {queued.uid for place, queued in self.world.queue.pods() if place is Place.IN_FLIGHT}
+        in_flight = {queued.uid for place, queued in self.world.queue.pods() if place is SubQueue.IN_FLIGHT}
         assert in_flight <= under_way, f"in flight, but nobody is at it: {in_flight - under_way}"
         assumed = {one.pod.uid for one in self.world.cluster.placements() if one.assumed}
-        waiting = {queued.uid for place, queued in self.world.queue.pods() if place is not Place.IN_FLIGHT}
+        waiting = {queued.uid for place, queued in self.world.queue.pods() if place is not SubQueue.IN_FLIGHT}
         assert not assumed & waiting, f"holds room and waits at once: {assumed & waiting}"
 
     @invariant()

@@ -9,7 +9,7 @@ import pytest
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName
 from placewright.queue.check import check_invariants
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from placewright.scheduler.repairs import Repairs
 
 from .makers import UNKNOWN, PodMaker, World, node, pod
@@ -60,7 +60,7 @@ def test_what_is_listed_and_queued_needs_no_repair(world: World) -> None:
 
 def test_a_pod_that_no_event_told_of_is_queued(world: World) -> None:
     assert compare(world, pod("web")) == (1, 0, 0)
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_a_pod_whose_deletion_no_event_told_of_leaves(world: World) -> None:
@@ -73,7 +73,7 @@ def test_a_pod_that_changed_and_no_event_told_is_taken_as_it_is(world: World) ->
     world.pods(pod("web").gates("later"))
     repairs = Looking(world).sees(pod("web"))
     assert (repairs.outdated, repairs.total) == (1, 1)
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_news_that_comes_before_the_second_look_clears_a_suspicion(world: World) -> None:
@@ -108,7 +108,7 @@ def test_a_pod_that_cannot_be_read_is_left_alone(world: World) -> None:
     looking = Looking(world)
     looking.comparison.unreadable(pod("known").info().pod.metadata)
     assert looking.sees().total == 0
-    assert world.place("known") is Place.ACTIVE
+    assert world.place("known") is SubQueue.ACTIVE
 
 
 def test_a_namesake_is_one_missed_and_the_old_one_is_gone(world: World) -> None:
@@ -129,7 +129,7 @@ async def test_a_binding_that_does_not_exist_is_taken_back(world: World) -> None
     world.ports.answers["uid-web"] = UNKNOWN
     await world.attempt()
     assert compare(world, pod("web")) == (0, 0, 1)
-    assert world.place("web") is Place.BACKOFF
+    assert world.place("web") is SubQueue.BACKOFF
     assert world.requested_cpu("a") == 0
 
 
@@ -138,7 +138,7 @@ async def test_a_binding_that_may_exist_is_not_taken_for_a_vanished_pod(world: W
     world.ports.answers["uid-web"] = UNKNOWN
     await world.attempt()
     assert compare(world) == (0, 0, 0)
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
     assert world.node_of("web") == "a"
 
 
@@ -150,7 +150,7 @@ async def test_a_pod_that_is_being_bound_is_judged_by_nobody_but_its_binding(wor
     await asyncio.sleep(0)
     assert compare(world) == (0, 0, 0)
     assert compare(world, pod("web")) == (0, 0, 0)
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
     answer.set_result(None)
     assert await task is True
 
@@ -167,7 +167,7 @@ def test_a_pod_that_came_while_the_list_was_under_way_is_not_taken_for_vanished(
     looking = Looking(world)
     world.pods(pod("web"))
     assert looking.sees().total == 0
-    assert world.place("web") is Place.ACTIVE
+    assert world.place("web") is SubQueue.ACTIVE
 
 
 def test_a_pod_deleted_while_the_list_was_under_way_is_not_brought_back(world: World) -> None:
@@ -192,7 +192,7 @@ async def test_an_attempt_that_became_unknown_after_the_list_was_asked_for_is_no
     world.ports.answers["uid-web"] = UNKNOWN
     await world.attempt()
     assert looking.sees(pod("web")).total == 0
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
 
 
 # --- room that is held for nobody --------------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ async def test_a_pod_that_was_read_before_its_binding_shows_is_left_for_later(wo
     compare(world)
     (asked,) = world.reconciler.doubtful()
     world.reconciler.looked(asked, pod("web").info())
-    assert world.place("web") is Place.IN_FLIGHT
+    assert world.place("web") is SubQueue.IN_FLIGHT
     assert world.node_of("web") == "a"
 
 

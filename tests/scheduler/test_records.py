@@ -11,14 +11,14 @@ import pytest
 
 from placewright.api.profile import default_profile
 from placewright.explain import records as kept_records
-from placewright.explain.records import Record, Records, recorded
+from placewright.explain.records import AttemptRecord, Records, recorded
 from placewright.offline.world import offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Observers
-from placewright.scheduler.cycle import NoPlacement
+from placewright.scheduler.cycle import FitError
 from placewright.scheduler.insight import MOST_EXAMPLES, MOST_REFUSALS, SHARE, Insight, best_rows
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
@@ -52,7 +52,7 @@ class Bench:
         for pending in self.world.pending.values():
             self.queue.add(pending)
 
-    async def attempt(self) -> Record:
+    async def attempt(self) -> AttemptRecord:
         """Try the next pod; the record of that."""
         queued = self.queue.pop()
         assert queued is not None
@@ -63,7 +63,7 @@ class Bench:
         (attempt,) = ended
         return self.records.of(attempt.uid)[-1]
 
-    async def retry(self, name: str) -> Record:
+    async def retry(self, name: str) -> AttemptRecord:
         self.now += 60.0
         self.queue.activate([self.world.pending[f"default/{name}"]])
         return await self.attempt()
@@ -217,7 +217,7 @@ class Ending:
         queued = QueuedPod(world_from([pod(name)], "test").pending[f"default/{name}"], 0.0)
         attempt = Attempt(queued, self.bench.evaluator.runtime.profile, lambda: 0.0)
         if failed:
-            attempt.failed(NoPlacement(message))
+            attempt.failed(FitError(message))
         else:
             attempt.succeeded()
         return attempt

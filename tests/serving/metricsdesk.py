@@ -18,7 +18,7 @@ from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.observability.metrics import EngineMetrics
-from placewright.observability.metrics.series import Counters, Histograms, Series
+from placewright.observability.metrics.series import CounterSeries, Histograms, Series
 
 OPENMETRICS: Final = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 PLAIN: Final = "text/plain;version=0.0.4"
@@ -61,7 +61,7 @@ def read(series: Iterable[Series]) -> Seen:
 
     class Collected(Collector):
         def collect(self) -> Iterable[Metric]:
-            return [one.metric() for one in kept if isinstance(one, Counters)]
+            return [one.metric() for one in kept if isinstance(one, CounterSeries)]
 
     registry = CollectorRegistry()
     registry.register(Collected())

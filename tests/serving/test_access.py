@@ -13,7 +13,7 @@ from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.serving.access import REMEMBERED_SECONDS, AskingTheApiServer, is_loopback
-from placewright.serving.routes import Answer, Audience, Endpoint, Question, Refused
+from placewright.serving.routes import Answer, Audience, Endpoint, Question, RequestRefused
 
 from .desk import Desk
 
@@ -109,7 +109,7 @@ class Doorway:
         question = Question(path, authorization=f"Bearer {token}" if token else "", peer=peer)
         try:
             await self.gate.admit(Endpoint(path, nothing, audience), question)
-        except Refused as refused:
+        except RequestRefused as refused:
             return refused.status
         return 200
 

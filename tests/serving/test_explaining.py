@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from handlers.stage import Stage
-from placewright.cli.explain_table import _queued
+from placewright.cli.explain.tables import _queued
 from placewright.explain.explanation import Queued
 from placewright.explain.records import Records
-from placewright.profiles.standing import Reason, Standing
-from placewright.serving.explaining import _held, explain_endpoint, records_endpoint
-from placewright.serving.routes import Audience, Question, Refused
+from placewright.profiles.profilestate import ProfileStanding, Reason
+from placewright.serving.explainpages import _held, explain_endpoint, records_endpoint
+from placewright.serving.routes import Audience, Question, RequestRefused
 
 from .desk import Desk, desk
 
@@ -158,7 +158,7 @@ def stage_free_records() -> Records:
 @pytest.mark.parametrize("pod", ["", "web", "a/b/c", "/web", "default/", "x" * 400 + "/y"])
 async def test_a_pod_that_is_no_pod_is_one_line(pod: str, stage_free_records: Records) -> None:
     endpoint = explain_endpoint(None, stage_free_records)  # type: ignore[arg-type]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRefused) as refused:
         await endpoint.answer(Question("/debug/explain", {"pod": (pod,)}))
     assert (refused.value.status, str(refused.value).count("\n")) == (400, 0)
     assert len(str(refused.value)) < 150
@@ -166,12 +166,12 @@ async def test_a_pod_that_is_no_pod_is_one_line(pod: str, stage_free_records: Re
 
 @pytest.mark.parametrize("limit", ["0", "-1", "2001", "ten", "", "1e3", "²", "9" * 400])
 async def test_a_limit_that_is_none_is_one_line(limit: str, stage_free_records: Records) -> None:
-    with pytest.raises(Refused, match="allowed a whole number from 1 to 2000"):
+    with pytest.raises(RequestRefused, match="allowed a whole number from 1 to 2000"):
         await records_endpoint(stage_free_records).answer(Question("/debug/records", {"limit": (limit,)}))
 
 
 def test_a_profile_that_is_held_is_the_answer_to_why_nobody_takes_the_pod() -> None:
-    standing = Standing("p", "batch", 2, None, Reason.PLUGIN_HANGING, 'Filter plugin "Sleepy" did not return')
+    standing = ProfileStanding("p", "batch", 2, None, Reason.PLUGIN_HANGING, 'Filter plugin "Sleepy" did not return')
     engine: Any = SimpleNamespace(started=True, profiles=SimpleNamespace(standings=lambda: {"p": standing}))
     assert _held(engine, "batch") == 'profile p is held: Filter plugin "Sleepy" did not return'
     assert _held(engine, "other") == ""

@@ -10,7 +10,7 @@ from placewright.api.pods import PodInfo
 from placewright.engine.options import EngineOptions
 from placewright.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, QueueingHint
 from placewright.observability.metrics.timings import HINT_SAMPLE, EventTimes, HintTimes, RequestTimes
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import ClusterEventHandlers
 from scheduler.makers import World, node, pod
 
 from .metricsdesk import read, watched
@@ -23,7 +23,7 @@ def test_events_are_timed_from_when_the_news_came_under_the_labels_of_kube_sched
     world = World()
     world.pods(pod("old").on("a"))
     times = EventTimes(lambda: world.now)
-    intake = Intake(world.cluster, world.queue, world.binding, times)
+    intake = ClusterEventHandlers(world.cluster, world.queue, world.binding, times)
     intake.node(node("a").build())
     intake.node(node("a").build())  # a heartbeat
     intake.node(node("a").labels(zone="z").tainted("t").build())

@@ -24,7 +24,7 @@ from placewright.kube.auth.login import load_config
 from placewright.profiles.effective import HIDDEN
 from placewright.serving import configz
 from placewright.serving.debug import cache_endpoint
-from placewright.serving.routes import Question, Refused
+from placewright.serving.routes import Question, RequestRefused
 
 from .desk import Desk, desk
 
@@ -138,7 +138,7 @@ async def test_the_limit_bounds_what_is_shown_and_not_what_is_counted(stage: Sta
 
 @pytest.mark.parametrize("limit", ["0", "-1", "100001", "ten", "", "1e3", "²", "9" * 400])
 async def test_a_limit_that_is_none_is_one_line(limit: str) -> None:
-    with pytest.raises(Refused, match="allowed a whole number from 1 to 100000") as refused:
+    with pytest.raises(RequestRefused, match="allowed a whole number from 1 to 100000") as refused:
         await cache_endpoint(fake_engine(0)).answer(Question("/debug/cache", {"limit": (limit,)}))
     assert refused.value.status == 400
     assert len(str(refused.value)) < 200

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from placewright.api.decode import convert
-from placewright.api.podgroups import Gang, GroupRef
+from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.api.pods import PodInfo
-from placewright.offline.world import World, struct_of, world_from
+from placewright.offline.world import OfflineCluster, struct_of, world_from
 from placewright_lab.snapshots.anonymiser import anonymised
 from placewright_lab.snapshots.prunedobjects import kind_of, manifest_line, pruned
 from placewright_lab.snapshots.recording import RECORDING, read_recording
@@ -69,10 +69,10 @@ def lines() -> list[bytes]:
     return found
 
 
-def asked(world: World) -> list[tuple[Any, ...]]:
+def asked(world: OfflineCluster) -> list[tuple[Any, ...]]:
     """By member, what its group asks for: everything but names."""
 
-    def of(ref: GroupRef | None) -> Gang:
+    def of(ref: GroupRef | None) -> PodGroup:
         assert ref is not None
         gang = world.cluster.gangs.get(ref)
         assert gang is not None, ref

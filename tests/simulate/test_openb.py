@@ -14,7 +14,7 @@ from placewright.api.bad_input import InputError
 from placewright.api.decode import convert
 from placewright.api.objects import Node, Pod
 from placewright.api.requests import canonical, pod_requests
-from placewright_lab.readers.openb import GPU_MILLI, Times, is_openb, read_nodes, read_pods, read_times
+from placewright_lab.readers.openb import GPU_MILLI, TraceTimes, is_openb, read_nodes, read_pods, read_times
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
@@ -142,7 +142,7 @@ def test_the_times_of_the_whole_trace_are_read_and_who_was_never_scheduled_never
     found = read_times(trace.pods, "pods")
     rows = {row["name"]: [int(row[f"{what}_time"] or -1) for what in ("creation", "deletion", "scheduled")] for row in lines(trace.pods)}
     assert found == {
-        name: Times(created, deleted, deleted - scheduled if scheduled >= 0 else None)
+        name: TraceTimes(created, deleted, deleted - scheduled if scheduled >= 0 else None)
         for name, (created, deleted, scheduled) in rows.items()
     }
     assert sum(times.runs is None for times in found.values()) == trace.figures.never_scheduled

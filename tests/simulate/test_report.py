@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placewright_lab.figures.comparison import Comparison, compare
+from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.figures.figures import figures_of
 from placewright_lab.figures.rows import COUNT, NOTHING, SHARE, rows_of, span
 from placewright_lab.report.charts import FULL, courses, distributions
@@ -35,11 +35,11 @@ def outcome_of(profile: str, *, first: str = "n1", waiting: str = NO_CPU) -> Out
     return made.waits(pod("big", cpu=99), waiting, created=4).made
 
 
-def comparison(*, names: tuple[str, ...] = ("default", "packing"), waiting: str = NO_CPU) -> Comparison:
+def comparison(*, names: tuple[str, ...] = ("default", "packing"), waiting: str = NO_CPU) -> ProfileComparison:
     return compare("a trace.csv", [outcome_of(name, first=f"n{i + 1}", waiting=waiting) for i, name in enumerate(names)])
 
 
-def hostile() -> Comparison:
+def hostile() -> ProfileComparison:
     """Everything that has a name has a bad one."""
     bad = [outcome(HOSTILE, node(HOSTILE, zone=HOSTILE, cpu=4)), outcome(SNEAKY, node(HOSTILE, zone=HOSTILE, cpu=4), node(SNEAKY, cpu=1))]
     for made, on in zip(bad, (HOSTILE, SNEAKY), strict=True):

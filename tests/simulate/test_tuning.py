@@ -17,10 +17,10 @@ from placewright.profiles.problem import ProfileError
 from placewright_lab.simulation.outcome import Outcome
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import simulate
-from placewright_lab.tune import tuning
+from placewright_lab.tune import weightsearch
 from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
 from placewright_lab.tune.trialprocesses import TrialProcesses
-from placewright_lab.tune.tuning import STRATEGY, Knob, Search, Settings, Task, tune, with_settings
+from placewright_lab.tune.weightsearch import STRATEGY, Knob, Search, Settings, Task, tune, with_settings
 
 from .answering import end_or_answer
 from .scenarios import node, nodes_of, pod, profile, random_nodes, random_pod
@@ -138,7 +138,7 @@ def test_without_optuna_every_combination_can_still_be_tried_and_a_search_names_
     def missing(name: str) -> object:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(tuning, "import_module", missing)
+    monkeypatch.setattr(weightsearch, "import_module", missing)
     assert len(searched(task(world(0), *WEIGHTS), 16).trials) == 17
     with pytest.raises(InputError, match=r"pip install 'placewright\[tune\]'"):
         searched(task(world(0), *WEIGHTS), 15)

@@ -13,7 +13,7 @@ import pytest
 
 from placewright.api.profile import default_profile
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.offline.world import World, offline_evaluator, world_from
+from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve
 from placewright_lab.readers.goldencases import answer, read_cases
@@ -49,7 +49,7 @@ def preemption_differences(case: Case, found: Case) -> Iterator[str]:
 
 def attempt(case: Case) -> Any:
     """What the proof of a tie wants to know."""
-    world: World = world_from(case["objects"], case["id"])
+    world: OfflineCluster = world_from(case["objects"], case["id"])
     pod = world.pending[f"{case['namespace']}/{case['pod']}"]
     profile = read_profiles(case["config"], case["id"])[0] if case.get("config") else default_profile()
     evaluator: Evaluator = offline_evaluator(resolve(profile, REGISTRY), REGISTRY, world.cluster)

@@ -72,7 +72,7 @@ class Disruption(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class PodGroup:
     """What a group asks for, whichever way it says so.
 
     Attributes:
@@ -215,7 +215,7 @@ class WorkloadSpec(KubeObject, frozen=True):
     pod_groups: tuple[WorkloadPodGroup, ...] | None = None
 
 
-class Workload(KubeObject, frozen=True):
+class NativeWorkload(KubeObject, frozen=True):
     """A Workload of 1.35: its groups stand in it. Later ones only hold templates of PodGroups, and are not read."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -241,7 +241,7 @@ class VolcanoPodGroup(KubeObject, frozen=True):
 # --- what they mean ------------------------------------------------------------------------------------------------------------
 
 _NOTHING: Final[Labels] = {}
-GroupObject = CoschedulingPodGroup | NativePodGroup | Workload | VolcanoPodGroup
+GroupObject = CoschedulingPodGroup | NativePodGroup | NativeWorkload | VolcanoPodGroup
 #: What is called PodGroup, by API group; a Workload is the only one of its name.
 POD_GROUPS: Final[dict[str, type[GroupObject]]] = {
     COSCHEDULING_GROUP: CoschedulingPodGroup,
@@ -251,7 +251,7 @@ POD_GROUPS: Final[dict[str, type[GroupObject]]] = {
 FORM_OF: Final[dict[type[GroupObject], Form]] = {
     CoschedulingPodGroup: Form.COSCHEDULING,
     NativePodGroup: Form.NATIVE,
-    Workload: Form.WORKLOAD,
+    NativeWorkload: Form.WORKLOAD,
     VolcanoPodGroup: Form.VOLCANO,
 }
 
@@ -277,11 +277,11 @@ def declares(item: GroupObject, ref: GroupRef) -> bool:
     return FORM_OF[type(item)] is ref.form and meta.name == ref.object_name and meta.namespace == ref.namespace
 
 
-def gang_of(item: GroupObject, ref: GroupRef) -> Gang | None:
+def gang_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
     """What the object says about the group; None when a Workload has no group of that name."""
     meta = item.metadata
     key, mode = _annotated_topology(meta)
-    plain = Gang(
+    plain = PodGroup(
         ref, meta.uid, topology_key=key, topology_required=mode != PREFERRED,
         created=meta.creation_timestamp or "", resource_version=meta.resource_version,
     )  # fmt: skip
@@ -293,7 +293,7 @@ def gang_of(item: GroupObject, ref: GroupRef) -> Gang | None:
         case NativePodGroup(spec=spec):
             told = replace(plain, disruption=_disruption(spec.disruption_mode), priority=spec.priority)
             return _constrained(_by_policy(told, spec.scheduling_policy), spec.scheduling_constraints)
-        case Workload(spec=spec):
+        case NativeWorkload(spec=spec):
             name = ref.name.split("/")[1:2]
             policies = [group.policy for group in spec.pod_groups or () if [group.name] == name]
             return _by_policy(plain, policies[0]) if policies else None
@@ -304,7 +304,7 @@ def _annotated_topology(meta: ObjectMeta) -> tuple[str, str]:
     return annotations.get(TOPOLOGY_KEY, ""), annotations.get(TOPOLOGY_MODE, REQUIRED)
 
 
-def _by_policy(gang: Gang, policy: GroupPolicy) -> Gang:
+def _by_policy(gang: PodGroup, policy: GroupPolicy) -> PodGroup:
     if policy.gang is not None:
         return replace(gang, min_member=policy.gang.min_count)
     return replace(gang, min_member=0 if policy.basic is None else 1, basic=policy.basic is not None)
@@ -318,7 +318,7 @@ def _disruption(mode: str | DisruptionMode | None) -> Disruption | None:
     return Disruption(mode) if mode in tuple(Disruption) else None
 
 
-def _constrained(gang: Gang, constraints: GroupConstraints | None) -> Gang:
+def _constrained(gang: PodGroup, constraints: GroupConstraints | None) -> PodGroup:
     """Kubernetes' own constraint is always a required one, and goes before our annotation."""
     asked = constraints and (constraints.topology or constraints.topology_constraints)
     if not asked:

@@ -31,7 +31,7 @@ class HostPort(NamedTuple):
     address: str
 
 
-class PodGroup(NamedTuple):
+class PairwiseKey(NamedTuple):
     """What pairwise plugins see of a pod; pods with equal groups are counted together.
 
     `affinity` is the pod's whole pod affinity and anti-affinity as canonical JSON, empty for most pods: existing pods' own terms matter
@@ -81,7 +81,7 @@ class PodInfo:
         self.scoring_cpu, self.scoring_memory = scoring_requests(in_effect)
         self.host_ports = _host_ports(pod)
         self.volumes = tuple([volume for volume in spec.volumes or () if _comes_from_storage(volume)])
-        self.group = PodGroup(
+        self.group = PairwiseKey(
             meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
         )
 

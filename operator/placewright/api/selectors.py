@@ -42,7 +42,7 @@ class SelectorError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class CompiledRequirement:
     """One compiled requirement: `key operator values`."""
 
     key: str
@@ -71,7 +71,7 @@ class Expression:
 class Selector:
     """Expressions, ANDed. No expressions match everything."""
 
-    expressions: tuple[Expression, ...]
+    expressions: tuple[CompiledRequirement, ...]
 
     @property
     def empty(self) -> bool:
@@ -90,8 +90,8 @@ EVERYTHING: Final = Selector(())
 class NodeTerm:
     """One term of a node selector: expressions over labels, and over the node's name."""
 
-    labels: tuple[Expression, ...]
-    names: tuple[Expression, ...]
+    labels: tuple[CompiledRequirement, ...]
+    names: tuple[CompiledRequirement, ...]
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         """True when the node satisfies all expressions."""
@@ -118,7 +118,7 @@ def compile_label_selector(selector: LabelSelector) -> Selector:
 
 def selector_from_pairs(pairs: Mapping[str, str]) -> Selector:
     """A selector of plain `key=value` pairs, as in `nodeSelector` or a Service."""
-    return Selector(tuple(Expression(key, "In", frozenset((value,))) for key, value in sorted(pairs.items())))
+    return Selector(tuple(CompiledRequirement(key, "In", frozenset((value,))) for key, value in sorted(pairs.items())))
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
@@ -154,25 +154,25 @@ def compile_node_term(term: NodeSelectorTerm, path: str = "") -> NodeTerm | None
     return NodeTerm(tuple(labels), tuple(names))
 
 
-def _pair(key: str, value: str) -> Expression:
+def _pair(key: str, value: str) -> CompiledRequirement:
     _check_key(key, "")
     _check_values((value,), "")
-    return Expression(key, "In", frozenset((value,)))
+    return CompiledRequirement(key, "In", frozenset((value,)))
 
 
-def _label_expression(requirement: Requirement) -> Expression:
+def _label_expression(requirement: Requirement) -> CompiledRequirement:
     if requirement.operator not in _LABEL_OPERATORS:
         raise SelectorError(f"{_quoted(requirement.operator)} is not a valid label selector operator")
     return _expression(requirement, "")
 
 
-def _node_expression(requirement: Requirement, path: str) -> Expression:
+def _node_expression(requirement: Requirement, path: str) -> CompiledRequirement:
     if requirement.operator not in _NODE_OPERATORS:
         raise _not_supported(f"{path}operator", requirement.operator, _NODE_OPERATORS)
     return _expression(requirement, path)
 
 
-def _node_field(requirement: Requirement, path: str) -> Expression:
+def _node_field(requirement: Requirement, path: str) -> CompiledRequirement:
     values = requirement.values or ()
     if requirement.key != NODE_NAME_FIELD:
         raise _not_supported(f"{path}key", requirement.key, (NODE_NAME_FIELD,))
@@ -180,10 +180,10 @@ def _node_field(requirement: Requirement, path: str) -> Expression:
         raise _not_supported(f"{path}operator", requirement.operator, _FIELD_OPERATORS)
     if len(values) != 1:
         raise _invalid(f"{path}values", values, "must have one element")
-    return Expression(requirement.key, requirement.operator, frozenset(values))
+    return CompiledRequirement(requirement.key, requirement.operator, frozenset(values))
 
 
-def _expression(requirement: Requirement, path: str) -> Expression:
+def _expression(requirement: Requirement, path: str) -> CompiledRequirement:
     """A requirement whose operator is known; the checks and their words are apimachinery's `labels.NewRequirement`."""
     operator, values = requirement.operator, requirement.values or ()
     _check_key(requirement.key, path)
@@ -193,7 +193,7 @@ def _expression(requirement: Requirement, path: str) -> Expression:
         raise _invalid(f"{path}values", values, "values set must be empty for exists and does not exist")
     bound = _bound(values, path) if operator in _ORDER_OPERATORS else 0
     _check_values(values, path)
-    return Expression(requirement.key, operator, frozenset(values), bound)
+    return CompiledRequirement(requirement.key, operator, frozenset(values), bound)
 
 
 def _bound(values: Sequence[str], path: str) -> int:

@@ -17,18 +17,18 @@ class SelectorSpec(KubeObject, frozen=True):
     selector: LabelSelector | None = None
 
 
-class Workload(KubeObject, frozen=True):
+class SelectingWorkload(KubeObject, frozen=True):
     """What ReplicaSets and StatefulSets share: a selector that spreads their pods by default."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: SelectorSpec = SelectorSpec()
 
 
-class ReplicaSet(Workload, frozen=True):
+class ReplicaSet(SelectingWorkload, frozen=True):
     """A ReplicaSet."""
 
 
-class StatefulSet(Workload, frozen=True):
+class StatefulSet(SelectingWorkload, frozen=True):
     """A StatefulSet."""
 
 

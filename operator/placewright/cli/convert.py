@@ -13,7 +13,7 @@ from placewright.cli.options import Subparsers
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.kubescheduler.documents import Document, manifest, to_yaml
-from placewright.profiles.kubescheduler.findings import Finding, Loss, without_counterpart
+from placewright.profiles.kubescheduler.findings import ConversionFinding, Loss, without_counterpart
 from placewright.profiles.kubescheduler.reader import Conversion, convert
 from placewright.profiles.kubescheduler.writer import to_configuration
 
@@ -63,14 +63,14 @@ def _text(path: Path) -> str:
         return opened.read(_LARGEST + 1)
 
 
-def _converted(conversion: Conversion, to: str, registry: Registry) -> tuple[Sequence[Document], Sequence[Finding]]:
+def _converted(conversion: Conversion, to: str, registry: Registry) -> tuple[Sequence[Document], Sequence[ConversionFinding]]:
     if to == PROFILES:
         return [manifest(profile) for profile in conversion.profiles], [*conversion.findings, *_flags(conversion)]
     document, lost = to_configuration(conversion.profiles, registry)
     return [document | conversion.settings.document()], [*conversion.findings, *lost]
 
 
-def _flags(conversion: Conversion) -> Iterable[Finding]:
+def _flags(conversion: Conversion) -> Iterable[ConversionFinding]:
     """A profile does not hold settings of the process; flags do."""
     for field, flag in conversion.settings.flags():
-        yield Finding(field, f"a setting of the process, not of a profile: placewright run {flag}", Loss.SETTING)
+        yield ConversionFinding(field, f"a setting of the process, not of a profile: placewright run {flag}", Loss.SETTING)

@@ -101,9 +101,9 @@ def _run() -> Command:
 
 
 def _explain() -> Command:
-    from placewright.cli import explain  # noqa: PLC0415 - loaded when it is named
+    from placewright.cli.explain import command  # noqa: PLC0415 - loaded when it is named
 
-    return explain
+    return command
 
 
 def _profiles() -> Command:
@@ -131,9 +131,9 @@ def _schema() -> Command:
 
 
 def _doctor() -> Command:
-    from placewright.cli import doctor  # noqa: PLC0415 - loaded when it is named
+    from placewright.cli.doctor import command  # noqa: PLC0415 - loaded when it is named
 
-    return doctor
+    return command
 
 
 def _version() -> Command:

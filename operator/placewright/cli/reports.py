@@ -10,25 +10,25 @@ from typing import Any, Final
 
 from placewright.api.bad_input import printable
 from placewright.cli.version import installed
-from placewright.profiles.validation import Finding
+from placewright.profiles.validation import ValidationFinding
 
-Format = Callable[[Sequence[Finding]], str]
+Format = Callable[[Sequence[ValidationFinding]], str]
 
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULE: Final = "profile"
 
 
-def as_text(findings: Sequence[Finding]) -> str:
+def as_text(findings: Sequence[ValidationFinding]) -> str:
     """A line each: `file:line:column: path: found X; allowed Y`."""
     return "".join(f"{finding}\n" for finding in findings)
 
 
-def as_json(findings: Sequence[Finding]) -> str:
+def as_json(findings: Sequence[ValidationFinding]) -> str:
     """A list of objects."""
     return json.dumps([_fields(finding) for finding in findings], indent=2) + "\n"
 
 
-def as_github(findings: Sequence[Finding]) -> str:
+def as_github(findings: Sequence[ValidationFinding]) -> str:
     """Workflow commands of GitHub Actions, which become annotations of a pull request's lines."""
     return "".join(
         f"::error file={_property(finding.file)},line={finding.place.line},col={finding.place.column}"
@@ -37,7 +37,7 @@ def as_github(findings: Sequence[Finding]) -> str:
     )
 
 
-def as_sarif(findings: Sequence[Finding]) -> str:
+def as_sarif(findings: Sequence[ValidationFinding]) -> str:
     """SARIF 2.1.0, as code scanning takes it."""
     rule = {"id": _RULE, "shortDescription": {"text": "A scheduling profile that would not come into effect"}}
     driver = {"name": "placewright", "version": installed("placewright"), "rules": [rule]}
@@ -45,12 +45,12 @@ def as_sarif(findings: Sequence[Finding]) -> str:
     return json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _fields(finding: Finding) -> dict[str, Any]:
+def _fields(finding: ValidationFinding) -> dict[str, Any]:
     place = {"file": finding.file, "line": finding.place.line, "column": finding.place.column}
     return place | finding.problem._asdict()
 
 
-def _result(finding: Finding) -> dict[str, Any]:
+def _result(finding: ValidationFinding) -> dict[str, Any]:
     region = {"startLine": finding.place.line, "startColumn": finding.place.column}
     location = {"artifactLocation": {"uri": PurePath(finding.file).as_posix()}, "region": region}
     message = {"text": str(finding.problem)}

@@ -17,7 +17,7 @@ from placewright.cli.convert import read_file
 from placewright.cli.logoptions import add_log_options
 from placewright.cli.options import whole_number
 from placewright.framework.registry import Registry
-from placewright.profiles.kubescheduler.findings import Finding, Loss, without_counterpart
+from placewright.profiles.kubescheduler.findings import ConversionFinding, Loss, without_counterpart
 from placewright.profiles.kubescheduler.process import ProcessSettings
 from placewright.profiles.kubescheduler.reader import convert
 
@@ -41,7 +41,7 @@ class RunSettings:
 
     process: ProcessSettings
     profiles: tuple[SchedulingProfile, ...] | None
-    unused: Sequence[Finding]
+    unused: Sequence[ConversionFinding]
 
     @property
     def qps(self) -> float:

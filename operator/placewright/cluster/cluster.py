@@ -19,16 +19,16 @@ from placewright.api.annotations import DEVICES
 from placewright.api.objects import Node, NodeName, PodKey, Taint
 from placewright.api.pods import PodInfo
 from placewright.api.requests import PODS, canonical, is_native_or_scalar
+from placewright.cluster.dryrun import DryRunCluster, net_of
 from placewright.cluster.encoding import EncodedColumn
-from placewright.cluster.gangs import Gangs
-from placewright.cluster.groups import GroupCounts
+from placewright.cluster.hostports import HostPorts
 from placewright.cluster.images import Images
 from placewright.cluster.journal import Journal
 from placewright.cluster.labels import LabelColumn, LabelColumns
 from placewright.cluster.objects import ClusterObjects
-from placewright.cluster.ports import HostPorts
+from placewright.cluster.pairwisecounts import PairwiseCounts
+from placewright.cluster.podgroups import PodGroups
 from placewright.cluster.resources import Resources, grown
-from placewright.cluster.supposition import Supposition, net_of
 from placewright.cluster.volumes import VolumeUse
 
 _FIRST_CAPACITY: Final = 64
@@ -41,7 +41,7 @@ class AssumeError(Exception):
     """A pod cannot be assumed or forgotten: it is already on a node, or not assumed there."""
 
 
-class Placement(NamedTuple):
+class PodOnNode(NamedTuple):
     """Where a pod stands, and whether that is only our own assumption so far."""
 
     pod: PodInfo
@@ -72,10 +72,10 @@ class Cluster:
         self.declared_features: EncodedColumn[frozenset[str]] = EncodedColumn(_FIRST_CAPACITY, frozenset())
         self.images = Images()
         self.ports = HostPorts()
-        self.groups = GroupCounts()
+        self.groups = PairwiseCounts()
         self.volumes = VolumeUse()
         self.objects = ClusterObjects()
-        self.gangs = Gangs(self.objects.pod_groups)
+        self.gangs = PodGroups(self.objects.pod_groups)
         self.node_journal = Journal()
         self.pod_journal = Journal()
         self._capacity = _FIRST_CAPACITY
@@ -88,7 +88,7 @@ class Cluster:
         self._nodes: list[Node | None] = []
         self._row_of: dict[NodeName, int] = {}
         self._free_rows: list[int] = []
-        self._placements: dict[str, Placement] = {}
+        self._placements: dict[str, PodOnNode] = {}
         self._pods_on: dict[NodeName, dict[str, PodInfo]] = {}
         self._assumed_count = 0
         #: Uids of assumed pods by name, in the order of their assumption; hardly ever more than one.
@@ -96,7 +96,7 @@ class Cluster:
         self._priorities: dict[int, int] = {}
         #: Uids of pods on nodes that have been told to leave, as long as the API server does not show them as being deleted.
         self._told_to_leave: set[str] = set()
-        self._suppositions: list[Supposition] = []
+        self._suppositions: list[DryRunCluster] = []
 
     # --- reading ---------------------------------------------------------------------------------------------------------
 
@@ -189,11 +189,11 @@ class Cluster:
             *(pod for pod, net in supposed.values() if net > 0),
         ]
 
-    def placement(self, uid: str) -> Placement | None:
+    def placement(self, uid: str) -> PodOnNode | None:
         """Where a pod stands, or None."""
         return self._placements.get(uid)
 
-    def stands(self, uid: str) -> Placement | None:
+    def stands(self, uid: str) -> PodOnNode | None:
         """Where a pod stands, as far as nobody supposes it away; or None."""
         known = self._placements.get(uid)
         if known is None or not self._suppositions:
@@ -205,7 +205,7 @@ class Cluster:
         """True for a pod on a node that is being deleted, or that has been told to leave."""
         return pod.terminating or pod.uid in self._told_to_leave
 
-    def assumed_predecessors(self, pod: PodInfo) -> list[Placement]:
+    def assumed_predecessors(self, pod: PodInfo) -> list[PodOnNode]:
         """Assumed pods of the same name as this one that are older: where this one exists, they do not."""
         assumed = self._assumed_as.get(pod.key, [])
         if pod.uid in assumed:
@@ -217,7 +217,7 @@ class Cluster:
         """All pods on nodes by uid, assumed ones included; a view."""
         return self._placements.keys()
 
-    def placements(self) -> Iterable[Placement]:
+    def placements(self) -> Iterable[PodOnNode]:
         """All pods on nodes."""
         return self._placements.values()
 
@@ -297,7 +297,7 @@ class Cluster:
         known = self._placements.get(pod.uid)
         if known is not None:
             raise AssumeError(f"pod {pod.key} is already on node {known.node}")
-        self._enter(Placement(pod, node, assumed=True))
+        self._enter(PodOnNode(pod, node, assumed=True))
 
     def forget(self, pod: PodInfo, node: NodeName) -> None:
         """Take an assumption back; unknown pods are no error. Raise `AssumeError` when the pod is confirmed or on another node."""
@@ -332,7 +332,7 @@ class Cluster:
         """The pod could not be evicted."""
         self._told_to_leave.discard(uid)
 
-    def set_pod(self, pod: PodInfo) -> Placement | None:
+    def set_pod(self, pod: PodInfo) -> PodOnNode | None:
         """The API server says that this pod is on `pod.node_name`: add, update or confirm. Returns what was known before.
 
         A pod that changes on its node never leaves it in between: since Kubernetes 1.35 nearly every Binding changes the pod's labels
@@ -346,10 +346,10 @@ class Cluster:
             return known
         if known is not None:
             self._leave(known)
-        self._enter(Placement(pod, pod.node_name, assumed=False))
+        self._enter(PodOnNode(pod, pod.node_name, assumed=False))
         return known
 
-    def remove_pod(self, uid: str) -> Placement | None:
+    def remove_pod(self, uid: str) -> PodOnNode | None:
         """The pod is gone or finished. Returns where it stood, or None when it was unknown."""
         known = self._placements.get(uid)
         if known is not None:
@@ -369,9 +369,9 @@ class Cluster:
             yield
 
     @contextmanager
-    def supposing(self, *, journalled: bool = False) -> Iterator[Supposition]:
+    def supposing(self, *, journalled: bool = False) -> Iterator[DryRunCluster]:
         """The same for many rows, and step by step; `journalled`, so that columns that are kept follow, too, there and back."""
-        supposition = Supposition(self._count_journalled if journalled else self._count_all)
+        supposition = DryRunCluster(self._count_journalled if journalled else self._count_all)
         self._suppositions.append(supposition)
         try:
             yield supposition
@@ -379,7 +379,7 @@ class Cluster:
             supposition.undo()
             self._suppositions.remove(supposition)
 
-    def _enter(self, placement: Placement) -> None:
+    def _enter(self, placement: PodOnNode) -> None:
         pod, node, assumed = placement
         self._placements[pod.uid] = placement
         self.gangs.enter(pod)
@@ -393,7 +393,7 @@ class Cluster:
             self._count(pod, row, 1)
             self.pod_journal.append(row)
 
-    def _leave(self, placement: Placement) -> None:
+    def _leave(self, placement: PodOnNode) -> None:
         pod, node, assumed = placement
         del self._placements[pod.uid]
         self._told_to_leave.discard(pod.uid)
@@ -410,7 +410,7 @@ class Cluster:
             self._count(pod, row, -1)
             self.pod_journal.append(row)
 
-    def _recount(self, known: Placement, pod: PodInfo) -> None:
+    def _recount(self, known: PodOnNode, pod: PodInfo) -> None:
         """Count a pod as it is now instead of as it was, on the row where it stands."""
         row = self._row_of.get(known.node)
         if row is not None:
@@ -418,9 +418,9 @@ class Cluster:
             self._count(pod, row, 1)
             self.pod_journal.append(row)
 
-    def _replace(self, known: Placement, pod: PodInfo) -> None:
+    def _replace(self, known: PodOnNode, pod: PodInfo) -> None:
         """Keep a pod as it is now; what columns count of it is not touched."""
-        self._placements[pod.uid] = Placement(pod, known.node, assumed=False)
+        self._placements[pod.uid] = PodOnNode(pod, known.node, assumed=False)
         if pod.terminating:
             self._told_to_leave.discard(pod.uid)
         self.gangs.replace(known.pod, pod)

@@ -17,11 +17,11 @@ from placewright.api.podgroups import (
     TOPOLOGY_MODE,
     VOLCANO_GROUP_ANNOTATION,
     Form,
-    Gang,
     GroupRef,
+    PodGroup,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.gangs import Gangs
+from placewright.cluster.podgroups import PodGroups
 
 _LABEL_KEY: Final = re.compile(r"(?:[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 #: What makes a pod a member, by form.
@@ -33,7 +33,7 @@ _NAMED_BY: Final = {
 }
 
 
-def declaration_complaint(gangs: Gangs, ref: GroupRef) -> str:
+def declaration_complaint(gangs: PodGroups, ref: GroupRef) -> str:
     """What is wrong with how the group is declared, or that it is not, or not any more."""
     gang = gangs.get(ref)
     if gang is None:
@@ -41,7 +41,7 @@ def declaration_complaint(gangs: Gangs, ref: GroupRef) -> str:
     return _count_complaint(gang) or _timeout_complaint(gang) or _topology_complaint(gangs, gang)
 
 
-def members_complaint(gang: Gang, members: Mapping[str, int]) -> str:
+def members_complaint(gang: PodGroup, members: Mapping[str, int]) -> str:
     """What is wrong with the members that there are: `members` counts those on nodes and those that wait, by `spec.schedulerName`.
 
     A group over several profiles is nobody's to decide. Too few members may become enough later: their coming asks again.
@@ -70,7 +70,7 @@ def standing(cluster: Cluster, ref: GroupRef) -> bool:
     return any(placement is not None and not placement.pod.terminating for placement in placements)
 
 
-def _missing(gangs: Gangs, ref: GroupRef) -> str:
+def _missing(gangs: PodGroups, ref: GroupRef) -> str:
     named, by = ref.object_in_words, _NAMED_BY[ref.form]
     if gangs.object_of(ref) is None:
         return f"{named} does not exist (the pod's {by} names it)"
@@ -81,19 +81,19 @@ def _group_in_workload(ref: GroupRef) -> str:
     return "".join(ref.name.split("/")[1:2])
 
 
-def _count_complaint(gang: Gang) -> str:
+def _count_complaint(gang: PodGroup) -> str:
     if gang.min_member >= 1:
         return ""
     return f"{gang.ref}: {count_field(gang.ref)} is {gang.min_member}, at least 1 is allowed"
 
 
-def _timeout_complaint(gang: Gang) -> str:
+def _timeout_complaint(gang: PodGroup) -> str:
     if gang.timeout_seconds is None or gang.timeout_seconds >= 0:
         return ""
     return f"{gang.ref}: spec.scheduleTimeoutSeconds is {gang.timeout_seconds}, at least 0 is allowed"
 
 
-def _topology_complaint(gangs: Gangs, gang: Gang) -> str:
+def _topology_complaint(gangs: PodGroups, gang: PodGroup) -> str:
     if gang.topology_key and not _LABEL_KEY.fullmatch(gang.topology_key):
         return f"{gang.ref}: the topology {shown(gang.topology_key)} is no key of a node label"
     item = gangs.object_of(gang.ref)

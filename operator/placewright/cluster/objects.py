@@ -15,7 +15,7 @@ from placewright.api.workloads import (
     StatefulSet,
 )
 from placewright.cluster.devices import DEVICE_KINDS, DeviceObject, DeviceObjects
-from placewright.cluster.gangs import GROUP_KINDS, GroupObjects
+from placewright.cluster.podgroups import GROUP_KINDS, GroupObjects
 from placewright.cluster.storage import STORAGE_KINDS, StorageObject, StorageObjects, Table, key_of
 
 #: The kinds kept here; the reflectors watch these.

@@ -21,7 +21,7 @@ from placewright.kube.errors import RequestError
 from placewright.kube.reflectedkinds import GROUPS, REFLECTED
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.serverversion import ServerVersion, server_version
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Discovery:
     def __init__(
         self,
         client: ApiClient,
-        intake: Intake,
+        intake: ClusterEventHandlers,
         reflectors: Reflectors,
         beat_seconds: float,
         silent_seconds: float = SILENT_SECONDS,

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.profiles.standing import Standing
+from placewright.profiles.profilestate import ProfileStanding
 from placewright.queue.check import InvariantError, check_invariants
 from placewright.queue.nominator import Nominator
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 
 #: Entries of a list.
 MOST: Final = 500
@@ -73,7 +73,7 @@ class CacheState:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingPod:
+class QueuedPodState:
     """One pod of the queue; `nominated_node` is empty for most."""
 
     namespace: str
@@ -97,7 +97,7 @@ class QueueState:
     """
 
     sizes: Mapping[str, int]
-    pods: tuple[WaitingPod, ...]
+    pods: tuple[QueuedPodState, ...]
     more: int
     contradictions: tuple[str, ...]
 
@@ -130,11 +130,11 @@ def queue_state(queue: SchedulingQueue, most: int = MOST) -> QueueState:
     """The queue as it is now, checked. O(pods)."""
     told = tuple(_waiting(queue, place, queued) for place, queued in islice(queue.pods(), most))
     sizes = queue.sizes()
-    by_place = dict(zip((place.value for place in Place), sizes, strict=True))
+    by_place = dict(zip((place.value for place in SubQueue), sizes, strict=True))
     return QueueState(by_place, told, sum(sizes) - len(told), _contradictions(queue))
 
 
-def profile_states(standings: Iterable[Standing]) -> tuple[ProfileState, ...]:
+def profile_states(standings: Iterable[ProfileStanding]) -> tuple[ProfileState, ...]:
     """How every profile stands."""
     return tuple(
         ProfileState(one.name, one.scheduler_name, one.observed_generation, one.active_generation, str(one.reason)) for one in standings
@@ -180,10 +180,10 @@ def _row_contradictions(cluster: Cluster, row: int) -> Iterator[str]:
             yield f"node {name} counts {counted} of {resource} as requested, its pods ask for {asked}"
 
 
-def _waiting(queue: SchedulingQueue, place: Place, queued: QueuedPod) -> WaitingPod:
+def _waiting(queue: SchedulingQueue, place: SubQueue, queued: QueuedPod) -> QueuedPodState:
     pod = queued.pod
     nominated = queue.nominator.node_of(queued.uid) or ""
-    return WaitingPod(pod.namespace, pod.name, pod.uid, pod.scheduler_name, place.value, queued.attempts, nominated)
+    return QueuedPodState(pod.namespace, pod.name, pod.uid, pod.scheduler_name, place.value, queued.attempts, nominated)
 
 
 def _contradictions(queue: SchedulingQueue) -> tuple[str, ...]:

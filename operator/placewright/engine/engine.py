@@ -19,7 +19,7 @@ from placewright.api.devices import ResourceClaim
 from placewright.api.podgroups import NativePodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.observed import ObservedCluster
+from placewright.cluster.observedcluster import ObservedCluster
 from placewright.engine.debugsignal import Debugger
 from placewright.engine.discovery import Discovery, Shortfall, survey
 from placewright.engine.extenders import Extenders
@@ -45,7 +45,7 @@ from placewright.kube.history import HistoryStore, operator_namespace
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Reflectors
-from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.retry import RetryBackoff, until_answered
 from placewright.kube.writers.binder import BindCounts, HttpBinder
 from placewright.kube.writers.claims import HttpClaimWriter
 from placewright.kube.writers.events import EventCounts, HttpEventRecorder, uses_core_events
@@ -58,13 +58,13 @@ from placewright.leadership.election import Election
 from placewright.leadership.replica import Replica, make_replica
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, LiveProfiles, Swap
-from placewright.profiles.reconsidering import reconsidered
+from placewright.profiles.rejections import reconsidered
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.insight import Insight
-from placewright.scheduler.intake import Intake, Stopwatch, Untimed
+from placewright.scheduler.intake import ClusterEventHandlers, Stopwatch, Untimed
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import DRAIN_SECONDS, Ports, Scheduler
@@ -121,7 +121,7 @@ class Engine:
         self._groups: GroupStatusKeeper
         self._reflectors: Reflectors
         self.scheduler: Scheduler
-        self.intake: Intake
+        self.intake: ClusterEventHandlers
         self.profiles: ProfileKeeper
         self.history: HistoryKeeper
         self.lister: ReconcileLoop
@@ -135,7 +135,7 @@ class Engine:
 
         Raises `CannotElect` when replicas could not elect one, `ConfigError` when a profile of a file cannot take effect.
         """
-        found = await until_answered(lambda: survey(self.client), Backoff())
+        found = await until_answered(lambda: survey(self.client), RetryBackoff())
         await self.leadership.require()
         self._assemble(found)
         if isinstance(self.profiles, FileProfiles):
@@ -246,7 +246,7 @@ class Engine:
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
         if isinstance(self.leadership, Election):
             self.leadership.lease.finished = self.scheduler.settled
-        self.intake = Intake(self.cluster, self.queue, self.scheduler.binding, self.stopwatch, self.shadows)
+        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, self.stopwatch, self.shadows)
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
         store = HistoryStore(self.client, self.namespace)

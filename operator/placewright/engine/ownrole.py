@@ -9,21 +9,21 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from placewright.engine.permissions import ROLE_NAME, Need, Rule, role_text
+from placewright.engine.permissions import ROLE_NAME, Permission, PolicyRule, role_text
 from placewright.kube.history import DEFAULT_NAMESPACE
 from placewright.leadership.leaseobject import LEASE_NAME
 
 NEEDS: Final = (
-    Need(
+    Permission(
         "Of several replicas one places pods: the one that holds this Lease. A right to create cannot name what it is for.",
         (
-            Rule("coordination.k8s.io", ("leases",), ("create",)),
-            Rule("coordination.k8s.io", ("leases",), ("get", "list", "watch", "update"), (LEASE_NAME,)),
+            PolicyRule("coordination.k8s.io", ("leases",), ("create",)),
+            PolicyRule("coordination.k8s.io", ("leases",), ("get", "list", "watch", "update"), (LEASE_NAME,)),
         ),
     ),
-    Need(
+    Permission(
         "The history of profiles: a revision each generation, marked with what came of it; the oldest go.",
-        (Rule("apps", ("controllerrevisions",), ("create", "delete", "list", "patch")),),
+        (PolicyRule("apps", ("controllerrevisions",), ("create", "delete", "list", "patch")),),
     ),
 )
 _HEADER: Final = """\

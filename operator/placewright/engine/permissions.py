@@ -38,7 +38,7 @@ _HEADER: Final = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """One rule of the role; `names` as `resourceNames`, empty for all."""
 
     group: str
@@ -53,7 +53,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class Permission:
     """Something that the operator does.
 
     Attributes:
@@ -62,88 +62,88 @@ class Need:
     """
 
     why: str
-    rules: tuple[Rule, ...]
+    rules: tuple[PolicyRule, ...]
     plugin: str = ""
 
 
-def needs() -> Iterator[Need]:
+def needs() -> Iterator[Permission]:
     """Everything, in the order in which the role shows it."""
-    yield Need(
+    yield Permission(
         "Placing: the decision itself. `get` is for looking before a binding is sent again, and for what an extender wants to see.",
-        (Rule("", ("pods/binding",), ("create",)), Rule("", ("pods",), ("get", *_READ))),
+        (PolicyRule("", ("pods/binding",), ("create",)), PolicyRule("", ("pods",), ("get", *_READ))),
     )
-    yield Need("Saying why not: the PodScheduled condition and the nominated node.", (Rule("", ("pods/status",), ("patch",)),))
-    yield Need(
+    yield Permission("Saying why not: the PodScheduled condition and the nominated node.", (PolicyRule("", ("pods/status",), ("patch",)),))
+    yield Permission(
         "A claim that waits for its pod's node is given a volume there, or that node's name.",
-        (Rule("", ("persistentvolumes", "persistentvolumeclaims"), ("patch",)),),
+        (PolicyRule("", ("persistentvolumes", "persistentvolumeclaims"), ("patch",)),),
         plugin="VolumeBinding",
     )
-    yield Need(
+    yield Permission(
         "A claim to devices gets them, and its pod, or gives them back; from 1.36 on that is `binding`. `get` is for looking when somebody "
         "else was faster, `update` for claims whose drivers' parameters a patch would change. Claims for extended resources that devices "
         "serve are made, and deleted where the pod is not placed after all.",
         (
-            Rule(DEVICES_GROUP, ("resourceclaims",), ("get", "create", "update", "patch", "delete")),
-            Rule(DEVICES_GROUP, ("resourceclaims/status", "resourceclaims/binding"), ("update", "patch")),
+            PolicyRule(DEVICES_GROUP, ("resourceclaims",), ("get", "create", "update", "patch", "delete")),
+            PolicyRule(DEVICES_GROUP, ("resourceclaims/status", "resourceclaims/binding"), ("update", "patch")),
         ),
         plugin="DynamicResources",
     )
-    yield Need("Preemption.", (Rule("", ("pods",), ("delete",)),), plugin="DefaultPreemption")
-    yield Need(
+    yield Permission("Preemption.", (PolicyRule("", ("pods",), ("delete",)),), plugin="DefaultPreemption")
+    yield Permission(
         "What became of groups of pods that are placed all or none.",
-        (Rule(COSCHEDULING_GROUP, ("podgroups/status",), ("patch",)), Rule(NATIVE_GROUP, ("podgroups/status",), ("patch",))),
+        (PolicyRule(COSCHEDULING_GROUP, ("podgroups/status",), ("patch",)), PolicyRule(NATIVE_GROUP, ("podgroups/status",), ("patch",))),
         plugin="GangScheduling",
     )
-    yield Need("What decisions are made of.", (Rule("", ("nodes",), _READ),))
+    yield Permission("What decisions are made of.", (PolicyRule("", ("nodes",), _READ),))
     yield from _reading()
-    yield Need("Events about pods, where repeats become a series.", (Rule("events.k8s.io", ("events",), ("create", "patch")),))
-    yield Need("Events about profiles.", (Rule("", ("events",), ("create",)),))
-    yield Need(
+    yield Permission("Events about pods, where repeats become a series.", (PolicyRule("events.k8s.io", ("events",), ("create", "patch")),))
+    yield Permission("Events about profiles.", (PolicyRule("", ("events",), ("create",)),))
+    yield Permission(
         "Profiles: their spec is read and never written.",
-        (Rule(GROUP, (PLURAL,), _READ), Rule(GROUP, (f"{PLURAL}/status",), ("patch",))),
+        (PolicyRule(GROUP, (PLURAL,), _READ), PolicyRule(GROUP, (f"{PLURAL}/status",), ("patch",))),
     )
-    yield Need(
+    yield Permission(
         "Which replica is active. Kopf lists all peerings of the group; only ours is written.",
         (
-            Rule("kopf.dev", ("clusterkopfpeerings",), ("get", *_READ)),
-            Rule("kopf.dev", ("clusterkopfpeerings",), ("patch",), (PEERING_NAME,)),
+            PolicyRule("kopf.dev", ("clusterkopfpeerings",), ("get", *_READ)),
+            PolicyRule("kopf.dev", ("clusterkopfpeerings",), ("patch",), (PEERING_NAME,)),
         ),
     )
-    yield Need(
+    yield Permission(
         "Who may read metrics and debug pages: whose a token is, and whether they may `get` the path.",
         (
-            Rule("authentication.k8s.io", ("tokenreviews",), ("create",)),
-            Rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+            PolicyRule("authentication.k8s.io", ("tokenreviews",), ("create",)),
+            PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         ),
     )
-    yield Need(
+    yield Permission(
         "Kopf notices custom resource definitions that are installed or changed while it runs.",
-        (Rule("apiextensions.k8s.io", ("customresourcedefinitions",), _READ),),
+        (PolicyRule("apiextensions.k8s.io", ("customresourcedefinitions",), _READ),),
     )
 
 
-def _reading() -> Iterator[Need]:
+def _reading() -> Iterator[Permission]:
     """One need for each plugin that reads something, one rule for each group."""
     by_reader: dict[str, dict[str, list[str]]] = {}
     for row in REFLECTED:
         wanted = row.wanted
         by_reader.setdefault(wanted.reader, {}).setdefault(wanted.group, []).append(wanted.resource)
     for reader, groups in by_reader.items():
-        yield Need(f"Read for {reader}.", tuple(Rule(group, tuple(names), _READ) for group, names in groups.items()))
+        yield Permission(f"Read for {reader}.", tuple(PolicyRule(group, tuple(names), _READ) for group, names in groups.items()))
 
 
-def needed_by(profiles: Iterable[ResolvedProfile]) -> list[Need]:
+def needed_by(profiles: Iterable[ResolvedProfile]) -> list[Permission]:
     """What profiles need; for none of them, what every plugin needs."""
     enabled = {plugin for profile in profiles for names in profile.points.values() for plugin in names}
     return [need for need in needs() if not need.plugin or not enabled or need.plugin in enabled]
 
 
-def role_yaml(wanted: Sequence[Need]) -> str:
+def role_yaml(wanted: Sequence[Permission]) -> str:
     """The ClusterRole as a file."""
     return _HEADER + role_text("ClusterRole", {"name": ROLE_NAME}, wanted)
 
 
-def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Need]) -> str:
+def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Permission]) -> str:
     """A role, with why above each of its rules."""
     lines = ["apiVersion: rbac.authorization.k8s.io/v1", f"kind: {kind}", "metadata:"]
     lines += [f"  {key}: {value}" for key, value in metadata.items()]
@@ -156,7 +156,7 @@ def role_text(kind: str, metadata: Mapping[str, str], wanted: Iterable[Need]) ->
     return "\n".join(lines) + "\n"
 
 
-def rule_lines(rule: Rule) -> Iterator[str]:
+def rule_lines(rule: PolicyRule) -> Iterator[str]:
     """One rule as lines of YAML."""
     lead = "- "
     for field, value in rule.manifest().items():

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.api.podgroups import COSCHEDULING_GROUP, KIND, NATIVE_GROUP, VOLCANO_GROUP, Form, Gang, GroupRef
+from placewright.api.podgroups import COSCHEDULING_GROUP, KIND, NATIVE_GROUP, VOLCANO_GROUP, Form, GroupRef, PodGroup
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.gangs import Gangs
+from placewright.cluster.podgroups import PodGroups
 from placewright.kube.writers.events import HttpEventRecorder, Regarding
 from placewright.kube.writers.podgroupstatus import GroupNews, HttpGroupStatusWriter
 from placewright.plugins.gangscheduling import NAME
-from placewright.queue.gangs import QueuedGang
+from placewright.queue.gangs import QueuedPodGroup
 from placewright.queue.policy import Policies
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
@@ -47,12 +47,12 @@ class GroupStatusKeeper:
         self._events = events
         self._native_version = native_version
 
-    def group_waits(self, gang: Gang, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+    def group_waits(self, gang: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         """Say on the object that it waits, and why."""
         self._writer.tell(GroupNews(gang, placed=False, error=error, message=message))
         self._events.record_about(self._regarding(gang), EventType.WARNING, "FailedScheduling", "Scheduling", message)
 
-    def group_placed(self, gang: Gang, placed: int) -> None:
+    def group_placed(self, gang: PodGroup, placed: int) -> None:
         """Say on the object that it has what it needs."""
         message = f"{placed} members have a node, {gang.min_member} are needed"
         self._writer.tell(GroupNews(gang, placed=True, message=message, owners=self._owners(gang)))
@@ -72,14 +72,14 @@ class GroupStatusKeeper:
             if gang is not None:
                 self._writer.tell(GroupNews(gang, running=gangs.running(ref), owners=self._owners(gang)))
 
-    def _owners(self, gang: Gang) -> str:
+    def _owners(self, gang: PodGroup) -> str:
         """Of one member, as all have the same: `namespace/name` of its owners."""
         placements = (self._cluster.placement(uid) for uid in self._cluster.gangs.placed(gang.ref))
         member = next((placement.pod for placement in placements if placement is not None), None)
         owners = member.pod.metadata.owner_references if member is not None else None
         return ",".join(sorted(f"{gang.ref.namespace}/{owner.name}" for owner in owners or ()))
 
-    def _regarding(self, gang: Gang) -> Regarding:
+    def _regarding(self, gang: PodGroup) -> Regarding:
         ref = gang.ref
         api_version, kind = {
             Form.COSCHEDULING: (f"{COSCHEDULING_GROUP}/v1alpha1", KIND),
@@ -103,7 +103,7 @@ class WaitingMembers:
     """Tells members of groups what keeps them: those that are gated, and those that were tried when more of them were there."""
 
     def __init__(
-        self, queue: SchedulingQueue, declared: Gangs, policies: Policies, voices: Voices, clock: Callable[[], float] = time.monotonic
+        self, queue: SchedulingQueue, declared: PodGroups, policies: Policies, voices: Voices, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`clock`: the queue's."""
         self._queue = queue
@@ -134,7 +134,7 @@ class WaitingMembers:
         for ref in [ref for ref in self._told if self._queue.gangs.get(ref) is None]:
             del self._told[ref]
 
-    def _look_at(self, gang: QueuedGang) -> None:
+    def _look_at(self, gang: QueuedPodGroup) -> None:
         kept = [queued for queued in gang.members.values() if _is_kept(queued)]
         message = self._reason(kept)
         if not message:

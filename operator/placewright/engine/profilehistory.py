@@ -21,8 +21,8 @@ from placewright.api.decode import DecodeError, convert
 from placewright.api.profile import ProfileSpec, SchedulingProfile
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.history import HistoryStore, RecordedGeneration, Revision, name_of, with_keys_of, without_keys
-from placewright.kube.profileapi import Change, last_author
-from placewright.profiles.standing import Reason, Standing
+from placewright.kube.profileapi import SpecChange, last_author
+from placewright.profiles.profilestate import ProfileStanding, Reason
 
 _logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class _Seen:
     recorded: RecordedGeneration
     fields: Sequence[Mapping[str, Any]]
     seen_at: float
-    told: Standing | None = None
+    told: ProfileStanding | None = None
 
 
 class HistoryKeeper:
@@ -60,7 +60,7 @@ class HistoryKeeper:
     def __init__(
         self,
         store: HistoryStore,
-        standings: Callable[[], Mapping[str, Standing]],
+        standings: Callable[[], Mapping[str, ProfileStanding]],
         may_write: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -80,7 +80,7 @@ class HistoryKeeper:
         self._clock = clock
         self._now = now
         self._seen: dict[str, _Seen] = {}
-        self._waiting: list[tuple[RecordedGeneration, Standing]] = []
+        self._waiting: list[tuple[RecordedGeneration, ProfileStanding]] = []
         self._changed = asyncio.Event()
         self._not_before = 0.0
         self._failing = False
@@ -98,7 +98,7 @@ class HistoryKeeper:
             author = last_author(fields)
         else:
             quick = self._clock() - known.seen_at < _QUICK_SECONDS
-            change = Change(known.recorded.spec, without_keys(profile.get("spec") or {}), quick)
+            change = SpecChange(known.recorded.spec, without_keys(profile.get("spec") or {}), quick)
             author = last_author(fields, known.fields, change)
         recorded = RecordedGeneration(
             profile=name,
@@ -143,7 +143,7 @@ class HistoryKeeper:
         else:
             self._failing = False
 
-    def _note(self, seen: _Seen, standing: Standing | None) -> None:
+    def _note(self, seen: _Seen, standing: ProfileStanding | None) -> None:
         """Have a profile's newest generation written, unless what came of it is known already."""
         if standing is None or standing == seen.told or standing.observed_generation != seen.recorded.generation:
             return
@@ -166,7 +166,7 @@ class HistoryKeeper:
         finally:
             self._waiting = [*waiting, *self._waiting][-_MOST_WAITING:]
 
-    async def _write_one(self, revisions: list[Revision], recorded: RecordedGeneration, standing: Standing) -> None:
+    async def _write_one(self, revisions: list[Revision], recorded: RecordedGeneration, standing: ProfileStanding) -> None:
         known = next((each for each in revisions if _same(each.recorded, recorded)), None)
         if known is None:
             number = max((each.number for each in revisions), default=0) + 1

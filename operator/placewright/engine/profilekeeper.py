@@ -22,9 +22,9 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import ConfigError, RequestError
 from placewright.kube.profiles import PROFILES_PATH
 from placewright.kube.wire import Wire
-from placewright.profiles.advice import Hint, advise
+from placewright.profiles.advice import Recommendation, advise
 from placewright.profiles.live import Active, LiveProfiles, Swap
-from placewright.profiles.standing import Reason, Standing
+from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.queue.queue import SchedulingQueue
 
 _logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class ProfileKeeper:
         self._may_write = may_write
         self._reporter = reporter
         self._seen: dict[str, SchedulingProfile] = {}
-        self._unreadable: dict[str, Standing] = {}
+        self._unreadable: dict[str, ProfileStanding] = {}
         self._changed = asyncio.Event()
         self._listed = False
         self._wire = Wire(SchedulingProfile)
@@ -112,7 +112,7 @@ class ProfileKeeper:
         self._watch.forget(name)
         self._changed.set()
 
-    def _note(self, *standings: Standing) -> None:
+    def _note(self, *standings: ProfileStanding) -> None:
         """Have it announced; only by the active replica, as the others have nothing to say."""
         if self._may_write():
             for standing in standings:
@@ -131,7 +131,7 @@ class ProfileKeeper:
             _logger.info("profile %s was deleted; no pods were its own", name)
 
     @staticmethod
-    def _say_of_others(standings: Sequence[Standing]) -> None:
+    def _say_of_others(standings: Sequence[ProfileStanding]) -> None:
         """What another profile's change did to these: one that inherits a schedulerName, one that has nothing to shadow any more."""
         for standing in standings:
             level = logging.WARNING if standing.reason.stalls else logging.INFO
@@ -158,7 +158,7 @@ class ProfileKeeper:
         self._seen[name] = SchedulingProfile(metadata=metadata)
         if metadata.uid != self._reporter.uid_of(name):
             self._reporter.seen(self._seen[name])
-        self._unreadable[name] = Standing(name, "", metadata.generation, None, Reason.INVALID_PROFILE, problem)
+        self._unreadable[name] = ProfileStanding(name, "", metadata.generation, None, Reason.INVALID_PROFILE, problem)
         self._changed.set()
 
     async def run(self) -> None:
@@ -197,7 +197,7 @@ class ProfileKeeper:
         active = self.in_effect()
         await asyncio.gather(*(self._tell_of(standing, active.get(standing.name)) for standing in self.standings().values()))
 
-    async def _tell_of(self, standing: Standing, active: Active[Evaluator] | None) -> None:
+    async def _tell_of(self, standing: ProfileStanding, active: Active[Evaluator] | None) -> None:
         failures = self._watch.failures_of(standing.name, standing.active_generation)
         if active is None:
             compared = self._compared(standing.name)
@@ -211,7 +211,7 @@ class ProfileKeeper:
         """What decisions are made by, by name of the profile."""
         return {each.profile.name: each for each in self._live.active.values()}
 
-    def advice_on(self, active: Active[Evaluator]) -> tuple[Hint, ...]:
+    def advice_on(self, active: Active[Evaluator]) -> tuple[Recommendation, ...]:
         """What the author of a profile in effect may want to know."""
         scorers = [type(plugin) for plugin in active.runtime.runtime.score]
         return advise(active.profile, scorers, active.runtime.influence)
@@ -220,7 +220,7 @@ class ProfileKeeper:
         self.reloads[name, TAKEN] += not refused
         self.reloads[name, REFUSED] += refused
 
-    def standings(self) -> Mapping[str, Standing]:
+    def standings(self) -> Mapping[str, ProfileStanding]:
         """How every profile stands, by name."""
         readable = {standing.name: standing for standing in self._live.standings()}
         return readable | {

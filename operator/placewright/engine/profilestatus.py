@@ -22,9 +22,9 @@ from placewright.framework.runtime.failures import PluginFailures
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.profiles import ProfileEvents, apply_status
-from placewright.profiles.advice import Hint
-from placewright.profiles.failing import PluginFailing
-from placewright.profiles.standing import OUR_CONDITIONS, READY, Reason, Standing, status_of
+from placewright.profiles.advice import Recommendation
+from placewright.profiles.pluginfailures import PluginFailing
+from placewright.profiles.profilestate import OUR_CONDITIONS, READY, ProfileStanding, Reason, status_of
 
 _logger = logging.getLogger(__name__)
 
@@ -57,8 +57,8 @@ class _Report:
     conditions: Sequence[Condition] = ()
     shown: ProfileStatus = field(default_factory=ProfileStatus)
     written: Mapping[str, Any] | None = None
-    announced: Standing | None = None
-    unsaid: deque[Standing] = field(default_factory=lambda: deque(maxlen=_MOST_UNSAID))
+    announced: ProfileStanding | None = None
+    unsaid: deque[ProfileStanding] = field(default_factory=lambda: deque(maxlen=_MOST_UNSAID))
     due: float = 0.0
     failing: bool = False
     plugins: PluginFailing | None = None
@@ -92,7 +92,7 @@ class StatusReporter:
         if known.written is not None and _ours(status) != _ours(msgspec.convert(known.written, ProfileStatus)):
             known.written = None
 
-    def note(self, standing: Standing) -> None:
+    def note(self, standing: ProfileStanding) -> None:
         """A profile stands so now; the next may follow before there is time to say so."""
         report = self._reports.get(standing.name)
         if report is not None:
@@ -114,9 +114,9 @@ class StatusReporter:
 
     async def report(
         self,
-        standing: Standing,
+        standing: ProfileStanding,
         pending: QueueSizes,
-        hints: Sequence[Hint],
+        hints: Sequence[Recommendation],
         shadow: ShadowStatus | None = None,
         failures: PluginFailures | None = None,
     ) -> None:
@@ -136,7 +136,7 @@ class StatusReporter:
         if report.unsaid and report.unsaid[0] == standing:
             report.unsaid.popleft()
 
-    def _failing(self, report: _Report, standing: Standing, failures: PluginFailures | None) -> Condition | None:
+    def _failing(self, report: _Report, standing: ProfileStanding, failures: PluginFailures | None) -> Condition | None:
         if standing.active_generation is None or failures is None:
             return None
         if report.plugins is None:
@@ -158,12 +158,12 @@ class StatusReporter:
         report.failing = False
         report.conditions = msgspec.convert(status["conditions"], tuple[Condition, ...])
 
-    async def _announce_former(self, report: _Report, standing: Standing) -> None:
+    async def _announce_former(self, report: _Report, standing: ProfileStanding) -> None:
         """What held in between; what holds now is announced with its status."""
         while len(report.unsaid) > 1 or (report.unsaid and report.unsaid[0] != standing):
             await self._announce_once(report, report.unsaid.popleft())
 
-    async def _announce_once(self, report: _Report, standing: Standing) -> None:
+    async def _announce_once(self, report: _Report, standing: ProfileStanding) -> None:
         if report.announced == standing:
             return
         first, report.announced = report.announced is None, standing
@@ -183,7 +183,7 @@ def _ours(status: ProfileStatus) -> tuple[object, ...]:
     return status.observed_generation, status.active_generation, status.pending, status.shadow, conditions
 
 
-def _says(status: ProfileStatus, standing: Standing) -> bool:
+def _says(status: ProfileStatus, standing: ProfileStanding) -> bool:
     """Whether an object's status tells of this standing already."""
     ready = next((each for each in status.conditions or () if each.type == READY), None)
     if ready is None or status.active_generation != (standing.active_generation or 0):

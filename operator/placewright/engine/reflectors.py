@@ -12,7 +12,7 @@ from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ ASSIGNED_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Fa
 UNSCHEDULED_PODS: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 
 
-def reflected_core(client: ApiClient, intake: Intake, pods_listed: Callable[[], None]) -> Reflectors:
+def reflected_core(client: ApiClient, intake: ClusterEventHandlers, pods_listed: Callable[[], None]) -> Reflectors:
     """What every API server serves: nodes, and pods on them. What else this one serves, `Discovery` adds."""
     nodes: Reflector[Any] = Reflector(client, Source(NODES_PATH, Node), NodeSink(intake))
     pods = Source(PODS_PATH, Pod, field_selector=ASSIGNED_PODS)
@@ -44,7 +44,7 @@ def readable_pod(pod: Pod) -> PodInfo | None:
 class AssignedPodSink:
     """News of pods on nodes."""
 
-    def __init__(self, intake: Intake, listed: Callable[[], None]) -> None:
+    def __init__(self, intake: ClusterEventHandlers, listed: Callable[[], None]) -> None:
         """`listed`: called after every list; what broke this watch may have broken Kopf's, which does not say so."""
         self._intake = intake
         self._listed = listed
@@ -66,7 +66,7 @@ class AssignedPodSink:
 class NodeSink:
     """News of nodes."""
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: ClusterEventHandlers) -> None:
         self._intake = intake
 
     def changed(self, old: Node | None, new: Node) -> None:
@@ -84,7 +84,7 @@ class NodeSink:
 class ClusterObjectSink(Generic[C]):
     """News of everything else that placement reads."""
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: ClusterEventHandlers) -> None:
         self._intake = intake
 
     def changed(self, old: C | None, new: C) -> None:

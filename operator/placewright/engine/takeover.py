@@ -21,12 +21,12 @@ from placewright.engine.reflectors import PODS_PATH, readable_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.wire import Malformed, Wire
 from placewright.leadership.leaseobject import older
 from placewright.leadership.peering import Listener
 from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Takeover:
 
     async def run(self) -> None:
         """Prepare each term, until cancelled."""
-        backoff, failures = Backoff(maximum=2.0), 0
+        backoff, failures = RetryBackoff(maximum=2.0), 0
         while True:
             await self._leader.wait_active()
             self._news.clear()
@@ -129,14 +129,14 @@ class Takeover:
             _logger.info("term %d begins, prepared in %.2f s", term, time.monotonic() - since)
 
 
-async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, intake: Intake) -> None:
+async def ask_for_unresolved(client: ApiClient, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
     """Settle bindings of an earlier term whose answers got lost: what they assumed is true, or is dropped. Raises `RequestError`."""
     pods = [placement.pod for _, placement in binding.unresolved.values()]
     for start in range(0, len(pods), _AT_ONCE):
         await asyncio.gather(*(_ask_for(client, pod, binding, intake) for pod in pods[start : start + _AT_ONCE]))
 
 
-async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, intake: Intake) -> None:
+async def _ask_for(client: ApiClient, pod: PodInfo, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
     try:
         found = await client.get_as(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", Pod)
     except ApiError as problem:

@@ -21,7 +21,7 @@ from placewright.api.profile import SHADOW
 from placewright.cluster.cluster import Cluster
 from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore
-from placewright.profiles.standing import Reason, Standing
+from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.profiles.unclaimed import (
     NO_PROFILE,
     ProfileNames,
@@ -117,7 +117,7 @@ class UnclaimedPods:
         queue: SchedulingQueue,
         cluster: Cluster,
         live: Callable[[], Iterable[str]],
-        standings: Callable[[], Mapping[str, Standing]],
+        standings: Callable[[], Mapping[str, ProfileStanding]],
         events: EventRecorder,
         remembered: Remembered = nothing_remembered,
         clock: Callable[[], float] = time.monotonic,

@@ -17,13 +17,13 @@ from placewright.cluster.cluster import Cluster
 from placewright.explain.claimfacts import ClaimFact, FreeDevices, free_devices
 from placewright.explain.groupfacts import GroupFacts
 from placewright.explain.nearestmiss import Miss, nearest_misses
-from placewright.explain.records import Record
+from placewright.explain.records import AttemptRecord
 from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
 from placewright.framework.steps import Step
-from placewright.scheduler.insight import TOP, Refusal, best_rows, cut, refusals
+from placewright.scheduler.insight import TOP, NodeRefusal, best_rows, cut, refusals
 from placewright.scheduler.messages import NO_NODES, fit_error
 from placewright.scheduler.selection import Choice
 
@@ -48,7 +48,7 @@ class Ranked(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One attempt that is over: a `Record` for people. Durations are seconds.
+    """One attempt that is over: a `AttemptRecord` for people. Durations are seconds.
 
     Attributes:
         at: when it ended, seconds since 1970.
@@ -75,7 +75,7 @@ class Tried(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     ties: int = 0
     plugins: dict[str, int] = {}
     best: tuple[Ranked, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[NodeRefusal, ...] = ()
     message: str = ""
     together: int = 0
 
@@ -123,7 +123,7 @@ class Now(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     feasible: int = 0
     nodes: int = 0
     best: tuple[Ranked, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[NodeRefusal, ...] = ()
     misses: tuple[Miss, ...] = ()
     devices: FreeDevices | None = None
     gated: str = ""
@@ -166,7 +166,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     notes: tuple[str, ...] = ()
 
 
-def tried(record: Record) -> Tried:
+def tried(record: AttemptRecord) -> Tried:
     """A record with its scores beside the nodes they belong to."""
     return Tried(
         namespace=record.namespace,

@@ -12,7 +12,7 @@ from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.gangrules import declaration_complaint, members_complaint
-from placewright.cluster.gangs import Gangs
+from placewright.cluster.podgroups import PodGroups
 from placewright.explain.groupshortage import Shortage
 from placewright.scheduler.insight import cut
 
@@ -55,7 +55,7 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     complaint: str = ""
 
 
-def group_facts(gangs: Gangs, ref: GroupRef, waiting: Collection[PodInfo]) -> GroupFacts:
+def group_facts(gangs: PodGroups, ref: GroupRef, waiting: Collection[PodInfo]) -> GroupFacts:
     """What the cluster shows; `waiting`: members without a node, as far as they are known."""
     gang, placed = gangs.get(ref), len(gangs.placed(ref))
     # Members that are assumed on a node are still in the queue until they are bound.

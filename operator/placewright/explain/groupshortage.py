@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from placewright.api.podgroups import Gang, GroupRef
+from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.explain.clusterlimits import amount as amount_of
@@ -62,7 +62,7 @@ class Shortage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     others: int = 0
 
 
-def shortages(evaluator: Evaluator, cluster: Cluster, gang: Gang, waiting: Collection[PodInfo]) -> tuple[Shortage, ...]:
+def shortages(evaluator: Evaluator, cluster: Cluster, gang: PodGroup, waiting: Collection[PodInfo]) -> tuple[Shortage, ...]:
     """The resources that by themselves keep the group from being placed, the scarcest first; none where it is something else.
 
     `waiting`: its members without a node. Nodes that a member may not use whoever leaves (taints, selectors) are left out.

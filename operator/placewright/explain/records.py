@@ -17,8 +17,8 @@ from placewright.api.objects import NodeName
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.steps import Step
 from placewright.scheduler.attempts import Attempt, Observers
-from placewright.scheduler.cycle import Placement
-from placewright.scheduler.insight import Insight, Refusal, cut
+from placewright.scheduler.cycle import ScheduleResult
+from placewright.scheduler.insight import Insight, NodeRefusal, cut
 
 #: Attempts kept of one pod.
 PER_POD: Final = 5
@@ -31,7 +31,7 @@ _MESSAGE: Final = 1_024
 _REFUSAL: Final = 512
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class AttemptRecord(msgspec.Struct, frozen=True, gc=False):
     """One attempt that is over. Durations are seconds.
 
     Attributes:
@@ -72,7 +72,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     plugins: dict[str, int] = {}
     parts: dict[str, list[PluginScore]] = {}
     nominated_node: NodeName | None = None
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[NodeRefusal, ...] = ()
     message: str = ""
     together: int = 0
 
@@ -85,7 +85,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 #: By uid, the last attempts of a pod; the pod that was tried last is the last.
-_Shelf = OrderedDict[str, tuple[Record, ...]]
+_Shelf = OrderedDict[str, tuple[AttemptRecord, ...]]
 
 
 class Records:
@@ -96,7 +96,7 @@ class Records:
         self._clock = clock
         self._per_pod = per_pod
         self._overall = overall
-        self._last: deque[Record] = deque(maxlen=overall)
+        self._last: deque[AttemptRecord] = deque(maxlen=overall)
         self._pending: _Shelf = OrderedDict()
         self._placed: _Shelf = OrderedDict()
         self._characters = 0
@@ -123,7 +123,7 @@ class Records:
     def pod_entered(self, place: str, event: str) -> None:
         """Nothing to keep: the queue itself tells where a pod is."""
 
-    def _keep(self, shelf: _Shelf, before: tuple[Record, ...], record: Record) -> None:
+    def _keep(self, shelf: _Shelf, before: tuple[AttemptRecord, ...], record: AttemptRecord) -> None:
         if len(before) == self._per_pod:
             self._characters -= before[0].characters
             before = before[1:]
@@ -140,22 +140,22 @@ class Records:
 
     # --- asking --------------------------------------------------------------------------------------------------------------
 
-    def last(self, most: int) -> list[Record]:
+    def last(self, most: int) -> list[AttemptRecord]:
         """The last attempts of all pods, the latest first."""
         return list(islice(reversed(self._last), most))
 
-    def of(self, uid: str) -> tuple[Record, ...]:
+    def of(self, uid: str) -> tuple[AttemptRecord, ...]:
         """The last attempts of a pod, the latest last; none when nothing is known. O(attempts)."""
         return self._pending.get(uid) or self._placed.get(uid) or tuple(record for record in self._last if record.uid == uid)
 
-    def named(self, namespace: str, name: str) -> tuple[Record, ...]:
+    def named(self, namespace: str, name: str) -> tuple[AttemptRecord, ...]:
         """The last attempts of the pod that had this name last. O(attempts)."""
         latest = (kept[-1] for shelf in (self._pending, self._placed) for kept in shelf.values())
         found = [record for record in chain(self._last, latest) if (record.namespace, record.name) == (namespace, name)]
         return self.of(max(found, key=lambda record: record.at).uid) if found else ()
 
 
-def recorded(attempt: Attempt, now: float) -> Record:
+def recorded(attempt: Attempt, now: float) -> AttemptRecord:
     """What is kept of an attempt that is over; `now`: seconds since 1970."""
     pod, profile, placement, failure = attempt.pod, attempt.profile, attempt.placement, attempt.failure
     seconds = (attempt.ended or attempt.started) - attempt.started
@@ -163,16 +163,16 @@ def recorded(attempt: Attempt, now: float) -> Record:
     # The steps as they are: making something smaller of them costs more than keeping them.
     steps = attempt.steps.taken
     if failure is None:
-        record = Record(*who, steps) if placement is None else Record(*who, steps, *_placed(placement))
+        record = AttemptRecord(*who, steps) if placement is None else AttemptRecord(*who, steps, *_placed(placement))
         return msgspec.structs.replace(record, together=attempt.together) if attempt.together else record
     refused, message = failure.refused, cut(failure.message, _MESSAGE)
     room = failure.nominated_node or None
     if placement is None:
-        return Record(*who, steps, nodes=refused.nodes, nominated_node=room, refusals=refused.by, message=message)
-    return msgspec.structs.replace(Record(*who, steps, *_placed(placement)), nominated_node=room, message=message)
+        return AttemptRecord(*who, steps, nodes=refused.nodes, nominated_node=room, refusals=refused.by, message=message)
+    return msgspec.structs.replace(AttemptRecord(*who, steps, *_placed(placement)), nominated_node=room, message=message)
 
 
-def _placed(placement: Placement) -> tuple[Any, ...]:
+def _placed(placement: ScheduleResult) -> tuple[Any, ...]:
     """The fields from `node` to `parts`."""
     return (
         placement.node, placement.feasible, placement.nodes, placement.score, placement.runner_up, placement.ties,

@@ -17,10 +17,10 @@ import numpy as np
 from placewright.api.objects import Node, NodeName, Taint
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.requests import PODS
-from placewright.api.selectors import Expression, NodeTerm, compile_node_selector, selector_from_pairs
+from placewright.api.selectors import CompiledRequirement, NodeTerm, compile_node_selector, selector_from_pairs
 from placewright.api.tolerations import HARD_EFFECTS, tolerated
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.groups import PodSelection
+from placewright.cluster.pairwisecounts import PodSelection
 from placewright.explain.clusterlimits import amount, label_nowhere, too_large
 from placewright.framework.interface import CycleState, FilterPlugin
 from placewright.framework.runtime.evaluation import Evaluation
@@ -325,7 +325,7 @@ class WantedLabel:
         value: one that would do; None: the node must not have the label.
     """
 
-    expression: Expression
+    expression: CompiledRequirement
     value: str | None
 
     @property
@@ -341,7 +341,7 @@ def labels_wanted(pod: PodInfo, profile: ResolvedProfile, node: Node, cluster: C
     added = getattr(profile.args.get(nodeaffinity.NAME), "added_affinity", None)
     labels = dict(node.metadata.labels or NO_LABELS)
     pairs = selector_from_pairs(spec.node_selector or NO_LABELS).expressions
-    demanded: list[tuple[Expression, ...]] = [pairs]
+    demanded: list[tuple[CompiledRequirement, ...]] = [pairs]
     for affinity in (added, own):
         required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
         if required is not None:
@@ -361,7 +361,7 @@ def _nearest_term(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: st
     return min(possible, key=lambda term: sum(not each.matches(labels.get(each.key)) for each in term.labels), default=None)
 
 
-def _value(expression: Expression, cluster: Cluster) -> str | None:
+def _value(expression: CompiledRequirement, cluster: Cluster) -> str | None:
     """A label value that the expression is content with, of several one that a node has; None: no such label."""
     match expression.operator:
         case "In":

@@ -34,7 +34,7 @@ class WaitingForPermit(Protocol):
         """This plugin refuses: everything is taken back, and the pod waits for the plugin's events."""
 
 
-class GangMembers(Protocol):
+class PodGroupMembers(Protocol):
     """Pods that wait, by the group that they are placed with; the queue's."""
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:

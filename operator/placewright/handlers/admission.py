@@ -21,7 +21,7 @@ from placewright.engine.options import AdmissionOptions
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
-from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.retry import RetryBackoff, until_answered
 from placewright.kube.webhooks import apply_webhook
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.validation import check_object
@@ -77,7 +77,7 @@ class AdmissionServer(kopf.WebhookServer):
             return
         try:
             await until_answered(
-                lambda: apply_webhook(self._client, options.configuration, config, options.failure_policy), Backoff()
+                lambda: apply_webhook(self._client, options.configuration, config, options.failure_policy), RetryBackoff()
             )
             _logger.info("profiles are checked before they are stored: ValidatingWebhookConfiguration %s", options.configuration)
         except ApiError as refused:

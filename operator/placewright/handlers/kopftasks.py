@@ -23,7 +23,7 @@ from placewright.handlers import lifecycle
 from placewright.handlers.admission import registry_with_admission
 from placewright.handlers.podstream import pods_go_directly_to
 from placewright.handlers.watching import pod_event, take_pod_event
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 
 _logger = logging.getLogger(__name__)
 
@@ -39,10 +39,10 @@ KopfStarted = Callable[[], None]
 Task = asyncio.Task[Any]
 
 #: The family that tasks started in this context belong to; tasks inherit their parent's context.
-_family: ContextVar[Family | None] = ContextVar("family", default=None)
+_family: ContextVar[TaskFamily | None] = ContextVar("family", default=None)
 
 
-class Family:
+class TaskFamily:
     """Tasks that descend from those started inside `founding`."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ def _make_task(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], 
 
 async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> None:
     """Run Kopf again and again until `stop` is set; the engine, and its queue, stay."""
-    backoff, attempt = Backoff(), 0
+    backoff, attempt = RetryBackoff(), 0
     loop = asyncio.get_running_loop()
     while not stop.is_set():
         started = loop.time()
@@ -109,7 +109,7 @@ async def keep_kopf_running(engine: Engine, stop: asyncio.Event, on_start: KopfS
 
 async def _run(engine: Engine, stop: asyncio.Event, on_start: KopfStarted) -> None:
     """Run Kopf once, until one of its root tasks ends; raises what ended it."""
-    family = Family()
+    family = TaskFamily()
     roots: Collection[Task] = ()
     try:
         with family.founding(), pods_go_directly_to(partial(take_pod_event, engine)):
@@ -146,7 +146,7 @@ def _handlers_of_pods() -> kopf.OperatorRegistry:
     return registry
 
 
-async def _end(roots: Collection[Task], family: Family) -> None:
+async def _end(roots: Collection[Task], family: TaskFamily) -> None:
     """End what Kopf started: its root tasks in its own order, with the goodbye to its peers, then what a broken root left behind.
 
     What is left behind is cancelled more than once: without Kopf's credentials even a goodbye would wait for ever.

@@ -17,7 +17,7 @@ import msgspec
 from placewright.api.decode import DecodeError
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError
-from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 
 #: How often a group that answers with an error is asked before it counts as silent.
 ATTEMPTS: Final = 4
@@ -129,7 +129,7 @@ async def discover(
     client: ApiClient,
     groups: Iterable[str],
     *,
-    backoff: Backoff = Backoff(initial=0.2, maximum=2.0),  # noqa: B008 - frozen
+    backoff: RetryBackoff = RetryBackoff(initial=0.2, maximum=2.0),  # noqa: B008 - frozen
     sleep: Sleep = asyncio.sleep,
 ) -> ServedResources:
     """Ask what is served in these groups, in the core group, and for events.
@@ -150,7 +150,7 @@ async def discover(
     return ServedResources(served, silent)
 
 
-async def _resources_or_none(client: ApiClient, group: str, version: str, backoff: Backoff, sleep: Sleep) -> list[str] | None:
+async def _resources_or_none(client: ApiClient, group: str, version: str, backoff: RetryBackoff, sleep: Sleep) -> list[str] | None:
     try:
         return await with_retries(lambda: _resources(client, group, version), ATTEMPTS, backoff, sleep)
     except (ApiError, DecodeError):

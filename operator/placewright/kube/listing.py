@@ -9,13 +9,13 @@ from typing import Final, Generic, TypeVar
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, INVALID, ApiError
 from placewright.kube.reflector import PAGE_LIMIT, Source
-from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 from placewright.kube.wire import Bad, Object, Page, Wire
 
 T = TypeVar("T", bound=Object)
 
 _ATTEMPTS: Final = 4
-_BACKOFF: Final = Backoff(initial=0.2, maximum=2.0)
+_BACKOFF: Final = RetryBackoff(initial=0.2, maximum=2.0)
 #: Answers to a version that the server has forgotten, has not reached, or takes no such question about.
 _NOT_AT_THAT_VERSION: Final = frozenset({400, GONE, INVALID, 504})
 

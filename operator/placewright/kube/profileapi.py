@@ -104,7 +104,7 @@ def manifest_of(name: str, spec: Mapping[str, Any], uid: str = "") -> Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SpecChange:
     """What is known of a change besides the entries of managers.
 
     Attributes:
@@ -119,7 +119,7 @@ class Change:
 
 
 def last_author(
-    managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = (), change: Change | None = None
+    managed: Sequence[Mapping[str, Any]], before: Iterable[Mapping[str, Any]] = (), change: SpecChange | None = None
 ) -> Author:
     """Who changed `spec` last: of the managers whose entry is not one of `before`, the latest.
 

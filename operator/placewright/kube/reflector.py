@@ -21,8 +21,19 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, ApiError, RequestError
 from placewright.kube.lines import LineSplitter, LineTooLong
-from placewright.kube.retry import Backoff, Sleep
-from placewright.kube.wire import Bad, Change, Event, Malformed, Object, ObjectKey, Page, Refusal, Wire, object_key
+from placewright.kube.retry import RetryBackoff, Sleep
+from placewright.kube.wire import (
+    Bad,
+    ChangeType,
+    Event,
+    Malformed,
+    Object,
+    ObjectKey,
+    Page,
+    WatchError,
+    Wire,
+    object_key,
+)
 
 T = TypeVar("T", bound=Object)
 Told_contra = TypeVar("Told_contra", contravariant=True)
@@ -116,7 +127,7 @@ class Reflector(Generic[T]):
         source: Source[T],
         sink: Sink[T],
         *,
-        backoff: Backoff = Backoff(),  # noqa: B008 - frozen
+        backoff: RetryBackoff = RetryBackoff(),  # noqa: B008 - frozen
         sleep: Sleep = asyncio.sleep,
         page_limit: int = PAGE_LIMIT,
         clock: Callable[[], float] = time.monotonic,
@@ -267,17 +278,17 @@ class Reflector(Generic[T]):
             raise
         return self.counts.events > before
 
-    def _take(self, event: Event[T] | Refusal) -> None:
-        if isinstance(event, Refusal):
+    def _take(self, event: Event[T] | WatchError) -> None:
+        if isinstance(event, WatchError):
             if event.code == GONE:
                 raise Expired
             raise ApiError(event.code or 500, event.reason, event.message)
         self.counts.events += 1
         self._recovered()
         found = event.object
-        if event.change is Change.DELETED:
+        if event.change is ChangeType.DELETED:
             self._remove(object_key(found.metadata))
-        elif event.change is not Change.BOOKMARK:
+        elif event.change is not ChangeType.BOOKMARK:
             self._put(found)
         self._version = found.metadata.resource_version or self._version
 

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class RetryBackoff:
     """Exponential backoff with full jitter.
 
     Attributes:
@@ -76,13 +76,13 @@ class AwayNotice:
             self.away_since = None
 
 
-async def until_answered(call: Callable[[], Awaitable[T]], backoff: Backoff, sleep: Sleep = asyncio.sleep) -> T:
+async def until_answered(call: Callable[[], Awaitable[T]], backoff: RetryBackoff, sleep: Sleep = asyncio.sleep) -> T:
     """Repeat `call` while the server is away or overloaded; other `ApiError`s pass through."""
     return await with_retries(call, sys.maxsize, backoff, sleep)
 
 
 async def with_retries(
-    call: Callable[[], Awaitable[T]], attempts: int, backoff: Backoff, sleep: Sleep = asyncio.sleep
+    call: Callable[[], Awaitable[T]], attempts: int, backoff: RetryBackoff, sleep: Sleep = asyncio.sleep
 ) -> T:
     """Repeat `call` at most `attempts` times in all while its errors are temporary; the last error is raised.
 

@@ -28,7 +28,7 @@ T = TypeVar("T", bound=Object)
 ObjectKey = str
 
 
-class Change(StrEnum):
+class ChangeType(StrEnum):
     """The type of a watch event."""
 
     ADDED = "ADDED"
@@ -63,12 +63,12 @@ class Page(Generic[T]):
 class Event(Generic[T]):
     """One line of a watch."""
 
-    change: Change
+    change: ChangeType
     object: T | Bad
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class WatchError:
     """An ERROR line: the server ends the watch and says why."""
 
     code: int
@@ -87,7 +87,7 @@ class _RawPage(msgspec.Struct, frozen=True):
 
 
 class _RawEvent(msgspec.Struct, frozen=True):
-    type: Change
+    type: ChangeType
     object: msgspec.Raw
 
 
@@ -126,7 +126,7 @@ class Wire(Generic[T]):
         items: Any = msgspec.defstruct(
             f"{kind.__name__}Page", [("metadata", _ListMeta, _ListMeta()), ("items", list[kind] | None, None)]  # type: ignore[valid-type]
         )
-        event: Any = msgspec.defstruct(f"{kind.__name__}Event", [("type", Change), ("object", kind)])
+        event: Any = msgspec.defstruct(f"{kind.__name__}Event", [("type", ChangeType), ("object", kind)])
         self.kind = kind
         self._page: msgspec.json.Decoder[Any] = msgspec.json.Decoder(items)
         self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
@@ -140,11 +140,11 @@ class Wire(Generic[T]):
         except DECODE_ERRORS:
             return self._page_apart(body)
 
-    def event(self, line: bytes) -> Event[T] | Refusal:
+    def event(self, line: bytes) -> Event[T] | WatchError:
         """One line of a watch. Raises `Malformed`."""
         try:
             event = self._event.decode(line)
-            if event.type is not Change.ERROR:
+            if event.type is not ChangeType.ERROR:
                 return Event(event.type, event.object)
         except DECODE_ERRORS:
             pass
@@ -158,12 +158,12 @@ class Wire(Generic[T]):
         items = [self._one(raw) for raw in page.items or ()]
         return Page(items, page.metadata.resource_version, page.metadata.following)
 
-    def _event_apart(self, line: bytes) -> Event[T] | Refusal:
+    def _event_apart(self, line: bytes) -> Event[T] | WatchError:
         try:
             event = _RAW_EVENT.decode(line)
-            if event.type is Change.ERROR:
+            if event.type is ChangeType.ERROR:
                 status = _STATUS.decode(event.object)
-                return Refusal(status.code, status.reason, status.message)
+                return WatchError(status.code, status.reason, status.message)
         except DECODE_ERRORS as error:
             raise Malformed(f"no watch event of {self.kind.__name__}: {error}") from None
         return Event(event.type, self._one(event.object))

@@ -15,7 +15,7 @@ from typing import Final
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import USER_AGENT, ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.retry import AwayNotice, Backoff, until_answered
+from placewright.kube.retry import AwayNotice, RetryBackoff, until_answered
 from placewright.kube.writers.events import cut_note, seconds_time
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.peering import Leadership, ensure_peering
@@ -62,8 +62,8 @@ class Election(Leadership):
 
         Raises `CannotElect` with what to apply.
         """
-        await until_answered(lambda: ensure_peering(self._client), Backoff())
-        await until_answered(self.lease.require_rights, Backoff())
+        await until_answered(lambda: ensure_peering(self._client), RetryBackoff())
+        await until_answered(self.lease.require_rights, RetryBackoff())
 
     async def stop(self) -> None:
         """Give the lead back, say so, and close what is open."""

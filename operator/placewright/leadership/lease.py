@@ -20,7 +20,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import Lease, LeaseStore, micro_stamp, older, sight_of
-from placewright.leadership.tenure import Moment, Record, Sight, Tenure, Timing
+from placewright.leadership.tenure import LeaseRecord, Moment, Sight, Tenure, Timing
 
 #: How long the last act, giving the Lease back, may take, in seconds.
 _RELEASE_SECONDS: Final = 2.0
@@ -227,7 +227,7 @@ class LeaseFence:
         if written is not None:
             self._observe(written)
 
-    async def _write(self, record: Record) -> Lease | None:
+    async def _write(self, record: LeaseRecord) -> Lease | None:
         """Write once; None when the Lease was another than known, which is then looked at, and may be written again at once."""
         try:
             written = await self.store.write(record)

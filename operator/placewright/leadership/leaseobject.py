@@ -16,7 +16,7 @@ from placewright.api.decode import DECODE_ERRORS, decode
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError
-from placewright.leadership.tenure import Record, Sight
+from placewright.leadership.tenure import LeaseRecord, Sight
 
 LEASE_NAME: Final = "placewright"
 _API_VERSION: Final = "coordination.k8s.io/v1"
@@ -51,12 +51,12 @@ def sight_of(lease: Lease) -> Sight:
     return Sight(lease.metadata.uid, lease.metadata.resource_version, _record(bytes(lease.spec)))
 
 
-def _record(text: bytes) -> Record:
+def _record(text: bytes) -> LeaseRecord:
     try:
         spec = _SPEC.decode(text) or _Spec()
     except DECODE_ERRORS:
-        return Record(garbled=text)
-    return Record(
+        return LeaseRecord(garbled=text)
+    return LeaseRecord(
         spec.holder_identity or "",
         max(0, spec.lease_duration_seconds or 0),
         spec.acquire_time or "",
@@ -101,13 +101,13 @@ class LeaseStore:
                 raise
         return None
 
-    async def write(self, record: Record) -> Lease:
+    async def write(self, record: LeaseRecord) -> Lease:
         """Create it, or replace what `last` is; refused with 409 or 404 when it is another by now."""
         if self.last is None:
             return decode(await self._client.post(self.collection, self._body(record, {})), Lease)
         return decode(await self._client.put(self._path, self._body(record, _kept(self.last.metadata))), Lease)
 
-    def _body(self, record: Record, metadata: dict[str, Any]) -> dict[str, Any]:
+    def _body(self, record: LeaseRecord, metadata: dict[str, Any]) -> dict[str, Any]:
         spec = {
             "holderIdentity": record.holder,
             "leaseDurationSeconds": record.duration,
@@ -122,7 +122,7 @@ class LeaseStore:
 
     async def require_rights(self) -> None:
         """Raise `CannotElect` unless we may list, read, create and update; nothing is stored, but the namespace if there is none."""
-        probe = Record(duration=1, acquired=micro_stamp(datetime.now(UTC)), renewed=micro_stamp(datetime.now(UTC)))
+        probe = LeaseRecord(duration=1, acquired=micro_stamp(datetime.now(UTC)), renewed=micro_stamp(datetime.now(UTC)))
         absent = self._body(probe, {"resourceVersion": "1"})
         await self._may("list", lambda: self._client.get(self.collection, {"fieldSelector": self.selector, "limit": "1"}))
         await self._may("get", lambda: self._client.get(self._path))

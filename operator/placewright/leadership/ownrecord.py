@@ -20,7 +20,7 @@ _LONGEST_PAUSE: Final = 60.0
 
 
 @dataclass(slots=True)
-class Pace:
+class RecordPace:
     """When the record may be put back again; at first at once."""
 
     _next: Moment = float("-inf")

@@ -23,7 +23,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import CannotElect
-from placewright.leadership.ownrecord import GRACE_SECONDS, Pace, body_of
+from placewright.leadership.ownrecord import GRACE_SECONDS, RecordPace, body_of
 from placewright.leadership.peers import Moment, Peers, Verdict
 from placewright.leadership.replica import Replica
 
@@ -157,7 +157,7 @@ class Leadership:
         self._peers = Peers(replica.priority, GRACE_SECONDS if keeps_record else 0.0)
         self._client = client
         self._keeps_record = keeps_record
-        self._pace = Pace()
+        self._pace = RecordPace()
         self._dropped = asyncio.Event()
         #: The names under which we put our record back; Kopf may have given it one of its own.
         self._put_back: set[str] = set()

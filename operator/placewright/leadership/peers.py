@@ -24,7 +24,7 @@ _DEFAULT_LIFETIME: Final = 60.0
 _LONGEST_LIFETIME: Final = 3600.0
 
 
-class Record(msgspec.Struct, frozen=True):
+class PeerRecord(msgspec.Struct, frozen=True):
     """One peer's record, as Kopf writes it."""
 
     priority: int = 0
@@ -32,7 +32,7 @@ class Record(msgspec.Struct, frozen=True):
     lastseen: str = ""
 
 
-_RECORD: Final = msgspec.json.Decoder(Record, strict=False)
+_RECORD: Final = msgspec.json.Decoder(PeerRecord, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class _Sighting:
     raw: bytes
-    record: Record
+    record: PeerRecord
     changed: Moment
 
     @property
@@ -73,7 +73,7 @@ class Lost:
     """
 
     identity: str
-    record: Record
+    record: PeerRecord
     until: Moment
 
 

@@ -57,7 +57,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LeaseRecord:
     """What a Lease says.
 
     Attributes:
@@ -87,7 +87,7 @@ class Sight:
 
     uid: str
     version: str
-    record: Record
+    record: LeaseRecord
 
 
 class Tenure:
@@ -107,8 +107,8 @@ class Tenure:
         self._timing = timing
         self._free_at: Moment = _NEVER
         #: What we wrote since the last that was confirmed, and when each was sent.
-        self._written: dict[Record, Moment] = {}
-        self._confirmed: Record | None = None
+        self._written: dict[LeaseRecord, Moment] = {}
+        self._confirmed: LeaseRecord | None = None
         self._renounced = True
         self._until: Moment | None = None
         self._acquired = ""
@@ -164,7 +164,7 @@ class Tenure:
         elif not self.ours:
             self._until = None
 
-    def _changed(self, before: Sight | None, record: Record | None, now: Moment) -> None:
+    def _changed(self, before: Sight | None, record: LeaseRecord | None, now: Moment) -> None:
         named = record is not None and record.holder != ""
         if record is not None and record.released:
             self._free_at = now
@@ -179,13 +179,13 @@ class Tenure:
 
     # --- what is written ---
 
-    def claim(self, stamp: str, now: Moment) -> Record:
+    def claim(self, stamp: str, now: Moment) -> LeaseRecord:
         """The record that takes or renews the Lease at wall clock time `stamp`; to be sent now."""
         if self._until is None:
             self._acquired = stamp
         # Two claims never look the same, also when the clock on the wall is set back: others go by the change.
         self._stamped = stamp if stamp > self._stamped else _later(self._stamped)
-        record = Record(self._identity, self._timing.lease, self._acquired, self._stamped, self._transitions())
+        record = LeaseRecord(self._identity, self._timing.lease, self._acquired, self._stamped, self._transitions())
         if len(self._written) >= _REMEMBERED:
             del self._written[next(iter(self._written))]
         self._written[record] = now
@@ -199,15 +199,15 @@ class Tenure:
         after = seen if self.ours else seen + 1
         return after if 0 <= after <= _LARGEST_INT32 else 0
 
-    def confirmed(self, sight: Sight, claim: Record, now: Moment) -> None:
+    def confirmed(self, sight: Sight, claim: LeaseRecord, now: Moment) -> None:
         """A claim was answered: it came to be, and the Lease is this."""
         self.observe(Sight(sight.uid, sight.version, claim), now)
 
-    def refused(self, claim: Record) -> None:
+    def refused(self, claim: LeaseRecord) -> None:
         """A claim was answered with an error: it did not come to be."""
         self._written.pop(claim, None)
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: LeaseRecord) -> None:
         sent = self._written[record]
         self._written.clear()
         self._confirmed = record
@@ -217,12 +217,12 @@ class Tenure:
             self.term += 1
         self._until = sent + self._timing.renew
 
-    def renounce(self, stamp: str) -> Record:
+    def renounce(self, stamp: str) -> LeaseRecord:
         """Act no more; the record that gives the Lease back."""
         self._until = None
         self._renounced = True
         transitions = 0 if self.sight is None else self.sight.record.transitions
-        return Record("", _RELEASED_SECONDS, stamp, stamp, max(0, min(transitions, _LARGEST_INT32)))
+        return LeaseRecord("", _RELEASED_SECONDS, stamp, stamp, max(0, min(transitions, _LARGEST_INT32)))
 
 
 def _later(stamp: str) -> str:

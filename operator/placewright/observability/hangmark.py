@@ -21,8 +21,8 @@ from placewright.framework.runtime.guard import PluginInCall, running
 from placewright.kube.client import ApiClient
 from placewright.kube.profiles import PROFILES_PATH, ProfileEvents, apply_status
 from placewright.kube.wire import Wire
-from placewright.profiles.hanging import said_of
-from placewright.profiles.standing import Reason, Standing, status_of
+from placewright.profiles.heldgenerations import said_of
+from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class HangMark:
 
     async def _write(self, client: ApiClient, profile: SchedulingProfile, said: str) -> None:
         meta, status = profile.metadata, profile.status
-        standing = Standing(meta.name, profile.spec.scheduler_name, meta.generation, None, Reason.PLUGIN_HANGING, said)
+        standing = ProfileStanding(meta.name, profile.spec.scheduler_name, meta.generation, None, Reason.PLUGIN_HANGING, said)
         time = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         await apply_status(client, meta.name, status_of(standing, status.conditions or (), time, status.pending, (), status.shadow))
         events = ProfileEvents(client, self._engine.replica.identity)

@@ -10,7 +10,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import offline_cycle
-from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
+from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright.scheduler.podgroups.lacking import lacking
 
 #: Of a group that is larger, so many are tried.
@@ -41,12 +41,12 @@ def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: 
     gang = cluster.gangs.get(ref)
     if gang is None or gang.basic or cluster.gangs.placed(ref) or (gang.topology_key and gang.topology_required):
         return ""
-    cycle, failures = offline_cycle(cluster), list[NoPlacement]()
+    cycle, failures = offline_cycle(cluster), list[FitError]()
     ordered = sorted(members, key=lambda pod: (-pod.priority, pod.created))[:_MOST_MEMBERS]
     for pod in ordered:
         try:
             _take(cycle, evaluator, cluster, pod)
-        except NoPlacement as failure:
+        except FitError as failure:
             failures.append(failure)
     placed = len(ordered) - len(failures)
     return "" if placed >= gang.min_member else lacking(gang.min_member, placed, gang.min_member - len(ordered), failures)
@@ -61,4 +61,4 @@ def _take(cycle: SchedulingCycle, evaluator: Evaluator, cluster: Cluster, pod: P
     status = evaluator.runtime.run_reserve(placement.state, pod, placement.node)
     if not status.ok:
         cluster.forget(pod, placement.node)
-        raise NoPlacement(status.message)
+        raise FitError(status.message)

@@ -24,11 +24,11 @@ from placewright.api.storage import PersistentVolume, StorageClass, VolumePhase
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.cluster.objects import KINDS, ClusterObject
-from placewright.framework.ports import GangMembers
+from placewright.framework.ports import PodGroupMembers
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
-from placewright.framework.runtime.handle import NoBinder, NoGangMembers, NoVolumeWriter, ProfileHandle
+from placewright.framework.runtime.handle import NoBinder, NoPodGroupMembers, NoVolumeWriter, ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.queue.nominator import Nominator
@@ -43,7 +43,7 @@ KNOWN: Final = frozenset({*STRUCTS, POD_GROUP})
 
 
 @dataclass(slots=True)
-class World:
+class OfflineCluster:
     """A cluster, and the pods in it that are on no node yet, by key."""
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -69,7 +69,7 @@ class World:
 
 
 def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | ClusterObject | None:
-    """One object as an API server would serve it; None for kinds that placement does not look at. Raises `InputError`, as `World.add`."""
+    """One object as an API server would serve it; None for kinds that placement does not look at. Raises `InputError`, as `OfflineCluster.add`."""
     if not isinstance(manifest, Mapping):
         raise bad_field(where, manifest, "objects, each a mapping with kind and metadata")
     kind = manifest.get("kind")
@@ -117,9 +117,9 @@ def _admitted(item: ClusterObject) -> ClusterObject:
     return item
 
 
-def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> World:
+def world_from(manifests: Iterable[Mapping[str, Any]], where: str) -> OfflineCluster:
     """Build a world from manifests, in any order."""
-    world = World()
+    world = OfflineCluster()
     for manifest in manifests:
         world.add(manifest, where)
     return world
@@ -129,7 +129,7 @@ def offline_evaluator(
     profile: ResolvedProfile,
     registry: Registry,
     cluster: Cluster,
-    members: GangMembers = NoGangMembers(),  # noqa: B008 - it has no state
+    members: PodGroupMembers = NoPodGroupMembers(),  # noqa: B008 - it has no state
     guarding: Guarding | None = None,
 ) -> Evaluator:
     """A profile's plugins around a cluster that nobody else changes. `members`: of groups, those without a node."""

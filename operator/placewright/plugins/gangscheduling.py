@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from placewright.api.podgroups import FORM_OF, Gang, declares
+from placewright.api.podgroups import FORM_OF, PodGroup, declares
 from placewright.api.pods import PodInfo
 from placewright.cluster.gangrules import declaration_complaint, members_complaint, standing
 from placewright.framework.constraints import within
@@ -68,7 +68,7 @@ class GangScheduling(PodGroupPlugin):
             return SUCCESS
         return self._enough(pod, gang)
 
-    def _enough(self, pod: PodInfo, gang: Gang) -> Status:
+    def _enough(self, pod: PodInfo, gang: PodGroup) -> Status:
         ready = {member.uid: member for member in (*self.handle.waiting_members(gang.ref), pod) if _may_be_tried(member)}
         if len(ready) >= gang.min_member:
             names = Counter(member.scheduler_name for member in ready.values())

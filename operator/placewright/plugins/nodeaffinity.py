@@ -17,7 +17,7 @@ from placewright.api.objects import Node, NodeName, NodeSelectorTerm, PreferredS
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import (
     EVERYTHING,
-    Expression,
+    CompiledRequirement,
     NodeTerm,
     Selector,
     SelectorError,
@@ -232,7 +232,7 @@ def _term_column(term: NodeTerm, cluster: Cluster, rows: Rows) -> BoolColumn:
     return matched
 
 
-def _all_match(expressions: Iterable[Expression], cluster: Cluster, rows: Rows) -> BoolColumn:
+def _all_match(expressions: Iterable[CompiledRequirement], cluster: Cluster, rows: Rows) -> BoolColumn:
     matched = np.ones(len(rows), np.bool_)
     for expression in expressions:
         matched &= cluster.label(expression.key).where(rows, expression.matches)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.groups import PodSelection
+from placewright.cluster.pairwisecounts import PodSelection
 from placewright.framework.interface import BoolColumn, Rejection, Rows
 from placewright.framework.rowwise import Judge
-from placewright.plugins.topology import Codes, Rule, counts_by_row, first_broken, obey
+from placewright.plugins.topology import Codes, TopologyRule, counts_by_row, first_broken, obey
 
 
 class RowwiseCounts:
@@ -48,7 +48,7 @@ class RowwiseCounts:
 class RuleJudge(Judge):
     """Asks rules, in order."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[TopologyRule]) -> None:
         self._rules = rules
 
     def passes(self, rows: Rows) -> BoolColumn:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.groups import PodSelection
+from placewright.cluster.pairwisecounts import PodSelection
 from placewright.framework.interface import BoolColumn, Rejection, Rows
 from placewright.framework.status import Status
 from placewright.plugins.memory import NodeMemory
@@ -56,7 +56,7 @@ def counts_by_domain(cluster: Cluster, selection: PodSelection, place: Domains) 
     )
 
 
-class Rule(Protocol):
+class TopologyRule(Protocol):
     """Where one term or constraint lets a pod go."""
 
     @property
@@ -85,11 +85,11 @@ class DomainRule:
     missing: Status
 
     def allows(self, rows: Rows) -> BoolColumn:
-        """`Rule.allows`."""
+        """`TopologyRule.allows`."""
         return self.allowed[self.codes[rows]]
 
 
-def obey(rules: Sequence[Rule], rows: Rows) -> BoolColumn:
+def obey(rules: Sequence[TopologyRule], rows: Rows) -> BoolColumn:
     """True for each row that all rules allow; shape (len(rows),)."""
     passes = np.ones(len(rows), np.bool_)
     for rule in rules:
@@ -97,7 +97,7 @@ def obey(rules: Sequence[Rule], rows: Rows) -> BoolColumn:
     return passes
 
 
-def first_broken(rules: Sequence[Rule], rows: Rows) -> list[Rejection]:
+def first_broken(rules: Sequence[TopologyRule], rows: Rows) -> list[Rejection]:
     """Rows grouped by the verdict of the first rule that each breaks."""
     groups: dict[Status, list[Rows]] = {}
     for rule in rules:

@@ -52,7 +52,7 @@ _LATELY: Final = f"the last {ENOUGH_SAMPLES * SAMPLE_EVERY} decisions, of which 
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class Recommendation:
     """One piece of advice.
 
     Attributes:
@@ -66,7 +66,7 @@ class Hint:
     path: str = "spec"
 
 
-def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> tuple[Hint, ...]:
+def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> tuple[Recommendation, ...]:
     """What the author of this profile may want to know.
 
     `scorers` are the classes of its score plugins, `influence` is what they did since it took effect.
@@ -75,25 +75,25 @@ def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence:
     return (*advise_beforehand(profile), *_drowning(profile, chosen), *_ineffective(profile, scorers, influence))
 
 
-def advise_beforehand(profile: ResolvedProfile) -> tuple[Hint, ...]:
+def advise_beforehand(profile: ResolvedProfile) -> tuple[Recommendation, ...]:
     """What can be said of a profile before it is in effect, by reading it: for files, too."""
     return (*_instead_of_kube_scheduler(profile), *_unprotected(profile))
 
 
-def _unprotected(profile: ResolvedProfile) -> Iterator[Hint]:
+def _unprotected(profile: ResolvedProfile) -> Iterator[Recommendation]:
     """Filters that are off, each with what it kept from happening; kube-scheduler allows that, too, and says nothing."""
     filters = profile.at(ExtensionPoint.FILTER)
     for name, consequence in _WITHOUT.items():
         if name in filters:
             continue
         instead = f" To leave out its score alone, enable it and set weights.{name} to 0." if name in _ALSO_SCORE else ""
-        yield Hint(FILTER_IS_OFF, f"The filter {name} is off: {consequence}.{instead}", "spec.plugins")
+        yield Recommendation(FILTER_IS_OFF, f"The filter {name} is off: {consequence}.{instead}", "spec.plugins")
 
 
-def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Hint]:
+def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Recommendation]:
     """Two schedulers of the same pods fill nodes beyond what they have: neither counts what the other is about to bind."""
     if profile.scheduler_name == DEFAULT_SCHEDULER_NAME and profile.shadows is None and not profile.paused:
-        yield Hint(
+        yield Recommendation(
             DEFAULT_SCHEDULER,
             f"The profile takes the pods of schedulerName {DEFAULT_SCHEDULER_NAME}, which kube-scheduler places in every cluster: it must "
             "be switched off, as two schedulers of the same pods overfill nodes. Otherwise make a profile for another schedulerName and "
@@ -102,7 +102,7 @@ def _instead_of_kube_scheduler(profile: ResolvedProfile) -> Iterator[Hint]:
         )
 
 
-def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Hint]:
+def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Recommendation]:
     """A weight that somebody chose and that is larger than all others together: its plugin's full score cannot be outvoted.
 
     Where somebody has set the others to 0, a default that is left over is larger than the rest, too, and nobody need have heard of it.
@@ -111,26 +111,26 @@ def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Hin
     for name, weight in profile.weights.items():
         others = total - weight
         if 0 < others < weight and name in chosen:
-            yield Hint(
+            yield Recommendation(
                 DROWNS_OTHERS,
                 f"{name} has weight {weight}, all others together have {others}: where it gives one node {MAX_NODE_SCORE} points more than "
                 f"another, nothing can outvote it. To let the others have a say, set weights.{name} to {others} or less.",
             )
 
 
-def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> Iterator[Hint]:
+def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> Iterator[Recommendation]:
     for plugin in scorers:
         name, weight = plugin.name, profile.weights[plugin.name]
         if not _chosen(plugin, weight, profile.args[name]):
             continue
         if influence.idle(name) >= ENOUGH_SAMPLES:
-            yield Hint(
+            yield Recommendation(
                 NOTHING_TO_SCORE,
                 f"{name} (weight {weight}) had nothing to score in {_LATELY}: all nodes got the same from it. Check its arguments and what "
                 f"it reads of pods and nodes, or set weights.{name} to 0.",
             )
         elif influence.undecisive(name) >= ENOUGH_SAMPLES:
-            yield Hint(
+            yield Recommendation(
                 NEVER_DECIDES,
                 f"{name} (weight {weight}) changed no outcome of {_LATELY}: without it the same nodes would have been best. "
                 f"Raise weights.{name} if it shall count, or set it to 0.",

@@ -24,10 +24,10 @@ from placewright.framework.errors import PluginError
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.defaults import Catalogue
-from placewright.profiles.hanging import held_because
+from placewright.profiles.heldgenerations import held_because
 from placewright.profiles.problem import ProfileError
+from placewright.profiles.profilestate import ProfileStanding, Reason
 from placewright.profiles.resolve import resolve
-from placewright.profiles.standing import Reason, Standing
 
 R = TypeVar("R")
 
@@ -60,10 +60,10 @@ class Outcome(Generic[R]):
         others: profiles that stand differently now because of this change; their status wants writing too.
     """
 
-    standing: Standing | None
+    standing: ProfileStanding | None
     changed: bool
     swaps: tuple[Swap[R], ...] = ()
-    others: tuple[Standing, ...] = ()
+    others: tuple[ProfileStanding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class LiveProfiles(Generic[R]):
         """The profile that places the pods of this schedulerName, or None when they are not ours."""
         return self._active.get(name)
 
-    def standings(self) -> tuple[Standing, ...]:
+    def standings(self) -> tuple[ProfileStanding, ...]:
         """How every known profile stands."""
         return tuple(_standing(entry) for entry in self._entries.values())
 
@@ -299,7 +299,7 @@ def _swaps(before: Mapping[str, Active[R]], after: Mapping[str, Active[R]]) -> t
     return tuple(Swap(name, before.get(name), after.get(name)) for name in names if before.get(name) is not after.get(name))
 
 
-def _standing(entry: _Entry[R]) -> Standing:
+def _standing(entry: _Entry[R]) -> ProfileStanding:
     meta, active = entry.seen.metadata, entry.active
     reason, message = entry.reason, entry.complaint
     if not reason.stalls and entry.refusal is not None:
@@ -311,7 +311,7 @@ def _standing(entry: _Entry[R]) -> Standing:
         message += f"; {_still(active)}"
     generation = None if active is None else active.profile.generation
     claimed = "" if entry.seen.spec.is_shadow else entry.seen.spec.scheduler_name
-    return Standing(meta.name, claimed, meta.generation, generation, reason, message)
+    return ProfileStanding(meta.name, claimed, meta.generation, generation, reason, message)
 
 
 def _does(profile: SchedulingProfile) -> str:

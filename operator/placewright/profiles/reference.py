@@ -18,8 +18,8 @@ from placewright.profiles.argumentschema import argument_schema, has_arguments
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.editorschema import first_sentence
 from placewright.profiles.presets import PRESETS
+from placewright.profiles.profilestate import Reason
 from placewright.profiles.schema import openapi_schema
-from placewright.profiles.standing import Reason
 
 Schema = Mapping[str, Any]
 

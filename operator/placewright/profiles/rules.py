@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from placewright.profiles.bounds import MAX_WEIGHT
 
 
-class Rule(NamedTuple):
+class ValidationRule(NamedTuple):
     """One rule and what is said when it does not hold."""
 
     rule: str
@@ -31,47 +31,47 @@ _COUNTS: Final = "has(self.managedResources) && self.managedResources.exists(r, 
 _SHADOW: Final = "has(self.mode) && self.mode == 'Shadow'"
 
 #: By struct and field; an empty field stands for the struct itself.
-RULES: Final[Mapping[tuple[str, str], tuple[Rule, ...]]] = {
+RULES: Final[Mapping[tuple[str, str], tuple[ValidationRule, ...]]] = {
     ("ProfileSpec", ""): (
-        Rule(
+        ValidationRule(
             f"({_SHADOW}) == (has(self.shadows) && size(self.shadows) > 0)",
             "mode Shadow and shadows, the name of a live profile, go together",
         ),
-        Rule(
+        ValidationRule(
             f"({_SHADOW}) || (has(self.schedulerName) && size(self.schedulerName) > 0)",
             "schedulerName is required: the spec.schedulerName of the pods that the profile places",
         ),
-        Rule(f"!has(self.shadow) || ({_SHADOW})", "shadow is for mode Shadow alone"),
+        ValidationRule(f"!has(self.shadow) || ({_SHADOW})", "shadow is for mode Shadow alone"),
     ),
     ("ProfileSpec", "schedulerName"): (
-        Rule("self == oldSelf", "schedulerName is immutable: for another name, make another profile and delete this one"),
+        ValidationRule("self == oldSelf", "schedulerName is immutable: for another name, make another profile and delete this one"),
     ),
-    ("ProfileSpec", "mode"): (Rule("self == oldSelf", "mode is immutable: for the other mode, make another profile"),),
+    ("ProfileSpec", "mode"): (ValidationRule("self == oldSelf", "mode is immutable: for the other mode, make another profile"),),
     ("ProfileSpec", "weights"): (
-        Rule(f"self.all(name, self[name] >= 0 && self[name] <= {MAX_WEIGHT})", f"a weight is 0 (off) to {MAX_WEIGHT}"),
+        ValidationRule(f"self.all(name, self[name] >= 0 && self[name] <= {MAX_WEIGHT})", f"a weight is 0 (off) to {MAX_WEIGHT}"),
     ),
     ("ProfileSpec", "extenders"): (
-        Rule("self.filter(e, has(e.bindVerb) && size(e.bindVerb) > 0).size() <= 1", "only one extender may have a bindVerb"),
+        ValidationRule("self.filter(e, has(e.bindVerb) && size(e.bindVerb) > 0).size() <= 1", "only one extender may have a bindVerb"),
     ),
     ("Backoff", ""): (
-        Rule(
+        ValidationRule(
             "!has(self.maxSeconds) || !has(self.initialSeconds) || self.maxSeconds == 0.0 || self.maxSeconds >= self.initialSeconds",
             "maxSeconds is at least initialSeconds, or 0 for no backoff",
         ),
     ),
     ("ExtenderSpec", ""): (
-        Rule(
+        ValidationRule(
             f"{_given(*_VERBS)} || ({_COUNTS})",
             f"an extender needs something to do: at least one of {', '.join(_VERBS)}",
         ),
-        Rule(
+        ValidationRule(
             "!has(self.prioritizeVerb) || size(self.prioritizeVerb) == 0 || (has(self.weight) && self.weight >= 1)",
             "an extender with a prioritizeVerb needs a weight of 1 or more",
         ),
     ),
     ("ExtenderTLS", ""): (
-        Rule(f"({_CERTIFICATE}) == ({_KEY})", "a certificate and its key go together: certFile or certData with keyFile or keyData"),
-        Rule(
+        ValidationRule(f"({_CERTIFICATE}) == ({_KEY})", "a certificate and its key go together: certFile or certData with keyFile or keyData"),
+        ValidationRule(
             f"!has(self.insecure) || !self.insecure || !({_given('caFile', 'caData')})",
             "insecure beside a CA: nothing would be verified with it",
         ),

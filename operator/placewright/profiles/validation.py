@@ -17,13 +17,13 @@ import jsonschema
 from placewright.api.bad_input import in_json, printable
 from placewright.api.profile import GROUP, KIND, LIVE, SchedulingProfile
 from placewright.api.yamldocs import Document, Node, Place, place_of
-from placewright.profiles.advice import Hint, advise_beforehand
+from placewright.profiles.advice import Recommendation, advise_beforehand
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND, read_profiles
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import UnreadableDocument, parse_placed
 from placewright.profiles.kubescheduler.configuration import read_configuration
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.problem import UNKNOWN_FIELD, Problem, ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema
@@ -50,7 +50,7 @@ _LIMITS: Final[Mapping[str, str]] = {
 }
 
 
-class Finding(NamedTuple):
+class ValidationFinding(NamedTuple):
     """One thing that is wrong, and where; the lines and columns of a file begin at 1."""
 
     file: str
@@ -67,7 +67,7 @@ class Advice(NamedTuple):
 
     file: str
     place: Place
-    hint: Hint
+    hint: Recommendation
 
     def __str__(self) -> str:
         """One line, as compilers write it."""
@@ -78,7 +78,7 @@ class Advice(NamedTuple):
 class Checked:
     """What was found in one file, how many profiles and other objects it has, and advice on what is right, but perhaps not meant so."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ValidationFinding, ...]
     profiles: int = 0
     others: int = 0
     advice: tuple[Advice, ...] = ()
@@ -89,7 +89,7 @@ class _Notes:
     """What has been found so far."""
 
     problems: list[tuple[Problem, Node]] = field(default_factory=list)
-    advice: list[tuple[Hint, str, Node]] = field(default_factory=list)
+    advice: list[tuple[Recommendation, str, Node]] = field(default_factory=list)
     profiles: int = 0
     others: int = 0
     names: set[str] = field(default_factory=set)
@@ -109,10 +109,10 @@ def check_file(text: str, file: str, catalogue: Catalogue) -> Checked:
         if not any(word in text for word in _OURS):
             return Checked((), others=1)  # a template, or a format of somebody else's: nothing of ours is lost in it
         (problem,) = error.problems
-        return Checked((Finding(file, Place(error.line or 1, error.column or 1), problem._replace(path="")),))
+        return Checked((ValidationFinding(file, Place(error.line or 1, error.column or 1), problem._replace(path="")),))
     for document in documents:
         _check(document.value, "", document, catalogue, notes)
-    findings = (Finding(file, _place(problem, node), problem) for problem, node in notes.problems)
+    findings = (ValidationFinding(file, _place(problem, node), problem) for problem, node in notes.problems)
     advice = tuple(Advice(file, place_of(path, node), hint) for hint, path, node in notes.advice)
     return Checked(tuple(sorted(findings, key=lambda finding: finding.place)), notes.profiles, notes.others, advice)
 
@@ -159,7 +159,7 @@ def _check(value: Any, path: str, document: Document, catalogue: Catalogue, note
         notes.advice += ((hint, f"{path}.{hint.path}" if path else hint.path, document.node) for hint in _advice(value, catalogue))
 
 
-def _advice(value: Mapping[str, Any], catalogue: Catalogue) -> Iterator[Hint]:
+def _advice(value: Mapping[str, Any], catalogue: Catalogue) -> Iterator[Recommendation]:
     """On a manifest that is right. A configuration is kube-scheduler's own, or becomes manifests first."""
     if value["kind"] == KIND:
         for profile in _read(value, catalogue):
@@ -192,7 +192,7 @@ def _problems(value: Mapping[str, Any], group: str, catalogue: Catalogue, notes:
 def _read(value: Mapping[str, Any], catalogue: Catalogue) -> list[SchedulingProfile]:
     """The profiles of a manifest or a configuration; older configurations as `placewright run --config` and `convert` read them."""
     if value["kind"] == CONFIG_KIND and value.get("apiVersion") != CONFIG_API_VERSION:
-        return read_configuration(value, catalogue, Findings())[0]
+        return read_configuration(value, catalogue, ConversionFindings())[0]
     return read_profiles(value, "")
 
 

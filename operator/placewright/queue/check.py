@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from placewright.queue.lane import Lane
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 
 class InvariantError(AssertionError):
@@ -25,7 +25,7 @@ def check_invariants(queue: SchedulingQueue) -> None:
 
 
 def _places(queue: SchedulingQueue) -> Iterator[str]:
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[SubQueue]] = {}
     for place, queued in queue.pods():
         places.setdefault(queued.uid, []).append(place)
     for uid in queue.uids() - places.keys():
@@ -60,9 +60,9 @@ def _lane(lane: Lane) -> Iterator[str]:
     for place, queued in lane.waiting():
         if queued.pod.scheduler_name != lane.name:
             yield f"pod {queued.uid} of {queued.pod.scheduler_name!r} waits among those of {lane.name!r}"
-        if queued.gated != (place is Place.GATED):
+        if queued.gated != (place is SubQueue.GATED):
             yield f"pod {queued.uid} is in {place} with gated={queued.gated}"
-        if not lane.served and place is not Place.UNSCHEDULABLE:
+        if not lane.served and place is not SubQueue.UNSCHEDULABLE:
             yield f"pod {queued.uid} is in {place} although no profile claims {lane.name!r}"
 
 

@@ -18,7 +18,7 @@ _NOBODY: Final[Mapping[str, QueuedPod]] = {}
 _Declarer = tuple[Form, str, str]
 
 
-class QueuedGang:
+class QueuedPodGroup:
     """A group with members that have no node yet. Only the queue changes it.
 
     Attributes:
@@ -66,23 +66,23 @@ class QueuedGang:
         self._first = None
 
 
-class QueuedGangs:
+class QueuedPodGroups:
     """All groups with members in the queue. Implements `framework.ports.GangMembers`."""
 
     __slots__ = ("_declared", "_gangs")
 
     def __init__(self) -> None:
-        self._gangs: dict[GroupRef, QueuedGang] = {}
+        self._gangs: dict[GroupRef, QueuedPodGroup] = {}
         self._declared: dict[_Declarer, dict[GroupRef, None]] = {}
 
     def __len__(self) -> int:
         return len(self._gangs)
 
-    def __iter__(self) -> Iterator[QueuedGang]:
+    def __iter__(self) -> Iterator[QueuedPodGroup]:
         """All groups, in order of arrival."""
         return iter(self._gangs.values())
 
-    def get(self, ref: GroupRef) -> QueuedGang | None:
+    def get(self, ref: GroupRef) -> QueuedPodGroup | None:
         """The group, or None when no member of it is in the queue."""
         return self._gangs.get(ref)
 
@@ -106,7 +106,7 @@ class QueuedGangs:
             return
         gang = self._gangs.get(ref)
         if gang is None:
-            gang = self._gangs[ref] = QueuedGang(ref, now)
+            gang = self._gangs[ref] = QueuedPodGroup(ref, now)
             self._declared.setdefault(_declarer(ref), {})[ref] = None
         gang.members[queued.uid] = queued
         gang.changed()

@@ -15,7 +15,7 @@ from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import Hints, Requeue, Timed
 from placewright.queue.inflight import Happening
 from placewright.queue.policy import QueuePolicy, SortKey
-from placewright.queue.queued import WINDOW_SECONDS, Place, QueuedPod, window_of
+from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, SubQueue, window_of
 from placewright.queue.waiting import WaitingPods
 
 
@@ -83,23 +83,23 @@ class Lane:
         heaps = len(self.active) + len(self.backoff) + len(self.error_backoff)
         return heaps + len(self.unschedulable) + len(self.gated)
 
-    def waiting(self) -> Iterator[tuple[Place, QueuedPod]]:
+    def waiting(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
         """All pods with their places."""
-        yield from ((Place.ACTIVE, queued) for queued in self.active)
-        yield from ((Place.BACKOFF, queued) for queued in self.backoff)
-        yield from ((Place.BACKOFF, queued) for queued in self.error_backoff)
-        yield from ((Place.UNSCHEDULABLE, queued) for queued in self.unschedulable)
-        yield from ((Place.GATED, queued) for queued in self.gated)
+        yield from ((SubQueue.ACTIVE, queued) for queued in self.active)
+        yield from ((SubQueue.BACKOFF, queued) for queued in self.backoff)
+        yield from ((SubQueue.BACKOFF, queued) for queued in self.error_backoff)
+        yield from ((SubQueue.UNSCHEDULABLE, queued) for queued in self.unschedulable)
+        yield from ((SubQueue.GATED, queued) for queued in self.gated)
 
-    def place_of(self, uid: str) -> Place | None:
+    def place_of(self, uid: str) -> SubQueue | None:
         """Where a pod waits, or None when it is not here."""
         if uid in self.active:
-            return Place.ACTIVE
+            return SubQueue.ACTIVE
         if uid in self.backoff or uid in self.error_backoff:
-            return Place.BACKOFF
+            return SubQueue.BACKOFF
         if uid in self.unschedulable:
-            return Place.UNSCHEDULABLE
-        return Place.GATED if uid in self.gated else None
+            return SubQueue.UNSCHEDULABLE
+        return SubQueue.GATED if uid in self.gated else None
 
     def waits(self, queued: QueuedPod) -> bool:
         """True for a pod that waits for an event, or is gated."""
@@ -115,24 +115,24 @@ class Lane:
             or self.error_backoff.remove(uid)
         )
 
-    def enter(self, queued: QueuedPod, how: Requeue, now: float) -> Place:
+    def enter(self, queued: QueuedPod, how: Requeue, now: float) -> SubQueue:
         """Put a pod, wherever it was, into the place it belongs to now.
 
         The policy is asked before anything is touched: if it raises, the pod is still where it was.
         """
         if how is Requeue.SKIP or self._policy is None:
             self._park(queued)
-            return Place.UNSCHEDULABLE
+            return SubQueue.UNSCHEDULABLE
         status = self._policy.pre_enqueue(queued.pod)
         if not status.ok:
             self._gate(queued, status.plugin)
-            return Place.GATED
+            return SubQueue.GATED
         window = queued.backing_off_until(self._policy.backoff, now) if how is Requeue.AFTER_BACKOFF else None
         if window is not None:
             self._back_off(queued, (window, queued.turn(self._policy)))
-            return Place.BACKOFF
+            return SubQueue.BACKOFF
         self._make_active(queued, self._policy, now)
-        return Place.ACTIVE
+        return SubQueue.ACTIVE
 
     def speaks_for(self, queued: QueuedPod) -> bool:
         """False when every plugin that rejected this pod has been disabled since."""

@@ -31,7 +31,7 @@ from placewright.queue.lane import Lane
 from placewright.queue.nominator import Nominator
 from placewright.queue.podchanges import pod_update_events, same_version
 from placewright.queue.policy import Policies
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.queue.view import QueueView
 
 #: Seconds after which a pod is tried again although no event spoke for it.
@@ -155,7 +155,7 @@ class SchedulingQueue(QueueView):
         if heap is None:
             heap = self._first(lambda lane: lane.backoff)
             if heap is not None:
-                self._count(Place.ACTIVE, POP_FROM_BACKOFF)
+                self._count(SubQueue.ACTIVE, POP_FROM_BACKOFF)
         queued = heap.pop() if heap is not None else None
         if queued is not None:
             self._hand_out(queued, self._lane(queued.pod.scheduler_name))
@@ -217,7 +217,7 @@ class SchedulingQueue(QueueView):
         queued: QueuedPod,
         unschedulable_plugins: AbstractSet[str] = NO_PLUGINS,
         pending_plugins: AbstractSet[str] = NO_PLUGINS,
-    ) -> Place | None:
+    ) -> SubQueue | None:
         """End a pod's attempt without a node; where the pod waits now, or None when it was deleted or replaced meanwhile.
 
         Without plugins the attempt failed by error. With plugins, the events that happened since `pop` are put before them, so that a
@@ -299,13 +299,13 @@ class SchedulingQueue(QueueView):
     def retry(self, uid: str) -> None:
         """Try this pod again once its backoff is over; one that is active, in flight or unknown is left alone."""
         queued = self._pods.get(uid)
-        if queued is not None and self.locate(uid) in (Place.UNSCHEDULABLE, Place.GATED):
+        if queued is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
             self._requeue(self._lane(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label)
 
     def lift_gate(self, uid: str) -> bool:
         """Let a gated pod wait for events like a rejected one, if no PreEnqueue plugin keeps it back any longer; True if so."""
         queued = self._pods.get(uid)
-        if queued is None or self.locate(uid) is not Place.GATED:
+        if queued is None or self.locate(uid) is not SubQueue.GATED:
             return False
         lane = self._lane(queued.pod.scheduler_name)
         if not lane.policy.pre_enqueue(queued.pod).ok:
@@ -319,7 +319,7 @@ class SchedulingQueue(QueueView):
         now = self._clock()
         moved = sum(lane.end_backoff(now) for lane in self._lanes.values() if lane.served)
         for _ in range(moved):
-            self._count(Place.ACTIVE, BACKOFF_COMPLETE)
+            self._count(SubQueue.ACTIVE, BACKOFF_COMPLETE)
         if moved:
             self._ready.set()
         return moved
@@ -366,14 +366,14 @@ class SchedulingQueue(QueueView):
 
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
-    def _requeue(self, lane: Lane, queued: QueuedPod, how: Requeue, label: str) -> Place:
+    def _requeue(self, lane: Lane, queued: QueuedPod, how: Requeue, label: str) -> SubQueue:
         """Put a pod, wherever it was in its lane, into the place it belongs to now."""
         still_gated = queued.gated
         place = lane.enter(queued, how, self._clock())
-        if place is Place.GATED and still_gated:
+        if place is SubQueue.GATED and still_gated:
             return place
         self._count(place, label)
-        if place is Place.ACTIVE or place is Place.BACKOFF:
+        if place is SubQueue.ACTIVE or place is SubQueue.BACKOFF:
             self._ready.set()
         return place
 
@@ -388,7 +388,7 @@ class SchedulingQueue(QueueView):
     def _move(self, lane: Lane, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
         """True when the event took the pod out of where it was waiting."""
         how = hints.worth(queued, old, new)
-        return how is not Requeue.SKIP and self._requeue(lane, queued, how, label) is not Place.GATED
+        return how is not Requeue.SKIP and self._requeue(lane, queued, how, label) is not SubQueue.GATED
 
     def _may_go_with(self, queued: QueuedPod, lane: Lane) -> bool:
         """Whether this pod of a group may be handed out with another one of this lane."""
@@ -425,7 +425,7 @@ class SchedulingQueue(QueueView):
         gated = [queued for queued in gang.members.values() if queued.gated] if gang is not None else []
         for queued in gated:
             lane = self._lane(queued.pod.scheduler_name)
-            if not lane.served or self._requeue(lane, queued, Requeue.AFTER_BACKOFF, label) is Place.GATED:
+            if not lane.served or self._requeue(lane, queued, Requeue.AFTER_BACKOFF, label) is SubQueue.GATED:
                 return
 
     def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
@@ -435,7 +435,7 @@ class SchedulingQueue(QueueView):
         lane = self._lane(new.scheduler_name)
         if not lane.served:
             return
-        if lane.place_of(new.uid) in (Place.ACTIVE, Place.BACKOFF):
+        if lane.place_of(new.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
             lane.resort(queued)
             return
         for event in pod_update_events(old, new):
@@ -483,6 +483,6 @@ class SchedulingQueue(QueueView):
         del self._uids[key]
         self.nominator.delete(uid)
 
-    def _count(self, place: Place, label: str) -> None:
+    def _count(self, place: SubQueue, label: str) -> None:
         if self._on_incoming is not None:
             self._on_incoming(place.value, label)

@@ -13,13 +13,13 @@ from placewright.api.pods import PodInfo
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
 
 if TYPE_CHECKING:
-    from placewright.queue.gangs import QueuedGang
+    from placewright.queue.gangs import QueuedPodGroup
 
 #: Backoff ends at whole seconds of the clock, so that pods that failed together come back together and in order of priority.
 WINDOW_SECONDS: Final = 1
 
 
-class Place(enum.StrEnum):
+class SubQueue(enum.StrEnum):
     """Where an unscheduled pod is; it is in exactly one of these. The values are the queue's names in metrics.
 
     ACTIVE: will be tried as soon as its turn comes.
@@ -48,8 +48,8 @@ class QueuedPod:
         unschedulable_count: how often plugins rejected it.
         consecutive_errors: how often in a row it came back without any plugin having rejected it.
         unschedulable_plugins, pending_plugins: who rejected it last; pending ones bring it back without backoff.
-        gating_plugin: who keeps it gated; meaningful only in `Place.GATED`.
-        gated: True while it is in `Place.GATED`.
+        gating_plugin: who keeps it gated; meaningful only in `SubQueue.GATED`.
+        gated: True while it is in `SubQueue.GATED`.
         recalled: True after an event that was worth another try found it gated: what its gating plugin listens to is worth one, too.
         flushed: True when only the long timeout brought it back: no event did, which hints at a missing queueing hint.
         gang: the group that the pod is placed with, as the queue knows it; None for most pods.
@@ -67,7 +67,7 @@ class QueuedPod:
     gated: bool = False
     recalled: bool = False
     flushed: bool = False
-    gang: QueuedGang | None = field(default=None, repr=False)
+    gang: QueuedPodGroup | None = field(default=None, repr=False)
 
     @property
     def uid(self) -> str:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
-from placewright.queue.gangs import QueuedGangs
+from placewright.queue.gangs import QueuedPodGroups
 from placewright.queue.inflight import Flights
 from placewright.queue.lane import Lane
-from placewright.queue.queued import Place, QueuedPod
+from placewright.queue.queued import QueuedPod, SubQueue
 
 
 class Sizes(NamedTuple):
@@ -33,7 +33,7 @@ class QueueView:
     """
 
     def __init__(self) -> None:
-        self.gangs = QueuedGangs()
+        self.gangs = QueuedPodGroups()
         self._pods: dict[str, QueuedPod] = {}
         self._uids: dict[PodKey, str] = {}
         self._lanes: dict[str, Lane] = {}
@@ -58,21 +58,21 @@ class QueueView:
         """All pods the queue answers for; a view."""
         return self._pods.keys()
 
-    def locate(self, uid: str) -> Place | None:
+    def locate(self, uid: str) -> SubQueue | None:
         """Where a pod is, or None when unknown."""
         queued = self._pods.get(uid)
         if queued is None:
             return None
         if self._flights.get(uid) is not None:
-            return Place.IN_FLIGHT
+            return SubQueue.IN_FLIGHT
         lane = self._lanes.get(queued.pod.scheduler_name)
         return lane.place_of(uid) if lane is not None else None
 
-    def pods(self) -> Iterator[tuple[Place, QueuedPod]]:
+    def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
         """All pods with their places, read from the places themselves."""
         for lane in self._lanes.values():
             yield from lane.waiting()
-        yield from ((Place.IN_FLIGHT, flight.queued) for flight in self._flights if not flight.gone)
+        yield from ((SubQueue.IN_FLIGHT, flight.queued) for flight in self._flights if not flight.gone)
 
     def lanes(self) -> Iterator[Lane]:
         """The waiting pods by scheduler name, for reading."""

@@ -15,7 +15,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.steps import Steps
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.cycle import NoPlacement, Placement, broken
+from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import skip_deleting
 from placewright.scheduler.ports import Clock, Start
@@ -98,8 +98,8 @@ class Attempt:
         self.first_tried = queued.initial_attempt_timestamp or self.started
         self.decided: float | None = None
         self.ended: float | None = None
-        self.placement: Placement | None = None
-        self.failure: NoPlacement | None = None
+        self.placement: ScheduleResult | None = None
+        self.failure: FitError | None = None
         self.result: Result | None = None
         self.together = 0
 
@@ -108,7 +108,7 @@ class Attempt:
         """The pod's."""
         return self.pod.uid
 
-    def chose(self, placement: Placement) -> None:
+    def chose(self, placement: ScheduleResult) -> None:
         """A node was chosen."""
         self.placement = placement
         self.decided = self._clock()
@@ -117,7 +117,7 @@ class Attempt:
         """The pod is bound."""
         self._end(Result.SCHEDULED)
 
-    def failed(self, failure: NoPlacement) -> None:
+    def failed(self, failure: FitError) -> None:
         """The pod has no node: none was chosen, or the choice was taken back."""
         self.failure = failure
         self._end(Result.ERROR if failure.internal else Result.UNSCHEDULABLE)
@@ -263,9 +263,9 @@ class Attempts:
     def fail(self, attempt: Attempt, problem: Exception) -> None:
         """End an attempt without a node: requeue the pod, say why, and make room where PostFilter found some.
 
-        `problem`: a `NoPlacement`, or whatever a plugin raised.
+        `problem`: a `FitError`, or whatever a plugin raised.
         """
-        if not isinstance(problem, NoPlacement):
+        if not isinstance(problem, FitError):
             what = why(problem)
             _logger.error("scheduling pod %s broke: %s", attempt.pod.key, what, exc_info=problem)
             problem = broken(what)

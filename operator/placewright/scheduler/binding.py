@@ -26,7 +26,7 @@ from placewright.framework.status import SUCCESS, Code, Status, error, unschedul
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt, Counts, Observers
-from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
+from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import late_rejection, permit_timeout
 from placewright.scheduler.podgroups.barrier import LEFT, Barrier
@@ -133,8 +133,8 @@ class Reserver:
     waiting: WaitingPods
     counts: Counts = field(default_factory=Counts)
 
-    def assume(self, placement: Placement) -> None:
-        """Assume · Reserve · Permit. Raises `NoPlacement`, or what a plugin raised, with everything given back."""
+    def assume(self, placement: ScheduleResult) -> None:
+        """Assume · Reserve · Permit. Raises `FitError`, or what a plugin raised, with everything given back."""
         self.take(placement)
         try:
             waits = self.permitted(placement)
@@ -143,8 +143,8 @@ class Reserver:
             raise
         self.settle(placement, waits)
 
-    def take(self, placement: Placement) -> None:
-        """Assume · Reserve. Raises `NoPlacement`, or what a plugin raised, with everything given back."""
+    def take(self, placement: ScheduleResult) -> None:
+        """Assume · Reserve. Raises `FitError`, or what a plugin raised, with everything given back."""
         pod, node, steps = placement.pod, placement.node, placement.state.steps
         self.cluster.assume(pod, node)
         reserved = True
@@ -160,13 +160,13 @@ class Reserver:
             self.cluster.forget(pod, node)
             raise
 
-    def give_back(self, placement: Placement) -> None:
+    def give_back(self, placement: ScheduleResult) -> None:
         """As if `take` had not been called."""
         unreserve(placement)
         self.cluster.forget(placement.pod, placement.node)
 
-    def permitted(self, placement: Placement) -> Mapping[str, Seconds]:
-        """Permit: which plugins want the pod to wait, and how long; raises `NoPlacement`, or what a plugin raised."""
+    def permitted(self, placement: ScheduleResult) -> Mapping[str, Seconds]:
+        """Permit: which plugins want the pod to wait, and how long; raises `FitError`, or what a plugin raised."""
         steps = placement.state.steps
         steps.begin()
         status, waits = placement.runtime.run_permit(placement.state, placement.pod, placement.node)
@@ -174,7 +174,7 @@ class Reserver:
         _require(status)
         return waits
 
-    def settle(self, placement: Placement, waits: Mapping[str, Seconds]) -> None:
+    def settle(self, placement: ScheduleResult, waits: Mapping[str, Seconds]) -> None:
         """The pod is on its way: it waits for permission where it has to, its nomination ends, and pods that it helps are tried."""
         self.counts.scheduled += 1
         self.waiting.enter(placement.pod, waits)
@@ -195,7 +195,7 @@ class BindingCycle:
     observers: Observers
     counts: Counts = field(default_factory=Counts)
     #: Attempts whose Binding may or may not exist, by uid: still assumed, still in flight, until a watch or the reconciler tells.
-    unresolved: dict[str, tuple[Attempt, Placement]] = field(default_factory=dict)
+    unresolved: dict[str, tuple[Attempt, ScheduleResult]] = field(default_factory=dict)
     #: Uids on their way to a node whose name belongs to another pod by now: what their Binding is answered is not about them.
     given_up: set[str] = field(default_factory=set)
     #: Pods in PreBind, by uid, and what ends it early: they may wait for minutes, for a volume that is being made, and ask nothing of the
@@ -204,11 +204,11 @@ class BindingCycle:
     #: Set whenever a pod ends its binding, or begins to prepare it: others may have room to begin theirs.
     room: asyncio.Event = field(default_factory=asyncio.Event)
     #: Placements whose binding runs, by uid.
-    under_way: dict[str, Placement] = field(default_factory=dict)
+    under_way: dict[str, ScheduleResult] = field(default_factory=dict)
     #: Where pods wait, by uid, for others of their group to be prepared, too.
     barriers: dict[str, Barrier] = field(default_factory=dict)
 
-    async def run(self, attempt: Attempt, placement: Placement, barrier: Barrier | None = None) -> bool:
+    async def run(self, attempt: Attempt, placement: ScheduleResult, barrier: Barrier | None = None) -> bool:
         """Bind, or roll back and requeue; True when the pod is bound. Never raises for what a plugin or the API server does.
 
         `barrier`: no Binding is sent before it opens.
@@ -218,7 +218,7 @@ class BindingCycle:
         self.counts.bind_failures += not bound
         return bound
 
-    async def _run(self, attempt: Attempt, placement: Placement, barrier: Barrier | None) -> bool:
+    async def _run(self, attempt: Attempt, placement: ScheduleResult, barrier: Barrier | None) -> bool:
         unknown, uid = False, attempt.uid
         self.under_way[uid] = placement
         if barrier is not None:
@@ -312,7 +312,7 @@ class BindingCycle:
         known = self.cluster.placement(uid)
         return None if known is None or known.assumed else known.node
 
-    def _bound(self, attempt: Attempt, placement: Placement) -> None:
+    def _bound(self, attempt: Attempt, placement: ScheduleResult) -> None:
         self.queue.done(attempt.uid)
         note = f"Successfully assigned {placement.pod.key} to {placement.node}"
         self.events.record(placement.pod, EventType.NORMAL, SCHEDULED, "Binding", note)
@@ -326,22 +326,22 @@ class BindingCycle:
         attempt.succeeded()
         self.observers.attempt_ended(attempt)
 
-    def _bound_by_another(self, attempt: Attempt, placement: Placement) -> None:
+    def _bound_by_another(self, attempt: Attempt, placement: ScheduleResult) -> None:
         """Somebody else put the pod on another node: it needs nothing more from us."""
         _logger.warning("pod %s was bound by somebody else while it was on its way to %s", placement.pod.key, placement.node)
         self._lost(attempt, placement, BOUND_BY_ANOTHER)
 
-    def _replaced(self, attempt: Attempt, placement: Placement) -> None:
+    def _replaced(self, attempt: Attempt, placement: ScheduleResult) -> None:
         """There is no such pod any more: whatever the Binding did, it did to another one."""
         self._lost(attempt, placement, REPLACED)
 
-    def _lost(self, attempt: Attempt, placement: Placement, why: str) -> None:
+    def _lost(self, attempt: Attempt, placement: ScheduleResult, why: str) -> None:
         unreserve(placement)
         self.queue.done(attempt.uid)
         attempt.failed(broken(why))
         self.observers.attempt_ended(attempt)
 
-    async def _bind(self, placement: Placement) -> Status:
+    async def _bind(self, placement: ScheduleResult) -> Status:
         pod, node, runtime, state = placement.pod, placement.node, placement.runtime, placement.state
         barrier = self.barriers.get(pod.uid)
         try:
@@ -359,7 +359,7 @@ class BindingCycle:
                 step.outcome = status.code
         return status
 
-    async def _made_ready(self, placement: Placement, barrier: Barrier | None) -> Status:
+    async def _made_ready(self, placement: ScheduleResult, barrier: Barrier | None) -> Status:
         """Allowed, and prepared."""
         pod, steps = placement.pod, placement.state.steps
         if self.waiting.get(pod.uid) is not None:
@@ -375,7 +375,7 @@ class BindingCycle:
             step.outcome = status.code
         return status
 
-    async def _prepare(self, placement: Placement) -> Status:
+    async def _prepare(self, placement: ScheduleResult) -> Status:
         pod = placement.pod
         self.room.set()
         try:
@@ -389,7 +389,7 @@ class BindingCycle:
         finally:
             self.preparing.pop(pod.uid, None)
 
-    def roll_back(self, attempt: Attempt, placement: Placement, status: Status) -> None:
+    def roll_back(self, attempt: Attempt, placement: ScheduleResult, status: Status) -> None:
         """Take everything back and requeue the pod."""
         pod, node = placement.pod, placement.node
         unreserve(placement)
@@ -403,7 +403,7 @@ class BindingCycle:
         self.observers.attempt_ended(attempt)
 
 
-def unreserve(placement: Placement) -> None:
+def unreserve(placement: ScheduleResult) -> None:
     """Let plugins give back what they reserved; one that breaks doing so does not keep the pod."""
     try:
         placement.runtime.run_unreserve(placement.state, placement.pod, placement.node)
@@ -418,10 +418,10 @@ def _require(status: Status) -> None:
     raise rejected_late(status) if status.rejected else broken(status.message)
 
 
-def rejected_late(status: Status) -> NoPlacement:
+def rejected_late(status: Status) -> FitError:
     """A plugin rejected the pod after a node was chosen; an earlier nomination has had its chance."""
     blamed = frozenset({status.plugin})
-    return NoPlacement(
+    return FitError(
         late_rejection(status),
         unschedulable_plugins=blamed,
         pending_plugins=blamed if status.code is Code.PENDING else frozenset(),
@@ -429,7 +429,7 @@ def rejected_late(status: Status) -> NoPlacement:
     )
 
 
-def decision_annotations(placement: Placement) -> dict[str, str]:
+def decision_annotations(placement: ScheduleResult) -> dict[str, str]:
     """What rides on the Binding to the pod: the decision, and what plugins want to find there again."""
     profile = placement.runtime.profile
     decision = Decision(

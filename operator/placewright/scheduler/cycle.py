@@ -35,7 +35,7 @@ NOTHING_TRIED: Final = PostFilterResult(Status(Code.UNSCHEDULABLE))
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class ScheduleResult:
     """A decision: this pod goes to that node.
 
     Attributes:
@@ -63,7 +63,7 @@ class Placement:
     nodes: int = 0
 
 
-class NoPlacement(Exception):
+class FitError(Exception):
     """The pod cannot be placed now.
 
     Attributes:
@@ -98,9 +98,9 @@ class NoPlacement(Exception):
         self.refused = refused
 
 
-def broken(message: str) -> NoPlacement:
+def broken(message: str) -> FitError:
     """Something broke, and no plugin is to blame; as upstream, an earlier nomination goes."""
-    return NoPlacement(message, internal=True, nominated_node=NO_NOMINATION)
+    return FitError(message, internal=True, nominated_node=NO_NOMINATION)
 
 
 class SchedulingCycle:
@@ -119,8 +119,8 @@ class SchedulingCycle:
 
     def place(
         self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None, within: frozenset[NodeName] | None = None
-    ) -> Placement:
-        """Choose a node; raise `NoPlacement` when there is none. `steps`: where the time it takes is noted. `within`: see `evaluate`."""
+    ) -> ScheduleResult:
+        """Choose a node; raise `FitError` when there is none. `steps`: where the time it takes is noted. `within`: see `evaluate`."""
         evaluation = self.evaluate(evaluator, pod, steps, within)
         if evaluation.count == 0:
             diagnosis = evaluator.diagnose(evaluation)
@@ -128,7 +128,7 @@ class SchedulingCycle:
             raise no_placement(diagnosis, make_room(evaluator.runtime, evaluation, diagnosis), refused)
         return self.chosen(evaluator, evaluation)
 
-    def refusal(self, evaluator: Evaluator, evaluation: Evaluation) -> NoPlacement:
+    def refusal(self, evaluator: Evaluator, evaluation: Evaluation) -> FitError:
         """Why no node can hold the pod, where nobody is to make room for it alone."""
         diagnosis = evaluator.diagnose(evaluation)
         return no_placement(diagnosis, NOTHING_TRIED, self.insight.refused(self._cluster, diagnosis))
@@ -138,12 +138,12 @@ class SchedulingCycle:
     def evaluate(
         self, evaluator: Evaluator, pod: PodInfo, steps: Steps | None = None, within: frozenset[NodeName] | None = None
     ) -> Evaluation:
-        """Which nodes can hold the pod; raise `NoPlacement` when there are no nodes at all, or something broke.
+        """Which nodes can hold the pod; raise `FitError` when there are no nodes at all, or something broke.
 
         `within`: only these nodes are candidates, because the pod's group is to stand in one place.
         """
         if self._cluster.node_count == 0:
-            raise NoPlacement(NO_NODES, nominated_node=NO_NOMINATION)
+            raise FitError(NO_NODES, nominated_node=NO_NOMINATION)
         try:
             evaluation = evaluator.evaluate(pod, steps)
         except CycleError as problem:
@@ -158,7 +158,7 @@ class SchedulingCycle:
             evaluation.narrowed_by = (*evaluation.narrowed_by, by.name)
         return evaluation
 
-    def chosen(self, evaluator: Evaluator, evaluation: Evaluation, *, compared: bool = False) -> Placement:
+    def chosen(self, evaluator: Evaluator, evaluation: Evaluation, *, compared: bool = False) -> ScheduleResult:
         """The decision among feasible nodes, of which there is at least one; `compared`: its score is wanted even if there is no other."""
         row = self.nominated_row(evaluation)
         if row is not None:
@@ -189,10 +189,10 @@ class SchedulingCycle:
 
     def best(
         self, evaluator: Evaluator, evaluation: Evaluation, extra: Mapping[str, IntColumn] = NOTHING_EXTRA, *, compared: bool = False
-    ) -> Placement:
+    ) -> ScheduleResult:
         """The feasible node with the highest total; a single one is not scored, unless it is to be `compared` with other decisions.
 
-        `extra`: by name, what others add to the scores, shape (size,). Raises `NoPlacement` when a plugin breaks.
+        `extra`: by name, what others add to the scores, shape (size,). Raises `FitError` when a plugin breaks.
         """
         if evaluation.count == 1 and not compared:
             return self.settled(evaluator, evaluation, int(np.flatnonzero(evaluation.feasible)[0]))
@@ -210,7 +210,7 @@ class SchedulingCycle:
         for name, added in extra.items():
             parts[name] = [PluginScore(score, score, 1) for score in added[rows].tolist()]
         best = tuple([self._name(row, evaluation) for row in rows.tolist()])
-        return Placement(
+        return ScheduleResult(
             evaluation.pod,
             best[0],
             evaluator.runtime,
@@ -225,10 +225,10 @@ class SchedulingCycle:
             nodes=self._cluster.node_count,
         )
 
-    def settled(self, evaluator: Evaluator, evaluation: Evaluation, row: int) -> Placement:
+    def settled(self, evaluator: Evaluator, evaluation: Evaluation, row: int) -> ScheduleResult:
         """The decision for a row that need not be compared with others."""
         node = self._name(row, evaluation)
-        return Placement(
+        return ScheduleResult(
             evaluation.pod, node, evaluator.runtime, evaluation.state, evaluation.count, best=(node,), nodes=self._cluster.node_count
         )
 
@@ -259,11 +259,11 @@ def make_room(runtime: ProfileRuntime, evaluation: Evaluation, diagnosis: Diagno
     return result
 
 
-def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Refused = NO_NODE_REFUSED) -> NoPlacement:
+def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Refused = NO_NODE_REFUSED) -> FitError:
     """No node fits, and this came of trying to make room."""
     if made_room.status.code is not Code.SUCCESS:
         diagnosis.postfilter_message = made_room.status.message
-    failure = NoPlacement(
+    failure = FitError(
         fit_error(diagnosis),
         unschedulable_plugins=frozenset(diagnosis.unschedulable_plugins),
         pending_plugins=frozenset(diagnosis.pending_plugins),

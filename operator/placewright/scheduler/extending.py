@@ -32,7 +32,7 @@ from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.profileruntime import EXTENDER
 from placewright.framework.status import Status, error, unresolvable, unschedulable
 from placewright.framework.steps import EXTENDER_FILTER, EXTENDER_PREEMPT, EXTENDER_PRIORITIZE, Steps
-from placewright.scheduler.cycle import NOTHING_TRIED, Placement, SchedulingCycle, broken, make_room, no_placement
+from placewright.scheduler.cycle import NOTHING_TRIED, ScheduleResult, SchedulingCycle, broken, make_room, no_placement
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class ExtendedCycle:
 
     async def place(
         self, evaluator: Evaluator, pod: PodInfo, steps: Steps, within: frozenset[NodeName] | None = None, *, alone: bool = True
-    ) -> Placement:
+    ) -> ScheduleResult:
         """Choose a node; raise `NoPlacement` when there is none. Nothing is awaited after the columns were looked at last.
 
         `within`: only these nodes are candidates. Where it is not for this pod `alone`, nobody is asked to make room.
@@ -112,7 +112,7 @@ class _Asking:
         self._steps = steps
         self._extenders = evaluator.runtime.extenders_for(pod)
 
-    async def place(self) -> Placement:
+    async def place(self) -> ScheduleResult:
         """Choose a node; raise `NoPlacement`."""
         evaluation = self._evaluate()
         verdict = _Verdict(frozenset(), frozenset())
@@ -150,7 +150,7 @@ class _Asking:
 
     # --- filter ---------------------------------------------------------------------------------------------------------------
 
-    async def _on_nominated_node(self, evaluation: Evaluation) -> Placement | None:
+    async def _on_nominated_node(self, evaluation: Evaluation) -> ScheduleResult | None:
         """The decision for the node that preemption made room on, if it still fits there and no extender minds."""
         row = self._cycle.nominated_row(evaluation)
         name = None if row is None else self._cluster.names[row]
@@ -190,7 +190,7 @@ class _Asking:
 
     # --- prioritize -----------------------------------------------------------------------------------------------------------
 
-    async def _on_best(self, verdict: _Verdict) -> Placement | None:
+    async def _on_best(self, verdict: _Verdict) -> ScheduleResult | None:
         """The best node that the extenders kept and that still fits; None when there is none."""
         evaluation = self._evaluate_among(verdict.kept)
         scores: dict[str, IntColumn] = {}
@@ -227,7 +227,7 @@ class _Asking:
 
     # --- no node --------------------------------------------------------------------------------------------------------------
 
-    async def _fail(self, evaluation: Evaluation, verdict: _Verdict) -> Placement:
+    async def _fail(self, evaluation: Evaluation, verdict: _Verdict) -> ScheduleResult:
         """Say why, after trying to make room; raises `NoPlacement`."""
         diagnosis = self._evaluator.diagnose(evaluation)
         self._blame_extenders(diagnosis, evaluation, verdict)

@@ -9,7 +9,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.cycle import NoPlacement
+from placewright.scheduler.cycle import FitError
 from placewright.scheduler.ports import EventRecorder, EventType, Lead, StatusWriter
 
 FAILED_SCHEDULING: Final = "FailedScheduling"
@@ -27,7 +27,7 @@ class FailureHandler:
     status: StatusWriter
     lead: Lead
 
-    def handle(self, queued: QueuedPod, failure: NoPlacement) -> PodInfo | None:
+    def handle(self, queued: QueuedPod, failure: FitError) -> PodInfo | None:
         """Requeue and report; returns the pod as it now waits, or None when it is gone, was replaced, or is not ours to see to any more."""
         self.queue.return_unschedulable(queued, failure.unschedulable_plugins, failure.pending_plugins)
         waiting = self.queue.get(queued.uid)

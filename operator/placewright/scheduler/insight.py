@@ -36,7 +36,7 @@ OTHER_REASONS: Final = "other reasons"
 _TAKEN: Final = -1
 
 
-class Refusal(msgspec.Struct, frozen=True, gc=False):
+class NodeRefusal(msgspec.Struct, frozen=True, gc=False):
     """Nodes that one plugin rejected first, for one reason.
 
     Attributes:
@@ -60,7 +60,7 @@ class Refused(NamedTuple):
     """
 
     nodes: int = 0
-    by: tuple[Refusal, ...] = ()
+    by: tuple[NodeRefusal, ...] = ()
 
 
 #: No node was looked at.
@@ -120,12 +120,12 @@ def best_rows(totals: IntColumn, choice: Choice, most: int = TOP) -> Rows:
     return np.array(rows, np.intp)
 
 
-def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[Refusal, ...]:
+def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[NodeRefusal, ...]:
     """Nodes grouped by who rejected them first and why, the largest group first; together they are all nodes."""
     groups: dict[tuple[str, tuple[str, ...]], _Group] = {}
     for status, rows in diagnosis.rejections:
         groups.setdefault((status.plugin, status.reasons), _Group()).add(rows)
-    told = [Refusal(plugin, cut(", ".join(why)), group.nodes, group.names(cluster)) for (plugin, why), group in groups.items()]
+    told = [NodeRefusal(plugin, cut(", ".join(why)), group.nodes, group.names(cluster)) for (plugin, why), group in groups.items()]
     rest = diagnosis.node_count - sum(each.nodes for each in told)
     if rest > 0:
         told.append(_of_the_rest(cluster, diagnosis.absent, rest))
@@ -133,7 +133,7 @@ def refusals(cluster: Cluster, diagnosis: Diagnosis) -> tuple[Refusal, ...]:
         told.sort(key=lambda refusal: -refusal.nodes)
     if len(told) > MOST_REFUSALS:
         others = sum(refusal.nodes for refusal in told[MOST_REFUSALS - 1 :])
-        told[MOST_REFUSALS - 1 :] = [Refusal("", OTHER_REASONS, others)]
+        told[MOST_REFUSALS - 1 :] = [NodeRefusal("", OTHER_REASONS, others)]
     return tuple(told)
 
 
@@ -142,11 +142,11 @@ def cut(text: str, most: int = MOST_CHARACTERS) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _of_the_rest(cluster: Cluster, status: Status | None, nodes: int) -> Refusal:
+def _of_the_rest(cluster: Cluster, status: Status | None, nodes: int) -> NodeRefusal:
     if status is None:
-        return Refusal("", NO_REASON, nodes)
+        return NodeRefusal("", NO_REASON, nodes)
     some = islice((name for name in cluster.names if name is not None), MOST_EXAMPLES)
-    return Refusal(status.plugin, cut(status.message), nodes, tuple(some))
+    return NodeRefusal(status.plugin, cut(status.message), nodes, tuple(some))
 
 
 class _Group:

@@ -15,10 +15,10 @@ from placewright.api.objects import Condition, Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.quantity import QuantityError
 from placewright.api.workloads import Service
-from placewright.cluster.cluster import Cluster, Placement
+from placewright.cluster.cluster import Cluster, PodOnNode
 from placewright.cluster.devices import DEVICE_KINDS
-from placewright.cluster.gangs import GROUP_KINDS
 from placewright.cluster.objects import ClusterObject
+from placewright.cluster.podgroups import GROUP_KINDS
 from placewright.cluster.storage import STORAGE_KINDS
 from placewright.framework.events import (
     ASSIGNED_POD_ADD,
@@ -81,7 +81,7 @@ class Untimed:
         """Nothing to note."""
 
 
-class IntakeListener(Protocol):
+class ClusterEventObserver(Protocol):
     """Hears of what the cluster's columns do not tell of. It notes, and never raises."""
 
     def object_put(self, item: ClusterObject) -> None:
@@ -107,7 +107,7 @@ class Nobody:
         """Nothing to note."""
 
 
-class Intake:
+class ClusterEventHandlers:
     """Feeds one scheduler."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Intake:
         queue: SchedulingQueue,
         binding: BindingCycle,
         stopwatch: Stopwatch = Untimed(),  # noqa: B008 - it has no state
-        listener: IntakeListener = Nobody(),  # noqa: B008 - likewise
+        listener: ClusterEventObserver = Nobody(),  # noqa: B008 - likewise
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -216,7 +216,7 @@ class Intake:
         if known is not None:
             self._move(ASSIGNED_POD_DELETE, known.pod.on(known.node), None)
 
-    def _replaced(self, assumed: Placement, by: PodInfo) -> None:
+    def _replaced(self, assumed: PodOnNode, by: PodInfo) -> None:
         """A pod is assumed on a node, but its name belongs to a younger one.
 
         API servers that do not look at a Binding's uid (before 1.23, some 1.25 and 1.26) bind whoever has the name: then it is the younger

@@ -20,7 +20,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, Counts, Observers
 from placewright.scheduler.binding import BindingCycle, Reserver, WaitingPods
-from placewright.scheduler.cycle import Placement, SchedulingCycle
+from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle
 from placewright.scheduler.extending import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.podgroups.deciding import PodGroupScheduler
@@ -95,7 +95,7 @@ class SinglePodScheduler:
         if placement is not None:
             self.start(self.binding_cycle(attempt, placement))
 
-    def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> Placement | None:
+    def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
         """Filter · score · select · assume · reserve · permit; None for a pod that has no node and is back in the queue."""
         pod = attempt.pod
         try:
@@ -109,7 +109,7 @@ class SinglePodScheduler:
             return None
         return placement
 
-    def binding_cycle(self, attempt: Attempt, placement: Placement) -> Coroutine[Any, Any, bool]:
+    def binding_cycle(self, attempt: Attempt, placement: ScheduleResult) -> Coroutine[Any, Any, bool]:
         """Wait for permission · prepare · bind; behind the barrier of the pod's group, where that is being bound now."""
         barrier = None if attempt.pod.gang is None else self.groups.barrier_of(attempt.pod)
         return self.binding.run(attempt, placement, barrier)
@@ -147,7 +147,7 @@ class ExtenderPodScheduler:
             return False
         return await self.binding.run(attempt, placement, self.groups.barrier_of(attempt.pod))
 
-    async def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> Placement | None:
+    async def scheduling_cycle(self, attempt: Attempt, evaluator: Evaluator) -> ScheduleResult | None:
         """None for a pod that is back in the queue, or needs no node from us any more."""
         try:
             within = self.groups.within(attempt.pod, evaluator)

@@ -20,7 +20,7 @@ import msgspec
 from placewright.api.decode import DecodeError, decode
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.serving.routes import Audience, Endpoint, Question, Refused
+from placewright.serving.routes import Audience, Endpoint, Question, RequestRefused
 
 _log = logging.getLogger(__name__)
 V = TypeVar("V")
@@ -44,16 +44,16 @@ class Gate(Protocol):
     """Lets questions in, or not."""
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Return when the endpoint may answer this question; raises `Refused`."""
+        """Return when the endpoint may answer this question; raises `RequestRefused`."""
 
 
 class OnlyEverybody:
     """Lets in what is open to everybody, and nothing else."""
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Raises `Refused` for everything that is not open."""
+        """Raises `RequestRefused` for everything that is not open."""
         if endpoint.audience is not Audience.EVERYBODY:
-            raise Refused(_FORBIDDEN, f'forbidden: cannot get path "{question.path}"')
+            raise RequestRefused(_FORBIDDEN, f'forbidden: cannot get path "{question.path}"')
 
 
 class User(msgspec.Struct, frozen=True):
@@ -134,14 +134,14 @@ class AskingTheApiServer:
         self._said: dict[str, float] = {}
 
     async def admit(self, endpoint: Endpoint, question: Question) -> None:
-        """Return when who asks may; raises `Refused` with 401, 403, or 500 where the API server does not say."""
+        """Return when who asks may; raises `RequestRefused` with 401, 403, or 500 where the API server does not say."""
         if endpoint.audience is Audience.EVERYBODY:
             return
         if endpoint.audience is Audience.LOOPBACK and not is_loopback(question.peer):
-            raise Refused(_FORBIDDEN, f'forbidden: path "{question.path}" is for this machine alone, such as through kubectl port-forward')
+            raise RequestRefused(_FORBIDDEN, f'forbidden: path "{question.path}" is for this machine alone, such as through kubectl port-forward')
         user = await self._user(question)
         if not await self._may(user, question.path):
-            raise Refused(_FORBIDDEN, f'forbidden: User "{user.username}" cannot get path "{question.path}"')
+            raise RequestRefused(_FORBIDDEN, f'forbidden: User "{user.username}" cannot get path "{question.path}"')
 
     async def _user(self, question: Question) -> User:
         scheme, _, token = question.authorization.partition(" ")
@@ -153,9 +153,9 @@ class AskingTheApiServer:
             user = await self._users.or_ask(key, lambda: self._review_token(token), self._turn)
         except (RequestError, DecodeError) as problem:
             self._say("whose a token is", problem)
-            raise Refused(_UNAUTHORIZED, "Unauthorized") from None
+            raise RequestRefused(_UNAUTHORIZED, "Unauthorized") from None
         if user is None:
-            raise Refused(_UNAUTHORIZED, "Unauthorized")
+            raise RequestRefused(_UNAUTHORIZED, "Unauthorized")
         return user
 
     async def _may(self, user: User, path: str) -> bool:
@@ -163,7 +163,7 @@ class AskingTheApiServer:
             return await self._allowed.or_ask((user.known_by, path), lambda: self._review_access(user, path), self._turn)
         except (RequestError, DecodeError) as problem:
             self._say("what somebody may", problem)
-            raise Refused(_INTERNAL_ERROR, f'Internal Server Error: "{path}"') from None
+            raise RequestRefused(_INTERNAL_ERROR, f'Internal Server Error: "{path}"') from None
 
     async def _review_token(self, token: str) -> User | None:
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}

@@ -17,8 +17,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.engine.dump import node_amounts
 from placewright.engine.engine import Engine
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import Place, QueuedPod
-from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, Refused
+from placewright.queue.queued import QueuedPod, SubQueue
+from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 
 _DEFAULT_LIMIT: Final = 1000
 _HIGHEST_LIMIT: Final = 100_000
@@ -55,7 +55,7 @@ def _pods(queue: SchedulingQueue) -> Iterator[Mapping[str, Any]]:
     return (_pod(place, queued, queue.nominator.node_of(queued.uid), now) for place, queued in queue.pods())
 
 
-def _pod(place: Place, queued: QueuedPod, nominated: str | None, now: float) -> Mapping[str, Any]:
+def _pod(place: SubQueue, queued: QueuedPod, nominated: str | None, now: float) -> Mapping[str, Any]:
     pod = queued.pod
     shown = {
         "place": str(place),
@@ -94,7 +94,7 @@ def _assumed(cluster: Cluster) -> Iterator[Mapping[str, Any]]:
 def _limit(question: Question) -> int:
     text = question.query.get("limit", (str(_DEFAULT_LIMIT),))[-1]
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= _HIGHEST_LIMIT):
-        raise Refused(_BAD_REQUEST, f"limit: found {text[:40]!r}; allowed a whole number from 1 to {_HIGHEST_LIMIT}")
+        raise RequestRefused(_BAD_REQUEST, f"limit: found {text[:40]!r}; allowed a whole number from 1 to {_HIGHEST_LIMIT}")
     return int(text)
 
 

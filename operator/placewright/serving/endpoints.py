@@ -27,7 +27,7 @@ from placewright.serving.certificates import CertificateFiles, self_made
 from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
 from placewright.serving.debug import cache_endpoint, queue_endpoint
-from placewright.serving.explaining import explain_endpoint, records_endpoint
+from placewright.serving.explainpages import explain_endpoint, records_endpoint
 from placewright.serving.listener import Listener, bind
 from placewright.serving.routes import Metrics, Routes, metrics_endpoint
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.serving.routes import Answer, Audience, Endpoint, Question, Refused
+from placewright.serving.routes import Answer, Audience, Endpoint, Question, RequestRefused
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Health:
     def _answer_one(self, name: str) -> Answer:
         check = self._checks.get(name)
         if check is None:
-            raise Refused(_NOT_FOUND, "404 page not found")
+            raise RequestRefused(_NOT_FOUND, "404 page not found")
         if self._ask(check):
             return Answer(b"internal server error: reason withheld\n", status=_FAILED, headers=_UNCACHED)
         return Answer(b"ok", headers=_UNCACHED)

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from placewright.api.bad_input import InputError
 from placewright.serving.access import Gate
-from placewright.serving.routes import TEXT, Answer, Question, Refused, Routes
+from placewright.serving.routes import TEXT, Answer, Question, RequestRefused, Routes
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Listener:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             answer = await self._answer(request)
-        except Refused as refused:
+        except RequestRefused as refused:
             answer = Answer(f"{refused}\n".encode(), status=refused.status)
         except Exception:  # noqa: BLE001 - a defect in one page must leave the others standing
             _log.exception("GET %s failed", request.path)
@@ -123,7 +123,7 @@ class Listener:
         question = _question(request)
         endpoint = self._routes.find(question.path)
         if endpoint is None:
-            raise Refused(_NOT_FOUND, "404 page not found")
+            raise RequestRefused(_NOT_FOUND, "404 page not found")
         if request.method != "GET":
             return Answer(b"405 method not allowed\n", status=_METHOD_NOT_ALLOWED, headers={"Allow": "GET"})
         await self._gate.admit(endpoint, question)

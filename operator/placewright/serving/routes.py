@@ -53,11 +53,11 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-#: Answers a question; must not block the event loop. Raises `Refused`.
+#: Answers a question; must not block the event loop. Raises `RequestRefused`.
 Answering = Callable[[Question], Awaitable[Answer]]
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The question is not answered; the message is all that who asked is told, and the status says why."""
 
     def __init__(self, status: int, message: str) -> None:

@@ -16,7 +16,7 @@ AFTERMATH: Final = 2.0
 KEEPSAKES: Final = 1.75
 
 
-class Pace:
+class ShadowPace:
     """Says when the next piece of work may begin: after each, so much time belongs to others that this one was its share of both.
 
     So it holds from the first piece on, over any time that begins and ends with a piece's beginning, and however long a piece takes.

@@ -17,13 +17,13 @@ from placewright.framework.blame import why
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.ports import Clock
-from placewright.shadow.choosing import Chooser, Found
+from placewright.shadow.chooser import Chooser, Found
 from placewright.shadow.figures import Figures
-from placewright.shadow.groups import together
-from placewright.shadow.pace import Pace
-from placewright.shadow.tape import Decided, Entry, Kind, Tape
+from placewright.shadow.pace import ShadowPace
+from placewright.shadow.podgroups import together
+from placewright.shadow.tape import Decided, Entry, EntryKind, Tape
 from placewright.shadow.utilisation import empty, uses
-from placewright.shadow.world import World
+from placewright.shadow.world import ShadowCluster
 
 _logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Shadow:
         """`build` makes the plugins of a profile around a cluster; `now` is for people, `clock` in seconds."""
         self.profile = profile
         self.tape = Tape()
-        self.pace = Pace(profile.shadow_budget, clock)
+        self.pace = ShadowPace(profile.shadow_budget, clock)
         self.errors = 0
         self.last_error = ""
         self.restarts = 0
@@ -65,7 +65,7 @@ class Shadow:
         self._reported = self._began
         self._changed = True
         self._to_begin = True
-        self._world: World
+        self._world: ShadowCluster
         self._chooser: Chooser | None
         self._picture: Iterator[Entry]
         self._filling: bool
@@ -117,7 +117,7 @@ class Shadow:
 
     def _anew(self) -> None:
         """An empty world."""
-        self._world = World()
+        self._world = ShadowCluster()
         self._chooser = None
         self._group = None
         self._picture = iter(())
@@ -162,19 +162,19 @@ class Shadow:
         world = self._world
         self._changed = True
         try:
-            if kind is Kind.GROUP or (kind is Kind.DECISION and subject.pod.gang is not None):
-                self._group = self._decide_group(subject if kind is Kind.GROUP else (subject,))
-            elif kind is Kind.DECISION:
+            if kind is EntryKind.GROUP or (kind is EntryKind.DECISION and subject.pod.gang is not None):
+                self._group = self._decide_group(subject if kind is EntryKind.GROUP else (subject,))
+            elif kind is EntryKind.DECISION:
                 self._decided(subject)
-            elif kind is Kind.POD_STANDS:
+            elif kind is EntryKind.POD_STANDS:
                 world.pod_stands(subject, where)
-            elif kind is Kind.POD_LEFT:
+            elif kind is EntryKind.POD_LEFT:
                 world.pod_left(subject)
-            elif kind is Kind.NODE_SET:
+            elif kind is EntryKind.NODE_SET:
                 world.node_set(subject)
-            elif kind is Kind.NODE_REMOVED:
+            elif kind is EntryKind.NODE_REMOVED:
                 world.node_removed(subject)
-            elif kind is Kind.OBJECT_PUT:
+            elif kind is EntryKind.OBJECT_PUT:
                 world.object_put(subject)
             else:
                 world.object_removed(subject)
@@ -324,7 +324,7 @@ def _picture(live: Cluster) -> Iterator[Entry]:
     """The cluster as it is at this moment, as news: what is taken from it later has not changed since."""
     objects, nodes, placements = tuple(live.objects.shown()), tuple(live.nodes()), tuple(live.placements())
     return chain(
-        ((Kind.OBJECT_PUT, item, None) for item in objects),
-        ((Kind.NODE_SET, node, None) for node in nodes),
-        ((Kind.POD_STANDS, pod, node) for pod, node, _ in placements),
+        ((EntryKind.OBJECT_PUT, item, None) for item in objects),
+        ((EntryKind.NODE_SET, node, None) for node in nodes),
+        ((EntryKind.POD_STANDS, pod, node) for pod, node, _ in placements),
     )

@@ -11,12 +11,12 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import ShadowStatus
 from placewright.cluster.objects import ClusterObject
-from placewright.cluster.observed import ObservedCluster
+from placewright.cluster.observedcluster import ObservedCluster
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.ports import Clock
 from placewright.shadow.shadow import Build, Shadow
-from placewright.shadow.tape import Decided, Kind, choice_of
+from placewright.shadow.tape import Decided, EntryKind, choice_of
 
 #: How often it is looked whether there is something to do, in seconds, where there is nothing now.
 LOOK_SECONDS: Final = 0.02
@@ -149,38 +149,38 @@ class Shadows:
             for attempt in attempts:
                 placement = self._live.placement(attempt.uid)
                 if placement is not None:
-                    self._note(Kind.POD_STANDS, placement.pod, placement.node)
+                    self._note(EntryKind.POD_STANDS, placement.pod, placement.node)
                 elif not at_once:  # it may have been deleted meanwhile
-                    self._note(Kind.POD_LEFT, attempt.uid)
+                    self._note(EntryKind.POD_LEFT, attempt.uid)
 
     def node_set(self, node: Node) -> None:
         """`ClusterListener`."""
-        self._note(Kind.NODE_SET, node)
+        self._note(EntryKind.NODE_SET, node)
 
     def node_removed(self, name: NodeName) -> None:
         """`ClusterListener`."""
-        self._note(Kind.NODE_REMOVED, name)
+        self._note(EntryKind.NODE_REMOVED, name)
 
     def pod_stands(self, pod: PodInfo, node: NodeName) -> None:
         """`ClusterListener`."""
         if pod.uid != self._standing and pod.uid not in self._tried:
-            self._note(Kind.POD_STANDS, pod, node)
+            self._note(EntryKind.POD_STANDS, pod, node)
         self._standing = ""
 
     def pod_left(self, uid: str) -> None:
         """`ClusterListener`, and `IntakeListener` for a pod that left the queue: one that is on a node goes on to be somewhere."""
         if self._shadows and uid not in self._tried and self._live.placement(uid) is None:
-            self._note(Kind.POD_LEFT, uid)
+            self._note(EntryKind.POD_LEFT, uid)
 
     def object_put(self, item: ClusterObject) -> None:
         """`IntakeListener`."""
-        self._note(Kind.OBJECT_PUT, item)
+        self._note(EntryKind.OBJECT_PUT, item)
 
     def object_removed(self, item: ClusterObject) -> None:
         """`IntakeListener`."""
-        self._note(Kind.OBJECT_REMOVED, item)
+        self._note(EntryKind.OBJECT_REMOVED, item)
 
-    def _note(self, kind: Kind, subject: object, where: object = None) -> None:
+    def _note(self, kind: EntryKind, subject: object, where: object = None) -> None:
         if not self._shadows:
             return
         began = self._clock() if self._timed() else 0.0

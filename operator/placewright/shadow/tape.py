@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.runtime.evaluation import PluginScore
-from placewright.scheduler.cycle import Placement
+from placewright.scheduler.cycle import ScheduleResult
 
 #: Decisions that may wait, as bursts are followed by quiet times; at five percent of the time a shadow makes 50 to 300 a second.
 MOST_DECISIONS: Final = 5_000
@@ -21,7 +21,7 @@ MOST_DECISIONS: Final = 5_000
 MOST_ENTRIES: Final = 100_000
 
 
-class Kind(enum.IntEnum):
+class EntryKind(enum.IntEnum):
     """Kinds of entries, each with what it is about: objects of our own, several of them for a group, an uid, or a name."""
 
     NODE_SET = 0
@@ -60,7 +60,7 @@ class LiveChoice(NamedTuple):
 _UNTOLD: Final[dict[str, list[PluginScore]]] = {}
 
 
-def choice_of(placement: Placement) -> LiveChoice:
+def choice_of(placement: ScheduleResult) -> LiveChoice:
     """What is to be kept of a placement: little, as thousands wait, and each part of a score is an object."""
     if len(placement.best) > 1:
         return LiveChoice(placement.node, placement.best, placement.parts)
@@ -75,7 +75,7 @@ class Decided(NamedTuple):
     choice: LiveChoice | None
 
 
-Entry = tuple[Kind, Any, Any]
+Entry = tuple[EntryKind, Any, Any]
 
 
 class Tape:
@@ -97,7 +97,7 @@ class Tape:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def note(self, kind: Kind, subject: Any, where: Any = None) -> None:
+    def note(self, kind: EntryKind, subject: Any, where: Any = None) -> None:
         """Something happened."""
         if self.torn:
             return
@@ -116,21 +116,21 @@ class Tape:
     def note_decision(self, decided: Decided) -> None:
         """The live profile decided a pod, which is about to stand where it chose."""
         self._decisions += 1
-        self.note(Kind.DECISION, decided)
+        self.note(EntryKind.DECISION, decided)
 
     def note_group(self, members: tuple[Decided, ...]) -> None:
         """The live profile decided members of a group together; those with a choice stand there by now."""
         self._decisions += len(members)
-        self.note(Kind.GROUP, members)
+        self.note(EntryKind.GROUP, members)
 
     def take(self) -> Entry | None:
         """The oldest entry; None where there is none."""
         if not self._entries:
             return None
         entry = self._entries.popleft()
-        if entry[0] is Kind.DECISION:
+        if entry[0] is EntryKind.DECISION:
             self._decisions -= 1
-        elif entry[0] is Kind.GROUP:
+        elif entry[0] is EntryKind.GROUP:
             self._decisions -= len(entry[1])
         return entry
 

@@ -11,7 +11,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
 
 
-class World:
+class ShadowCluster:
     """Nodes, pods and objects of one shadow; the methods take one kind of news each.
 
     Attributes:

@@ -24,7 +24,7 @@ from placewright_lab.bench.arena import WaveFailed, open_arena
 from placewright_lab.bench.boundwatch import WatchBroken
 from placewright_lab.bench.contenders import Contender, kube_scheduler, ours
 from placewright_lab.bench.quickfeed import FeedBroken
-from placewright_lab.bench.wavecomparison import Comparison, Wave, order_of_waves
+from placewright_lab.bench.wavecomparison import Wave, WaveComparison, order_of_waves
 from placewright_lab.controlplane.assets import VARIABLE, Assets, from_folder, minor_version
 from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.provide import at_hand
@@ -69,7 +69,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class ContenderPrograms:
     """The control plane's programs, and the kube-scheduler to be compared with."""
 
     assets: Assets
@@ -91,7 +91,7 @@ def add_options(parser: argparse.ArgumentParser, counts: Callable[[str], tuple[i
     feeding.add_argument("--backlog", action="store_true", help="create the pods before the scheduler starts")
 
 
-def compare(args: argparse.Namespace) -> list[Comparison]:
+def compare(args: argparse.Namespace) -> list[WaveComparison]:
     """Run all that the options ask for. Raises `InputError` before anything starts, `BenchFailed` after."""
     if not sys.platform.startswith("linux"):
         raise bad_field("bench against", sys.platform, "Linux: CPU and memory of processes are read from /proc")
@@ -103,7 +103,7 @@ def compare(args: argparse.Namespace) -> list[Comparison]:
         raise BenchFailed(str(error) or "no answer in time") from error
 
 
-def find_programs(folder: Path | None, scheduler: Path | None) -> Programs:
+def find_programs(folder: Path | None, scheduler: Path | None) -> ContenderPrograms:
     """What the options or the environment name, or what `make e2e` has built. Raises `InputError`."""
     assets = from_folder(folder, "--assets") if folder else at_hand(os.environ)
     if assets is None:
@@ -113,17 +113,17 @@ def find_programs(folder: Path | None, scheduler: Path | None) -> Programs:
         raise bad_field("--kube-scheduler", None, f"the path of a kube-scheduler ({assets.folder} holds none)")
     if not program.is_file() or not os.access(program, os.X_OK):
         raise bad_field("--kube-scheduler", str(program), "the path of a program that may be executed")
-    return Programs(assets, program.resolve(), minor_version(program.resolve()))
+    return ContenderPrograms(assets, program.resolve(), minor_version(program.resolve()))
 
 
-def _measured(programs: Programs, plan: Plan) -> Comparison:
+def _measured(programs: ContenderPrograms, plan: Plan) -> WaveComparison:
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(programs.assets, Options(audit=False)))
         runner = stack.enter_context(asyncio.Runner(loop_factory=_loop_factory()))
         mine = ours(plane.kubeconfig)
         theirs = kube_scheduler(programs.kube_scheduler, programs.minor, plane.kubeconfig)
         waves = runner.run(_waves(plane, plan, order_of_waves(mine, theirs, plan.waves)))
-    return Comparison(plan.nodes, plan.pods, waves, (mine.label, theirs.label), plan.mode)
+    return WaveComparison(plan.nodes, plan.pods, waves, (mine.label, theirs.label), plan.mode)
 
 
 async def _waves(plane: ControlPlane, plan: Plan, order: list[Contender]) -> list[Wave]:

@@ -19,11 +19,11 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright_lab.bench.boundwatch import BoundWatch
-from placewright_lab.bench.contenders import OUR_SCHEDULER_NAME, Contender, Running
+from placewright_lab.bench.contenders import OUR_SCHEDULER_NAME, Contender, RunningScheduler
 from placewright_lab.bench.madeup import mixed_nodes, mixed_pods, plain_pods
 from placewright_lab.bench.processtimes import cpu_seconds, peak_bytes
 from placewright_lab.bench.quickfeed import Post, QuickFeed, posts
-from placewright_lab.bench.wavecomparison import Outcome, Spent
+from placewright_lab.bench.wavecomparison import Spent, WaveOutcome
 from placewright_lab.demo.livestate import PROFILES_PATH
 
 Manifest = dict[str, Any]
@@ -125,7 +125,7 @@ class Arena:
         await self._create_profile()
         await self._feed.create(posts(self._client.access, "/api/v1/nodes", mixed_nodes(nodes)))
 
-    async def burst(self, contender: Contender, pods: int, rate: float | None) -> Outcome:
+    async def burst(self, contender: Contender, pods: int, rate: float | None) -> WaveOutcome:
         """Start the scheduler, warm it up, then create pods, as fast as accepted or at a rate."""
         await self._clear()
         wanted = self._posts(contender, mixed_pods(pods))
@@ -136,7 +136,7 @@ class Arena:
                 sent = await self._feed.create(wanted, rate)
                 return await self._finish(running, watch, sent, before, WARM_UP)
 
-    async def backlog(self, contender: Contender, pods: int) -> Outcome:
+    async def backlog(self, contender: Contender, pods: int) -> WaveOutcome:
         """Create pods, then start the scheduler. What a start without a backlog takes is measured before, and left out."""
         await self._clear()
         before = self._spent()
@@ -172,7 +172,7 @@ class Arena:
         return posts(self._client.access, _PODS, pods)
 
     @asynccontextmanager
-    async def _started(self, contender: Contender) -> AsyncIterator[Running]:
+    async def _started(self, contender: Contender) -> AsyncIterator[RunningScheduler]:
         with tempfile.TemporaryDirectory(prefix="placewright-bench-") as folder:
             async with contender.start(Path(folder)) as running:
                 yield running
@@ -183,7 +183,7 @@ class Arena:
         async with BoundWatch(self._client.access, _PODS, now.metadata.resource_version) as watch:
             yield watch
 
-    async def _warm_up(self, contender: Contender, running: Running) -> None:
+    async def _warm_up(self, contender: Contender, running: RunningScheduler) -> None:
         """A few small pods first: once they are placed, the scheduler has read the whole cluster."""
         async with self._watch() as watch:
             await self._feed.create(self._posts(contender, plain_pods(WARM_UP)))
@@ -191,15 +191,15 @@ class Arena:
         await self._events_written(running, WARM_UP)
 
     async def _finish(
-        self, running: Running, watch: BoundWatch, sent: dict[str, float], before: Spent, earlier_events: int
-    ) -> Outcome:
+        self, running: RunningScheduler, watch: BoundWatch, sent: dict[str, float], before: Spent, earlier_events: int
+    ) -> WaveOutcome:
         await self._all_bound(running, watch, len(sent))
         settled, spent = await self._events_written(running, earlier_events + len(sent))
         peak = peak_bytes(running.pid)
         events = await self._check(sent)
-        return Outcome(sent, dict(watch.times), settled, events, spent - before, peak)
+        return WaveOutcome(sent, dict(watch.times), settled, events, spent - before, peak)
 
-    async def _all_bound(self, running: Running, watch: BoundWatch, wanted: int) -> None:
+    async def _all_bound(self, running: RunningScheduler, watch: BoundWatch, wanted: int) -> None:
         count, at, patience = watch.seen(), time.monotonic(), self._patience.binding
         while count < wanted:
             await asyncio.sleep(_LOOK_SECONDS)
@@ -210,7 +210,7 @@ class Arena:
             elif time.monotonic() - at > patience:
                 raise WaveFailed(f"{count} of {wanted} pods were bound, then none for {patience:.0f} s: {running.last_words()}")
 
-    async def _events_written(self, running: Running, wanted: int) -> tuple[float, Spent]:
+    async def _events_written(self, running: RunningScheduler, wanted: int) -> tuple[float, Spent]:
         """Wait until so many events exist, or no more come: when that was, and what was spent by then."""
         count, at, spent = -1, time.monotonic(), self._spent(running.pid)
         while count < wanted and time.monotonic() - at < self._patience.event:

@@ -15,7 +15,7 @@ from placewright_lab.demo.operatorprocess import OperatorProcess, operator_comma
 OUR_SCHEDULER_NAME: Final = "placewright-bench"
 
 
-class Running(Protocol):
+class RunningScheduler(Protocol):
     """A scheduler's process."""
 
     @property
@@ -42,14 +42,14 @@ class Contender:
 
     label: str
     scheduler_name: str
-    start: Callable[[Path], AbstractAsyncContextManager[Running]]
+    start: Callable[[Path], AbstractAsyncContextManager[RunningScheduler]]
 
 
 def ours(kubeconfig: Path) -> Contender:
     """The operator, as it is shipped; a profile for its scheduler name must exist."""
 
     @asynccontextmanager
-    async def start(folder: Path) -> AsyncIterator[Running]:
+    async def start(folder: Path) -> AsyncIterator[RunningScheduler]:
         async with OperatorProcess(operator_command(kubeconfig), folder / "operator.log") as process:
             yield _Operator(process)
 
@@ -60,7 +60,7 @@ def kube_scheduler(program: Path, minor: int, kubeconfig: Path) -> Contender:
     """A kube-scheduler of version 1.`minor` with its defaults, but for the limit on its requests."""
 
     @asynccontextmanager
-    async def start(folder: Path) -> AsyncIterator[Running]:
+    async def start(folder: Path) -> AsyncIterator[RunningScheduler]:
         with KubeScheduler(program, minor, kubeconfig, folder, profile={"schedulerName": DEFAULT_SCHEDULER_NAME}) as process:
             yield process
 
@@ -68,7 +68,7 @@ def kube_scheduler(program: Path, minor: int, kubeconfig: Path) -> Contender:
 
 
 class _Operator:
-    """An operator's process as `Running` has it."""
+    """An operator's process as `RunningScheduler` has it."""
 
     def __init__(self, process: OperatorProcess) -> None:
         self.pid = process.pid

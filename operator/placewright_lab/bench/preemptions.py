@@ -15,10 +15,10 @@ from typing import Any, Final
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.offline.world import World, offline_cycle, offline_evaluator, world_from
+from placewright.offline.world import OfflineCluster, offline_cycle, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
+from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright_lab.bench.decisions import nothing_old_collected
 from placewright_lab.bench.workloads import HOSTNAME, ZONE, affinity_to, spread_over
 from placewright_lab.readers.openb import NAMESPACE, node_manifest, pod_manifest
@@ -112,12 +112,12 @@ def _attempt(cycle: SchedulingCycle, evaluator: Evaluator, pod: PodInfo) -> tupl
     """Who would have to leave; nobody, where the cluster is too small for the variety's constraints."""
     try:
         cycle.place(evaluator, pod)
-    except NoPlacement as found:
+    except FitError as found:
         return found.victims
     raise RuntimeError(f"{pod.key} needed no preemption")
 
 
-def _world(variety: Variety, nodes: int) -> World:
+def _world(variety: Variety, nodes: int) -> OfflineCluster:
     manifests = [_node(index) for index in range(nodes)]
     manifests += [_running(variety, index, nodes) for index in range(PER_NODE * nodes)]
     manifests += [_preemptor(variety, index) for index in range(ATTEMPTS + _WARM_UP)]

@@ -17,12 +17,12 @@ from typing import Any, Final
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.api.profile import default_profile
-from placewright.cluster.observed import ObservedCluster
+from placewright.cluster.observedcluster import ObservedCluster
 from placewright.explain.records import OVERALL, Records
 from placewright.framework.runtime.handle import build_evaluator
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import NoNominations
-from placewright.offline.world import World
+from placewright.offline.world import OfflineCluster
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.nominator import Nominator
@@ -110,7 +110,7 @@ class Side:
     """
 
     def __init__(self, before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> None:
-        world = World(ObservedCluster())
+        world = OfflineCluster(ObservedCluster())
         for manifest in (*before, *pods):
             world.add(manifest, "benchmark")
         self.cluster = world.cluster

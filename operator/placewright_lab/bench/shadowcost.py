@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SHADOW, ProfileSpec, SchedulingProfile, ShadowSettings, default_profile
-from placewright.cluster.observed import ObservedCluster
+from placewright.cluster.observedcluster import ObservedCluster
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree

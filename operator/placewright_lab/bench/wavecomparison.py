@@ -57,7 +57,7 @@ class Wave:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WaveOutcome:
     """When things happened in a wave, on one clock in seconds, and what it took.
 
     Attributes:
@@ -98,7 +98,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class WaveComparison:
     """All waves over one number of nodes.
 
     Attributes:

@@ -15,7 +15,7 @@ from placewright.plugins.catalog import in_tree
 from placewright_lab.commands.comparisonoutput import as_data, markdown_of, show_table
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import add_scenario_options, candidates, say_not_asked, scenario_of
-from placewright_lab.figures.comparison import Comparison, compare
+from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.figures.rows import rows_of
 from placewright_lab.report.page import page_of
 from placewright_lab.simulation.simulation import simulate
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _print(comparison: Comparison, output: str) -> None:
+def _print(comparison: ProfileComparison, output: str) -> None:
     if output == "json":
         print_data(as_data(comparison), output)
     elif output == "markdown":

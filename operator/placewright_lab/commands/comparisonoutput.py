@@ -15,17 +15,17 @@ from rich.text import Text
 from placewright.api.bad_input import printable
 from placewright.cli.profiles.output import print_table, say
 from placewright.cli.terminal import plain
-from placewright_lab.figures.comparison import Change, Comparison
+from placewright_lab.figures.comparison import Change, ProfileComparison
 from placewright_lab.figures.figures import Figures
 from placewright_lab.figures.groups import company_data
-from placewright_lab.figures.rows import Row, moment_of, rows_of
+from placewright_lab.figures.rows import FigureRow, moment_of, rows_of
 
 #: What Markdown, or the HTML in it, would make something of within a line; `@` calls people, `#` other requests, addresses become links.
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]<>#|~&@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _AS_REFERENCE: Final = frozenset("<>&@#|:.$")
 
 
-def show_table(to: Console, comparison: Comparison) -> None:
+def show_table(to: Console, comparison: ProfileComparison) -> None:
     """Every figure side by side, the difference to the first profile beside it."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
@@ -48,12 +48,12 @@ def in_words(seeds: Sequence[int]) -> str:
     return f"seeds {seeds[0]} to {seeds[-1]}"
 
 
-def _cell(row: Row, index: int) -> Text:
+def _cell(row: FigureRow, index: int) -> Text:
     by = row.differences[index] + (" ~" if row.within_spread[index] else "")
     return Text(row.texts[index]).append(f" ({by})" if by else "", style="dim")
 
 
-def markdown_of(rows: Iterable[Row], figures: Sequence[Figures]) -> str:
+def markdown_of(rows: Iterable[FigureRow], figures: Sequence[Figures]) -> str:
     """The same as a Markdown table, as GitHub and GitLab show it."""
     lines = [_line(["", *(escaped(each.profile) for each in figures)]), _line(["---", *("---:" for _ in figures)])]
     group = ""
@@ -79,7 +79,7 @@ def escaped(text: object) -> str:
     return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};" if found[0] in _AS_REFERENCE else f"\\{found[0]}", printable(str(text)))
 
 
-def as_data(comparison: Comparison) -> dict[str, Any]:
+def as_data(comparison: ProfileComparison) -> dict[str, Any]:
     """Everything as plain data, in the columns' own units; shares are from 0 to 1, times virtual seconds."""
     first, *others = (figures.profile for figures in comparison.figures)
     changes = zip(others, comparison.changes, strict=True)
@@ -91,7 +91,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
     return data | ({"seeds": list(comparison.seeds), "overSeeds": _over_seeds(comparison)} if comparison.repetitions else {})
 
 
-def _over_seeds(comparison: Comparison) -> list[dict[str, Any]]:
+def _over_seeds(comparison: ProfileComparison) -> list[dict[str, Any]]:
     """Every row as it is shown: what each profile came to under each seed."""
     names = [figures.profile for figures in comparison.figures]
     return [

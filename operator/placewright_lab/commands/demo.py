@@ -27,7 +27,7 @@ from placewright_lab.demo.display import make_progress, show_notes, show_summary
 from placewright_lab.demo.jobs import DEVICES, LABEL, Jobs
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
 from placewright_lab.demo.run import DemoFailed, DemoRun, Limits
-from placewright_lab.demo.scenario import Scenario, make_scenario
+from placewright_lab.demo.scenario import DemoScenario, make_scenario
 from placewright_lab.readers.inputs import Inputs, load_inputs
 
 NODES: Final = 100
@@ -90,7 +90,7 @@ class Demo:
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: DemoScenario,
         console: Console,
         limits: Limits,
         *,
@@ -156,13 +156,13 @@ async def interruptible(demo: Demo) -> int:
         return demo.code
 
 
-def cluster_options(scenario: Scenario) -> list[str]:
+def cluster_options(scenario: DemoScenario) -> list[str]:
     """Options of the embedded cluster: claims get volumes; those without a class one of ours, unless the files bring classes along."""
     own = any(manifest["kind"] == "StorageClass" for manifest in scenario.objects)
     return ["--volumes", *([] if own else ["--default-class", DEFAULT_CLASS])]
 
 
-def _things_to_try(scenario: Scenario, kubeconfig: Path, log: Path) -> list[str]:
+def _things_to_try(scenario: DemoScenario, kubeconfig: Path, log: Path) -> list[str]:
     return [
         f"  export KUBECONFIG={kubeconfig}",
         "  kubectl get schedprof",

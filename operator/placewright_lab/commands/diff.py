@@ -20,7 +20,7 @@ from placewright_lab.commands.scenariooptions import (
     say_not_asked,
     scenario_of,
 )
-from placewright_lab.figures.comparison import Comparison, compare
+from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.simulation.scenario import Scenario
 from placewright_lab.simulation.simulation import Which, simulate
 
@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     return 1 if args.fail_if_pending_grows and review.more_pending > 0 else 0
 
 
-def _compared(scenario: Scenario, sides: list[Candidate], registry: Registry, args: argparse.Namespace) -> Comparison:
+def _compared(scenario: Scenario, sides: list[Candidate], registry: Registry, args: argparse.Namespace) -> ProfileComparison:
     say_not_asked(sides, "diff")
     outcomes = [
         simulate(scenario, side.profiles, registry, seed=args.seed, which=args.which, name=name)

@@ -20,7 +20,7 @@ from placewright.framework.errors import PluginError
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
-from placewright.offline.world import World, offline_evaluator, world_from
+from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import placing, read_profiles
 from placewright.profiles.problem import ProfileError
@@ -81,7 +81,7 @@ def _one_pod(args: argparse.Namespace, registry: Registry) -> int:
     return 0 if verdict.best else 1
 
 
-def _pending_pod(world: World, wanted: str | None) -> PodInfo:
+def _pending_pod(world: OfflineCluster, wanted: str | None) -> PodInfo:
     if wanted is not None:
         key = wanted if "/" in wanted else f"default/{wanted}"
         if key in world.pending:
@@ -92,7 +92,7 @@ def _pending_pod(world: World, wanted: str | None) -> PodInfo:
     return next(iter(world.pending.values()))
 
 
-def _choices(world: World, most: int = 10) -> str:
+def _choices(world: OfflineCluster, most: int = 10) -> str:
     keys = sorted(world.pending)
     return "one of " + ", ".join(keys[:most]) + (f" and {len(keys) - most} more" if len(keys) > most else "")
 

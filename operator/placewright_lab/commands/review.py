@@ -13,8 +13,8 @@ from placewright.cli.terminal import plain
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.profiles.difference import Difference, differences
 from placewright_lab.commands.comparisonoutput import as_data, escaped, markdown_of
-from placewright_lab.figures.comparison import Change, Comparison, Waiting
-from placewright_lab.figures.rows import COUNT, Row, moment_of, rows_of
+from placewright_lab.figures.comparison import Change, ProfileComparison, Waiting
+from placewright_lab.figures.rows import COUNT, FigureRow, moment_of, rows_of
 
 #: Of each list of pods; a comment on a pull request is no place for more. JSON has all.
 MOST_NAMED: Final = 10
@@ -40,7 +40,7 @@ class Review:
     before: str
     after: str
     found: tuple[Named, ...]
-    comparison: Comparison | None
+    comparison: ProfileComparison | None
 
     @property
     def more_pending(self) -> int:
@@ -61,7 +61,7 @@ class Review:
             f"{COUNT.text(before.pending)} → {COUNT.text(after.pending)} pending; {len(self.rows())} figures change"
         )
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[FigureRow]:
         """Figures that change."""
         return [] if self.comparison is None else [row for row in rows_of(self.comparison) if row.changes and row.values[0] is not None]
 
@@ -103,7 +103,7 @@ def _differences_table(found: Sequence[Named]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _on_the_cluster(review: Review, comparison: Comparison) -> Iterator[str]:
+def _on_the_cluster(review: Review, comparison: ProfileComparison) -> Iterator[str]:
     before, after = comparison.figures
     yield (
         f"On {escaped(comparison.source)}, {COUNT.text(before.nodes)} nodes and {COUNT.text(before.pods)} pods to place, "

@@ -31,7 +31,7 @@ from placewright_lab.readers.inputs import read_sources
 from placewright_lab.snapshots.recording import read_recording
 from placewright_lab.snapshots.snapshot import profiles_in
 from placewright_lab.tune.objectives import OBJECTIVES, parse_objectives
-from placewright_lab.tune.tuning import STRATEGY, Knob, Search, Setting, Task, Trial, tune
+from placewright_lab.tune.weightsearch import STRATEGY, Knob, Search, Setting, Task, Trial, tune
 
 INTERRUPTED: Final = 130
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated")

@@ -27,13 +27,13 @@ from placewright.api.pods import FINISHED_PHASES
 from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.reflector import Reflector, Source
-from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.retry import RetryBackoff, until_answered
 from placewright.kube.writers.events import seconds_time
 from placewright_lab.controlplane.admission import Admission, Refusal
 
 #: Requests under way at once; the scheduler that is watched has the same server.
 IN_FLIGHT: Final = 32
-_BACKOFF: Final = Backoff(initial=0.1, maximum=2.0)
+_BACKOFF: Final = RetryBackoff(initial=0.1, maximum=2.0)
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from placewright.api.bad_input import printable
-from placewright_lab.demo.summary import Reason, Summary, Use
-from placewright_lab.demo.tracker import Snapshot, State
+from placewright_lab.demo.summary import Summary, UnplacedReason, Use
+from placewright_lab.demo.tracker import RunState, State
 
 _REFRESH_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 2.0
@@ -40,7 +40,7 @@ class Progress(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, snapshot: Snapshot) -> None:
+    def update(self, snapshot: RunState) -> None:
         """Show the run as it is now."""
 
     def say(self, text: str) -> None:
@@ -75,7 +75,7 @@ class PlainProgress:
     ) -> None:
         return
 
-    def update(self, snapshot: Snapshot) -> None:
+    def update(self, snapshot: RunState) -> None:
         """Print the counts, unless they are those of the last line."""
         counts = _counts(snapshot)
         if counts != self._last:
@@ -104,7 +104,7 @@ class LiveProgress:
     ) -> None:
         self._live.stop()
 
-    def update(self, snapshot: Snapshot) -> None:
+    def update(self, snapshot: RunState) -> None:
         """Draw the bar."""
         bar = ProgressBar(total=max(snapshot.total, 1), completed=snapshot.settled, width=60)
         first = Table.grid(padding=(0, 1))
@@ -116,7 +116,7 @@ class LiveProgress:
         self._live.console.print(Text(printable(text)))
 
 
-def _counts(snapshot: Snapshot) -> str:
+def _counts(snapshot: RunState) -> str:
     parts = [f"created {snapshot.created}/{snapshot.total}", f"placed {snapshot.placed}"]
     parts += [f"{state} {snapshot.states[state]}" for state in _STATES[1:-1] if snapshot.states.get(state)]
     if snapshot.generations:
@@ -174,7 +174,7 @@ def _add_rows(table: Table, title: str, placed: int, use: Mapping[str, Use]) -> 
     table.add_section()
 
 
-def _show_reasons(console: Console, reasons: Sequence[Reason]) -> None:
+def _show_reasons(console: Console, reasons: Sequence[UnplacedReason]) -> None:
     console.print("without a place:", style="bold")
     for reason in reasons[:_MOST_REASONS]:
         console.print(Text(f"{reason.pods:6d}  ").append_text(plain(reason.what)), soft_wrap=True)

@@ -16,7 +16,7 @@ import msgspec
 from placewright.api.objects import ObjectMeta, PodKey
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, ApiError
-from placewright.kube.retry import Backoff, until_answered
+from placewright.kube.retry import RetryBackoff, until_answered
 from placewright_lab.readers.expansion import owner_uid
 from placewright_lab.readers.kinds import create_rank, kind_of
 
@@ -25,7 +25,7 @@ Manifest = dict[str, Any]
 Clock = Callable[[], float]
 
 IN_FLIGHT: Final = 32
-_BACKOFF: Final = Backoff(initial=0.1, maximum=2.0)
+_BACKOFF: Final = RetryBackoff(initial=0.1, maximum=2.0)
 
 
 class _Created(msgspec.Struct):

@@ -19,9 +19,9 @@ from placewright_lab.demo.display import Progress, show_notes
 from placewright_lab.demo.feed import Feed, Manifest, background, pod_key
 from placewright_lab.demo.livestate import PROFILES_PATH, Profiles, watch_run
 from placewright_lab.demo.operatorprocess import OperatorProcess
-from placewright_lab.demo.scenario import Scenario
+from placewright_lab.demo.scenario import DemoScenario
 from placewright_lab.demo.summary import Summary, summarise
-from placewright_lab.demo.tracker import QUIET_SECONDS, Fate, State, Tracker
+from placewright_lab.demo.tracker import QUIET_SECONDS, State, TrackedPod, Tracker
 
 #: How often the run is looked at, seconds.
 _LOOK_SECONDS = 0.1
@@ -62,7 +62,7 @@ class DemoRun:
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: DemoScenario,
         client: ApiClient,
         operator: OperatorProcess,
         progress: Progress,
@@ -182,7 +182,7 @@ class DemoRun:
             self._note_change(words)
         return tried
 
-    async def _try_one(self, pod: Manifest) -> Fate:
+    async def _try_one(self, pod: Manifest) -> TrackedPod:
         """Create a pod and wait for what becomes of it."""
         fate = self._tracker.fates[pod_key(pod)]
         await self._feed.create_pods([pod], self._created, self._refused)

@@ -29,7 +29,7 @@ CHANGE: Final[Manifest] = {
 
 
 @dataclass(frozen=True)
-class Scenario:
+class DemoScenario:
     """A demo's content.
 
     Attributes:
@@ -57,7 +57,7 @@ class Scenario:
         return f"kubectl patch schedprof {self.profile} --type merge -p '{json.dumps(self.change, separators=(',', ':'))}'"
 
 
-def make_scenario(inputs: Inputs) -> Scenario:
+def make_scenario(inputs: Inputs) -> DemoScenario:
     """Add a profile for every scheduler that the pods name and the input has no profile for; raise `InputError` for an empty input."""
     for what, found in (("nodes", inputs.nodes), ("pods", inputs.pods)):
         if not found:
@@ -66,7 +66,7 @@ def make_scenario(inputs: Inputs) -> Scenario:
     present = {p["spec"].get("schedulerName", DEFAULT_SCHEDULER_NAME): p for p in inputs.others if _is_profile(p)}
     made = {name: _profile(name) for name in wanted if name not in present}
     main = wanted.most_common(1)[0][0]
-    return Scenario(
+    return DemoScenario(
         nodes=inputs.nodes,
         pods=inputs.pods,
         objects=[*inputs.others, *made.values(), *inputs.nodes],

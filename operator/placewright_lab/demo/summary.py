@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from placewright.api.objects import Node, NodeName, Pod, PodKey
 from placewright.api.requests import canonical, pod_requests
-from placewright_lab.demo.tracker import Fate, State, Tracker
+from placewright_lab.demo.tracker import State, TrackedPod, Tracker
 from placewright_lab.readers.openb import GPU_MILLI
 
 _FIT_ERROR: Final = re.compile(r"\d+/\d+ nodes are available: (?P<reasons>\d+ .+?)\.(?: |$)")
@@ -51,7 +51,7 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class UnplacedReason:
     """Why pods have no place: what stood in the way, how many pods say so, and one of their messages in full."""
 
     what: str
@@ -78,7 +78,7 @@ class Summary:
     generations: Sequence[Generation]
     use: Mapping[str, Use]
     speed: Speed | None
-    reasons: Sequence[Reason]
+    reasons: Sequence[UnplacedReason]
 
     @property
     def honest(self) -> bool:
@@ -97,11 +97,11 @@ class NodeUse:
         self._room = {label: np.array([a.get(name, 0) for a in allocatable], float) for label, name in self._resources.items()}
         self._requests = {key: pod_requests(pod.spec) for key, pod in pods.items()}
 
-    def of(self, fates: Mapping[PodKey, Fate]) -> dict[str, Use]:
+    def of(self, fates: Mapping[PodKey, TrackedPod]) -> dict[str, Use]:
         """Use by these pods, by resource label (`cpu`, `memory`, `gpu` where a node has one)."""
         return {label: _use(self._room[label], self._requested(name, fates)) for label, name in self._resources.items()}
 
-    def _requested(self, resource: str, fates: Mapping[PodKey, Fate]) -> NDArray[np.float64]:
+    def _requested(self, resource: str, fates: Mapping[PodKey, TrackedPod]) -> NDArray[np.float64]:
         total = np.zeros(len(self._rows))
         for key, fate in fates.items():
             row = self._rows.get(fate.node)
@@ -138,9 +138,9 @@ def _use(room: NDArray[np.float64], requested: NDArray[np.float64]) -> Use:
 
 
 def _generations(
-    placed: Mapping[PodKey, Fate], use: Callable[[Mapping[PodKey, Fate]], dict[str, Use]]
+    placed: Mapping[PodKey, TrackedPod], use: Callable[[Mapping[PodKey, TrackedPod]], dict[str, Use]]
 ) -> list[Generation]:
-    groups: dict[tuple[str, int], dict[PodKey, Fate]] = {}
+    groups: dict[tuple[str, int], dict[PodKey, TrackedPod]] = {}
     for key, fate in placed.items():
         groups.setdefault(fate.decided_by, {})[key] = fate
     return [Generation(*who, len(fates), use(fates)) for who, fates in sorted(groups.items())]
@@ -156,13 +156,13 @@ def _speed(times: Sequence[tuple[float, float]]) -> Speed | None:
     return Speed(len(times) / whole if whole > 0 else 0.0, float(p50), float(p99))
 
 
-def _reasons(fates: Iterable[Fate]) -> list[Reason]:
+def _reasons(fates: Iterable[TrackedPod]) -> list[UnplacedReason]:
     messages: dict[str, list[str]] = {}
     for fate in fates:
         if fate.state is not State.PLACED:
             message = fate.message or "no decision yet"
             messages.setdefault(_without_counts(message), []).append(message)
-    found = [Reason(what, len(alike), alike[0]) for what, alike in messages.items()]
+    found = [UnplacedReason(what, len(alike), alike[0]) for what, alike in messages.items()]
     return sorted(found, key=lambda reason: -reason.pods)
 
 

@@ -31,7 +31,7 @@ class State(StrEnum):
 
 
 @dataclass(slots=True)
-class Fate:
+class TrackedPod:
     """One pod's way: when it was created and bound (seconds), where, by whose decision, or why not."""
 
     created: float | None = None
@@ -48,7 +48,7 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class RunState:
     """The run at one moment, for a progress display.
 
     Attributes:
@@ -83,10 +83,10 @@ class Tracker:
 
     keys: Iterable[PodKey]
     quiet_seconds: float = QUIET_SECONDS
-    fates: dict[PodKey, Fate] = field(init=False)
+    fates: dict[PodKey, TrackedPod] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.fates = {key: Fate() for key in self.keys}
+        self.fates = {key: TrackedPod() for key in self.keys}
         self._states: Counter[State] = Counter({State.WAITING: len(self.fates)})
         self._generations: Counter[tuple[str, int]] = Counter()
         self._created = 0
@@ -130,13 +130,13 @@ class Tracker:
             return True
         return now - max(self._last_placed, self._last_change) >= self.quiet_seconds
 
-    def snapshot(self, now: float) -> Snapshot:
+    def snapshot(self, now: float) -> RunState:
         """The counts at this moment."""
         elapsed = 0.0 if self._first is None else now - self._first
         placed = self._states[State.PLACED]
         rate = placed / elapsed if elapsed > 0 else 0.0
         states = {state: count for state, count in self._states.items() if count}
-        return Snapshot(elapsed, len(self.fates), self._created, states, dict(self._generations), rate)
+        return RunState(elapsed, len(self.fates), self._created, states, dict(self._generations), rate)
 
     def times(self) -> list[tuple[float, float]]:
         """Each bound pod's (created, bound), in seconds.
@@ -146,7 +146,7 @@ class Tracker:
         known = ((fate.created, fate.bound) for fate in self.fates.values())
         return [(min(created, bound), bound) for created, bound in known if created is not None and bound is not None]
 
-    def _placed(self, fate: Fate, pod: Pod, now: float) -> None:
+    def _placed(self, fate: TrackedPod, pod: Pod, now: float) -> None:
         if fate.state is State.PLACED:
             return
         fate.bound, fate.node = now, NodeName(pod.spec.node_name)
@@ -155,7 +155,7 @@ class Tracker:
         self._last_placed = now
         self._move(fate, State.PLACED, "", now)
 
-    def _move(self, fate: Fate, state: State, message: str, now: float) -> None:
+    def _move(self, fate: TrackedPod, state: State, message: str, now: float) -> None:
         if fate.state is not state:
             self._states[fate.state] -= 1
             self._states[state] += 1

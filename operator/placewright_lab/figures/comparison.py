@@ -50,7 +50,7 @@ class Repetition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ProfileComparison:
     """Profiles on one scenario.
 
     Attributes:
@@ -71,7 +71,7 @@ class Comparison:
         return (self.figures[0].seed, *(each.figures[0].seed for each in self.repetitions))
 
 
-def compare(source: str, outcomes: Sequence[Outcome], again: Iterable[Sequence[Outcome]] = ()) -> Comparison:
+def compare(source: str, outcomes: Sequence[Outcome], again: Iterable[Sequence[Outcome]] = ()) -> ProfileComparison:
     """Compare what came of one scenario under several profiles; at least one outcome.
 
     Nodes are looked at in the first one's fullest moment, whichever profile placed the pods. `again` has the outcomes of the same profiles
@@ -84,7 +84,7 @@ def compare(source: str, outcomes: Sequence[Outcome], again: Iterable[Sequence[O
     repetitions = [
         Repetition(tuple(figures_of(each, mix, at) for each in run), tuple(len(_moves(first, each)) for each in run)) for run in again
     ]
-    return Comparison(source, tuple(figures), tuple(_change(first, other) for other in others), tuple(repetitions))
+    return ProfileComparison(source, tuple(figures), tuple(_change(first, other) for other in others), tuple(repetitions))
 
 
 def _told_apart(outcomes: Sequence[Outcome]) -> Iterator[str]:

@@ -33,7 +33,7 @@ _COUNT: Final = re.compile(r"^\d+ ")
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ResourceUse:
     """Requested share of one resource, over the nodes that offer it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class WaitingTimes:
     """From a pod's creation to its binding."""
 
     mean: float
@@ -131,12 +131,12 @@ class Figures:
     preempted: int
     nodes: int
     empty_nodes: int
-    uses: tuple[Use, ...]
+    uses: tuple[ResourceUse, ...]
     fragmentations: tuple[Fragmentation, ...]
     zones: Mapping[str, int]
     devices: Mapping[str, Placed]
     score_shares: Mapping[str, float]
-    times: Times | None
+    times: WaitingTimes | None
     timeline: Timeline
     groups: GroupFigures | None = None
     claims: ClaimFigures | None = None
@@ -249,7 +249,7 @@ def _is_daemon(pod: PodInfo) -> bool:
     return any(owner.controller and owner.kind == "DaemonSet" for owner in pod.pod.metadata.owner_references or ())
 
 
-def _uses(cluster: Cluster) -> Iterable[Use]:
+def _uses(cluster: Cluster) -> Iterable[ResourceUse]:
     rows = cluster.rows()
     for name in (CPU, MEMORY, *devices_of(cluster)):
         column = cluster.resources.column(name)
@@ -258,7 +258,7 @@ def _uses(cluster: Cluster) -> Iterable[Use]:
             offered, asked = column.allocatable[have], column.requested[have]
             shares = asked / offered
             spread = (float(shares.min()), float(shares.mean()), float(shares.max()), float(shares.std()))
-            yield Use(name, shares, int(offered.sum()), int(asked.sum()), *spread)
+            yield ResourceUse(name, shares, int(offered.sum()), int(asked.sum()), *spread)
 
 
 def _zones(cluster: Cluster, standing: Iterable[Fate]) -> dict[str, int]:
@@ -286,12 +286,12 @@ def _score_shares(placed: Iterable[Fate]) -> dict[str, float]:
     return {plugin: part / total for plugin, part in sorted(parts.items(), key=lambda item: (-item[1], item[0]))} if total else {}
 
 
-def _times(placed: Iterable[Fate]) -> Times | None:
+def _times(placed: Iterable[Fate]) -> WaitingTimes | None:
     waits = np.array([fate.bound - fate.created for fate in placed if fate.bound is not None])
     if not len(waits):
         return None
     p50, p99 = np.percentile(waits, [50, 99])
-    return Times(float(waits.mean()), float(p50), float(p99), float(waits.max()))
+    return WaitingTimes(float(waits.mean()), float(p50), float(p99), float(waits.max()))
 
 
 def _timeline(fates: Iterable[Fate]) -> Timeline:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Final
 
-from placewright_lab.figures.comparison import Comparison
-from placewright_lab.figures.figures import Figures, Times, Use
+from placewright_lab.figures.comparison import ProfileComparison
+from placewright_lab.figures.figures import Figures, ResourceUse, WaitingTimes
 from placewright_lab.figures.fragmentation import Fragmentation
 from placewright_lab.readers.openb import GPU_MILLI
 
@@ -60,7 +60,7 @@ THOUSANDTHS: Final = Unit(0.001, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FigureRow:
     """One figure of all profiles.
 
     Attributes:
@@ -105,7 +105,7 @@ class Row:
         """True when somebody's value does not read as the first one's does."""
         return len(set(self.texts)) > 1
 
-    def over(self, profiles: int) -> Row:
+    def over(self, profiles: int) -> FigureRow:
         """Of values of all profiles seed by seed: a value for each of so many profiles, with what the seeds came to."""
         samples = tuple(tuple(value for value in self.values[place::profiles] if value is not None) for place in range(profiles))
         whole = self.unit.decimals or all(len(set(sample)) <= 1 for sample in samples)
@@ -113,7 +113,7 @@ class Row:
         return replace(self, unit=unit, values=tuple(fmean(sample) if sample else None for sample in samples), samples=samples)
 
 
-def rows_of(comparison: Comparison) -> list[Row]:
+def rows_of(comparison: ProfileComparison) -> list[FigureRow]:
     """Every figure, grouped; a figure that no profile has makes no row."""
     several = comparison.repetitions
     figures = [*comparison.figures, *(each for repetition in several for each in repetition.figures)]
@@ -161,11 +161,11 @@ def pending_by_reason(figures: Sequence[Figures]) -> dict[str, tuple[int, ...]]:
     return {what: tuple(one.get(what, 0) for one in counts) for what, _ in most.most_common()}
 
 
-def _row(group: str, label: str, unit: Unit, figures: Sequence[Figures], value: Callable[[Figures], Value]) -> Row:
-    return Row(group, label, unit, tuple(value(each) for each in figures))
+def _row(group: str, label: str, unit: Unit, figures: Sequence[Figures], value: Callable[[Figures], Value]) -> FigureRow:
+    return FigureRow(group, label, unit, tuple(value(each) for each in figures))
 
 
-def _pods(figures: Sequence[Figures], moved: Sequence[int | None]) -> Iterator[Row]:
+def _pods(figures: Sequence[Figures], moved: Sequence[int | None]) -> Iterator[FigureRow]:
     yield _row("Pods", "to place", COUNT, figures, lambda f: f.pods)
     yield _row("Pods", "placed", COUNT, figures, lambda f: f.placed)
     yield _row("Pods", "pending", COUNT, figures, lambda f: f.pending)
@@ -173,20 +173,20 @@ def _pods(figures: Sequence[Figures], moved: Sequence[int | None]) -> Iterator[R
         yield _row("Pods", "left before they had a node", COUNT, figures, lambda f: f.gone)
     yield _row("Pods", "preempted", COUNT, figures, lambda f: f.preempted)
     if len(moved) > 1:
-        yield Row("Pods", "on another node than under the first", COUNT, tuple(moved))
+        yield FigureRow("Pods", "on another node than under the first", COUNT, tuple(moved))
     yield from _reasons(figures)
 
 
-def _reasons(figures: Sequence[Figures]) -> Iterator[Row]:
+def _reasons(figures: Sequence[Figures]) -> Iterator[FigureRow]:
     reasons = list(pending_by_reason(figures).items())
     for what, counts in reasons[:_MOST_REASONS]:
-        yield Row("Pending, and why", what, COUNT, counts)
+        yield FigureRow("Pending, and why", what, COUNT, counts)
     if rest := reasons[_MOST_REASONS:]:
         totals = zip(*(counts for _, counts in rest), strict=True)
-        yield Row("Pending, and why", f"{len(rest)} other reasons", COUNT, tuple(map(sum, totals)))
+        yield FigureRow("Pending, and why", f"{len(rest)} other reasons", COUNT, tuple(map(sum, totals)))
 
 
-def _groups(figures: Sequence[Figures]) -> Iterator[Row]:
+def _groups(figures: Sequence[Figures]) -> Iterator[FigureRow]:
     """None where no pod names a group."""
     label = "Groups of pods"
     yield _row(label, "to place", COUNT, figures, lambda f: f.groups.groups if f.groups else None)
@@ -197,20 +197,20 @@ def _groups(figures: Sequence[Figures]) -> Iterator[Row]:
         reasons.update(each.groups.reasons if each.groups else {})
     for what, _ in reasons.most_common(_MOST_REASONS):
         counts = tuple(each.groups.reasons.get(what, 0) if each.groups else None for each in figures)
-        yield Row("Groups pending, and why", what, COUNT, counts)
+        yield FigureRow("Groups pending, and why", what, COUNT, counts)
 
 
-def _claims(figures: Sequence[Figures]) -> Iterator[Row]:
+def _claims(figures: Sequence[Figures]) -> Iterator[FigureRow]:
     """None where there are no claims."""
     label = "Claims to devices, at the end"
     yield _row(label, "claims", COUNT, figures, lambda f: f.claims.claims if f.claims else None)
     yield _row(label, "with devices", COUNT, figures, lambda f: f.claims.allocated if f.claims else None)
     for driver, name in dict.fromkeys(each for one in figures if one.claims for each in one.claims.devices):
         counts = tuple(one.claims.devices.get((driver, name), 0) if one.claims else None for one in figures)
-        yield Row(label, f"devices of {driver}, class {name}", COUNT, counts)
+        yield FigureRow(label, f"devices of {driver}, class {name}", COUNT, counts)
 
 
-def _nodes(figures: Sequence[Figures]) -> Iterator[Row]:
+def _nodes(figures: Sequence[Figures]) -> Iterator[FigureRow]:
     yield _row("Nodes", "nodes", COUNT, figures, lambda f: f.nodes)
     yield _row("Nodes", "left empty", COUNT, figures, lambda f: f.empty_nodes)
     for resource in dict.fromkeys(use.resource for each in figures for use in each.uses):
@@ -221,9 +221,9 @@ def _nodes(figures: Sequence[Figures]) -> Iterator[Row]:
         yield from _devices(figures, resource)
 
 
-def _uses(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+def _uses(figures: Sequence[Figures], resource: str) -> Iterator[FigureRow]:
     found = [next((use for use in each.uses if use.resource == resource), None) for each in figures]
-    parts: Mapping[str, Callable[[Use], float]] = {
+    parts: Mapping[str, Callable[[ResourceUse], float]] = {
         "of all of it": lambda use: use.requested / use.allocatable,
         "of a node, min": lambda use: use.min,
         "of a node, mean": lambda use: use.mean,
@@ -231,17 +231,17 @@ def _uses(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
         "of a node, standard deviation": lambda use: use.deviation,
     }
     for label, part in parts.items():
-        yield Row(f"{device_label(resource)} asked for", label, SHARE, tuple(None if use is None else part(use) for use in found))
+        yield FigureRow(f"{device_label(resource)} asked for", label, SHARE, tuple(None if use is None else part(use) for use in found))
 
 
-def _placed(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+def _placed(figures: Sequence[Figures], resource: str) -> Iterator[FigureRow]:
     found = [each.devices.get(resource) for each in figures]
     label, unit = f"{device_label(resource)} placed", device_unit(resource)
-    yield Row(label, "before the first rejection", unit, tuple(None if one is None else one.before_rejection for one in found))
-    yield Row(label, "in all", unit, tuple(None if one is None else one.in_all for one in found))
+    yield FigureRow(label, "before the first rejection", unit, tuple(None if one is None else one.before_rejection for one in found))
+    yield FigureRow(label, "in all", unit, tuple(None if one is None else one.in_all for one in found))
 
 
-def _devices(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
+def _devices(figures: Sequence[Figures], resource: str) -> Iterator[FigureRow]:
     found = [next((one for one in each.fragmentations if one.resource == resource), None) for each in figures]
     label, unit = device_label(resource), device_unit(resource)
     parts: Mapping[str, tuple[Unit, Callable[[Fragmentation], float]]] = {
@@ -251,29 +251,29 @@ def _devices(figures: Sequence[Figures], resource: str) -> Iterator[Row]:
         "fragmentation rate": (SHARE, lambda one: one.rate),
     }
     for what, (shown, part) in parts.items():
-        yield Row(f"{label} left over", what, shown, tuple(None if one is None else part(one) for one in found))
+        yield FigureRow(f"{label} left over", what, shown, tuple(None if one is None else part(one) for one in found))
 
 
-def _zones(figures: Sequence[Figures]) -> Iterator[Row]:
+def _zones(figures: Sequence[Figures]) -> Iterator[FigureRow]:
     for zone in dict.fromkeys(zone for each in figures for zone in each.zones):
-        yield Row("Pods by zone", zone, COUNT, tuple(each.zones.get(zone) for each in figures))
+        yield FigureRow("Pods by zone", zone, COUNT, tuple(each.zones.get(zone) for each in figures))
     yield _row("Pods by zone", "skew", COUNT, figures, lambda f: f.zone_skew)
 
 
-def _scores(figures: Sequence[Figures]) -> Iterator[Row]:
+def _scores(figures: Sequence[Figures]) -> Iterator[FigureRow]:
     for plugin in dict.fromkeys(plugin for each in figures for plugin in each.score_shares):
-        yield Row("Share of the scores", plugin, SHARE, tuple(each.score_shares.get(plugin, 0.0) for each in figures))
+        yield FigureRow("Share of the scores", plugin, SHARE, tuple(each.score_shares.get(plugin, 0.0) for each in figures))
 
 
-def _times(figures: Sequence[Figures]) -> Iterator[Row]:
+def _times(figures: Sequence[Figures]) -> Iterator[FigureRow]:
     """None where nobody waits, as it is when all pods are there at once and have room."""
     if not any(each.times is not None and each.times.max for each in figures):
         return
-    parts: Mapping[str, Callable[[Times], float]] = {
+    parts: Mapping[str, Callable[[WaitingTimes], float]] = {
         "mean": lambda times: times.mean,
         "median": lambda times: times.p50,
         "99th percentile": lambda times: times.p99,
         "max": lambda times: times.max,
     }
     for label, part in parts.items():
-        yield Row("Virtual time to place", label, SECONDS, tuple(None if f.times is None else part(f.times) for f in figures))
+        yield FigureRow("Virtual time to place", label, SECONDS, tuple(None if f.times is None else part(f.times) for f in figures))

@@ -40,7 +40,7 @@ _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])
 _IMAGE: Final = "registry.k8s.io/pause:3.10"
 
 
-class Times(NamedTuple):
+class TraceTimes(NamedTuple):
     """When a pod of the trace came and went, in seconds of the trace.
 
     Attributes:
@@ -54,7 +54,7 @@ class Times(NamedTuple):
     runs: int | None
 
 
-class Row(NamedTuple):
+class TraceRow(NamedTuple):
     """One line of a CSV file, with what an error message needs to name it."""
 
     file: str
@@ -103,7 +103,7 @@ def is_node_list(text: str) -> bool:
     return "sn" in _header(text)
 
 
-def read_times(text: str, file: str) -> dict[str, Times]:
+def read_times(text: str, file: str) -> dict[str, TraceTimes]:
     """By name of a pod, when it came and went; empty where the file has no times. Raises `InputError` with file, line and column."""
     if not set(TIME_COLUMNS) <= set(_header(text)):
         return {}
@@ -149,17 +149,17 @@ def _header(text: str) -> list[str]:
     return [cell.strip() for cell in first.split(",")]
 
 
-def _times(row: Row) -> Times:
+def _times(row: TraceRow) -> TraceTimes:
     created = row.number("creation_time")
     deleted, scheduled = (
         row.number(column, least=created) if row.cells[column].strip() else None for column in ("deletion_time", "scheduled_time")
     )
     if deleted is None or scheduled is None:
-        return Times(created, deleted, None)
-    return Times(created, deleted, row.number("deletion_time", least=scheduled) - scheduled)
+        return TraceTimes(created, deleted, None)
+    return TraceTimes(created, deleted, row.number("deletion_time", least=scheduled) - scheduled)
 
 
-def _node(row: Row, names: _Names) -> Manifest:
+def _node(row: TraceRow, names: _Names) -> Manifest:
     model = row.cells["model"].strip()
     return node_manifest(
         names.take(row),
@@ -170,7 +170,7 @@ def _node(row: Row, names: _Names) -> Manifest:
     )
 
 
-def _pod(row: Row, names: _Names) -> Manifest:
+def _pod(row: TraceRow, names: _Names) -> Manifest:
     name = names.take(row)
     qos = row.label_value("qos", row.cells["qos"].strip())
     return pod_manifest(
@@ -183,14 +183,14 @@ def _pod(row: Row, names: _Names) -> Manifest:
     )
 
 
-def _gpu_milli(row: Row) -> int:
+def _gpu_milli(row: TraceRow) -> int:
     count = row.number("num_gpu", most=_MOST_GPUS)
     if count == 0:
         return row.number("gpu_milli", most=0)
     return count * row.number("gpu_milli", least=1, most=1000)
 
 
-def _models(row: Row) -> list[str]:
+def _models(row: TraceRow) -> list[str]:
     spec = row.cells["gpu_spec"].strip()
     if not spec:
         return []
@@ -207,7 +207,7 @@ class _Names:
         self._column = column
         self._line_of: dict[str, int] = {}
 
-    def take(self, row: Row) -> str:
+    def take(self, row: TraceRow) -> str:
         """The DNS-safe name of this row; raise `InputError` when it is empty, too long or taken."""
         text = row.cells[self._column]
         name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
@@ -218,7 +218,7 @@ class _Names:
         return name
 
 
-def _rows(text: str, file: str, columns: Sequence[str]) -> Iterator[Row]:
+def _rows(text: str, file: str, columns: Sequence[str]) -> Iterator[TraceRow]:
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     wanted = "a first line with the columns " + ",".join(columns)
     try:
@@ -232,7 +232,7 @@ def _rows(text: str, file: str, columns: Sequence[str]) -> Iterator[Row]:
             if len(cells) != len(header):
                 raise bad_field(f"{file}: line {reader.line_num}", f"{len(cells)} columns", f"{len(header)}, as in line 1")
             count += 1
-            yield Row(file, reader.line_num, dict(zip(header, cells, strict=True)))
+            yield TraceRow(file, reader.line_num, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
         raise InputError(f"{file}: line {reader.line_num}: not CSV: {error}") from None
     if not count:

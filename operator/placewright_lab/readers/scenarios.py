@@ -39,7 +39,7 @@ def join(scenario: Scenario, more: Scenario) -> Scenario:
 
 def _with_times(scenario: Scenario, traces: Sequence[SourceText]) -> Scenario:
     """Pods that have times are not there at the beginning: they come and go."""
-    times: dict[str, openb.Times] = {}
+    times: dict[str, openb.TraceTimes] = {}
     for trace in traces:
         times |= openb.read_times(trace.text, trace.name)
     stay: list[Manifest] = []

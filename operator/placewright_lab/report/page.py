@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from placewright.api.bad_input import printable
-from placewright_lab.figures.comparison import Comparison
+from placewright_lab.figures.comparison import ProfileComparison
 from placewright_lab.figures.rows import SHARE, moment_of, pending_by_reason, rows_of
 from placewright_lab.report.charts import HEIGHT, WIDTH, courses, distributions
 
@@ -19,7 +19,7 @@ MOST_NAMED: Final = 200
 _DRAWN: Final = frozenset({"Pending, and why", "Share of the scores"})
 
 
-def page_of(comparison: Comparison) -> str:
+def page_of(comparison: ProfileComparison) -> str:
     """The whole page, to be written as UTF-8."""
     figures = comparison.figures
     groups = groupby((row for row in rows_of(comparison) if row.group not in _DRAWN), key=lambda row: row.group)

@@ -32,7 +32,7 @@ from placewright.offline.world import read_object
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.simulation.apiserver import MIRROR, ApiServer, waiting
@@ -137,7 +137,7 @@ class Simulation:
         cycle = SchedulingCycle(self._cluster, self._queue.nominator, random.Random(seed))
         ports = Ports(self._fates, self._server, self._server, Observers([self._fates]), start=self._start)
         self._scheduler = Scheduler(self._cluster, self._queue, self._evaluator, cycle, ports, loop.time)
-        self._server.intake = Intake(self._cluster, self._queue, self._scheduler.binding)
+        self._server.intake = ClusterEventHandlers(self._cluster, self._queue, self._scheduler.binding)
         self._build(profiles, registry)
 
     def outcome(self, profile: str, seed: int) -> Outcome:

@@ -16,7 +16,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.framework.runtime.evaluation import PluginScore
-from placewright.offline.world import World, offline_evaluator, world_from
+from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.nodeaffinity import Demand
 from placewright.profiles.resolve import resolve
@@ -33,7 +33,7 @@ class Scene:
     decision: Decision
 
     @cached_property
-    def world(self) -> World:
+    def world(self) -> OfflineCluster:
         """The cluster at that moment, with the pod in it, pending."""
         return world_from([*self.decision.objects, self.decision.pod], self.decision.key)
 
@@ -132,7 +132,7 @@ class Scene:
         found = ((name, self.ours[name].scores.get(plugin)) for name in sorted(self.our_feasible))
         return {name: 0 if score is None else part(score) for name, score in found}
 
-    def _evaluate(self, world: World) -> Verdict:
+    def _evaluate(self, world: OfflineCluster) -> Verdict:
         registry = in_tree()
         profile = convert({"spec": {"schedulerName": "default-scheduler", **our_profile()}}, SchedulingProfile)
         evaluator = offline_evaluator(resolve(profile, registry), registry, world.cluster)

@@ -21,7 +21,7 @@ from e2e.answers.randomcluster import APPS, NAMESPACES, PRIORITIES, Dice, Object
 from placewright.api.decode import convert
 from placewright.api.profile import SchedulingProfile
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.offline.world import World, offline_evaluator, world_from
+from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
@@ -254,7 +254,7 @@ def _evaluate(objects: Sequence[Object], key: str, minor: int) -> Verdict:
     return evaluate_pod(evaluator, world.cluster, world.pending[key])
 
 
-def evaluator_of(objects: Sequence[Object], minor: int) -> tuple[World, Evaluator]:
+def evaluator_of(objects: Sequence[Object], minor: int) -> tuple[OfflineCluster, Evaluator]:
     """The cluster of these objects, and our profile around it."""
     world, registry = world_from(objects, "the server"), in_tree()
     spec = {"schedulerName": "default-scheduler", **profile(minor, ours=True)}

@@ -23,7 +23,7 @@ from placewright.plugins.devicefragmentation.mix import Mix
 from placewright.plugins.devicefragmentation.plugin import DeviceFragmentation
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from plugins.fragmentation.history import ANNOTATION, RESOURCE, TYPICAL, UNITS, gpu_node, gpu_pod
 from plugins.fragmentation.scalar import Machine, Task, least_growth
 from scheduler.makers import REFUSED, PodMaker, World
@@ -328,9 +328,9 @@ def test_a_rejected_pod_comes_back_for_devices_that_are_freed_and_for_nodes_and_
     assert world.decide() is None
     world.now += 60
     world.intake.pod_gone("uid-cpu")
-    assert world.place("big") is Place.UNSCHEDULABLE
+    assert world.place("big") is SubQueue.UNSCHEDULABLE
     world.intake.pod_gone("uid-a")
-    assert world.place("big") is Place.ACTIVE
+    assert world.place("big") is SubQueue.ACTIVE
 
 
 def test_nothing_is_better_or_worse_before_any_pod_was_seen() -> None:

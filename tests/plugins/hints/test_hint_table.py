@@ -13,7 +13,7 @@ from hints.rows import NODE_TAINTED, Rejected, Row
 from hints.waiting_room import WaitingRoom
 from placewright.framework.events import Action, ClusterEvent, ClusterEventWithHint, EventResource, always
 from placewright.plugins.catalog import in_tree
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 
 #: Who waits for new nodes also hears of taints that change, although its hint for nodes might not be asked: upstream issue 109437.
 HEAR_OF_TAINTS: Final = (
@@ -182,5 +182,5 @@ def test_a_gated_pod_is_not_looked_at_for_its_gate_while_it_is_tried() -> None:
     """The one row above that has no attempt: a gate holds a pod back before it is tried."""
     room = WaitingRoom()
     room.queue.add(node_rows.GATED)
-    assert room.queue.locate("me") is Place.GATED
+    assert room.queue.locate("me") is SubQueue.GATED
     assert room.queue.pop() is None

@@ -14,10 +14,10 @@ from placewright.framework.events import ClusterEvent
 from placewright.queue.check import check_invariants
 from placewright.queue.podchanges import pod_update_events
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from placewright.scheduler.policy import ProfilePolicy
 
-TRIED_AGAIN = (Place.ACTIVE, Place.BACKOFF)
+TRIED_AGAIN = (SubQueue.ACTIVE, SubQueue.BACKOFF)
 
 
 @dataclass
@@ -73,5 +73,5 @@ class WaitingRoom:
     def tried_again(self, pod: PodInfo) -> bool:
         """True when the pod will be tried without another event; False while it waits for one."""
         place = self.queue.locate(pod.uid)
-        assert place in (*TRIED_AGAIN, Place.UNSCHEDULABLE, Place.GATED)
+        assert place in (*TRIED_AGAIN, SubQueue.UNSCHEDULABLE, SubQueue.GATED)
         return place in TRIED_AGAIN

@@ -11,7 +11,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.framework.interface import CycleState, PermitPlugin, PermitResult, PreBindPlugin
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from scheduler.makers import REFUSED, UNKNOWN, World, node
 
 from .makers import bound, group, member, members
@@ -91,7 +91,7 @@ async def test_one_that_cannot_be_prepared_takes_all_back(readying: type[Readyin
     assert not await task, "and the third is not waited for"
     assert bound(world) == []
     assert world.requested_cpu("a") == 0
-    assert [world.place(f"job-{n}") for n in range(3)] == [Place.BACKOFF] * 3, "an error is tried again, by all together"
+    assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.BACKOFF] * 3, "an error is tried again, by all together"
     notes = {name: note for name, _, _, _, note in world.ports.events}
     assert "no volume" in notes["job-0"]
     assert "job-1 could not be bound" in notes["job-0"]
@@ -107,7 +107,7 @@ async def test_a_member_that_is_not_needed_is_left_behind_when_it_cannot_be_prep
     say(readying, "job-1")
     await task
     assert sorted(bound(world)) == ["job-0", "job-1"]
-    assert world.place("job-2") is Place.BACKOFF
+    assert world.place("job-2") is SubQueue.BACKOFF
 
 
 async def test_whoever_joins_while_the_group_is_prepared_waits_for_it_and_falls_with_it(readying: type[Readying]) -> None:
@@ -190,7 +190,7 @@ async def test_what_is_bound_stays_bound_when_the_api_server_refuses_another_mem
     assert await world.attempt() is False
     assert world.node_of("job-0") == "a"
     assert world.node_of("job-2") == "a"
-    assert world.place("job-1") is Place.BACKOFF
+    assert world.place("job-1") is SubQueue.BACKOFF
     world.now += 3
     world.queue.flush_backoff()
     assert await world.attempt(), "it joins the others, alone"
@@ -202,7 +202,7 @@ async def test_a_member_whose_binding_may_exist_keeps_its_place_with_the_group()
     world.ports.answers["uid-job-1"] = UNKNOWN
     assert await world.attempt() is False
     assert [world.node_of(f"job-{n}") for n in range(3)] == ["a", "a", "a"]
-    assert world.place("job-1") is Place.IN_FLIGHT
+    assert world.place("job-1") is SubQueue.IN_FLIGHT
 
 
 async def test_the_end_of_the_term_takes_back_a_group_that_is_being_prepared(readying: type[Readying]) -> None:

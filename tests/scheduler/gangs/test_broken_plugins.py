@@ -9,7 +9,7 @@ import pytest
 
 from placewright.api.pods import PodInfo
 from placewright.queue.check import check_invariants
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from scheduler.makers import World, node
 from scheduler.scripted import Script, late_plugin, raising
 
@@ -35,7 +35,7 @@ async def test_all_members_are_tried_again_together(step: str) -> None:
     assert not await world.attempt()
     assert bound(world) == []
     assert world.requested_cpu("a") == 0
-    assert [world.place(f"job-{n}") for n in range(3)] == [Place.BACKOFF] * 3
+    assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.BACKOFF] * 3
     check_invariants(world.queue)
 
 
@@ -47,7 +47,7 @@ async def test_a_postfilter_that_breaks_leaves_nobody_in_flight(monkeypatch: pyt
     monkeypatch.setattr(preemption, "post_filter", lambda *_args: raising("oh")(members("job", 1)[0].info()))
     assert world.decide() is None
     assert world.requested_cpu("a") == 0
-    assert [world.place(f"job-{n}") for n in range(3)] == [Place.BACKOFF] * 3
+    assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.BACKOFF] * 3
     assert any("RuntimeError: oh" in note for _, _, _, _, note in world.ports.events)
 
 
@@ -57,5 +57,5 @@ async def test_planning_that_breaks_keeps_nothing_and_the_group_waits(monkeypatc
     world.pods(*members("job", 3))
     monkeypatch.setattr(world.evaluator.checker, "check_row", lambda *_args: raising("oh")(members("job", 1)[0].info()))
     assert world.decide() is None
-    assert [world.place(f"job-{n}") for n in range(3)] == [Place.UNSCHEDULABLE] * 3
+    assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.UNSCHEDULABLE] * 3
     assert len(world.scheduler.pod_groups.reservations) == 0

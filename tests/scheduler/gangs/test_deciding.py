@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from scheduler.makers import World, node, pod
 
 from .makers import bound, group, member, members, tried
@@ -25,7 +25,7 @@ async def test_a_group_that_does_not_fit_takes_nothing() -> None:
     assert await world.attempt() is None
     assert bound(world) == []
     assert world.requested_cpu("a") == 0
-    assert [world.place(f"job-{n}") for n in range(3)] == [Place.UNSCHEDULABLE] * 3
+    assert [world.place(f"job-{n}") for n in range(3)] == [SubQueue.UNSCHEDULABLE] * 3
     assert all("needs 1 more member placed: 1 lacks cpu" in note for _, _, _, _, note in world.ports.events)
 
 
@@ -34,7 +34,7 @@ async def test_members_wait_at_the_gate_until_enough_are_there() -> None:
     world.intake.cluster_object(group("job", 3))
     world.pods(*members("job", 2))
     assert world.queue.pop() is None
-    assert world.place("job-0") is Place.GATED
+    assert world.place("job-0") is SubQueue.GATED
     world.pods(member("job", 2))
     assert await world.attempt()
     assert sorted(bound(world)) == ["job-0", "job-1", "job-2"]

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from placewright.api.decode import convert
-from placewright.api.podgroups import VOLCANO_GROUP_ANNOTATION, VolcanoPodGroup, Workload
+from placewright.api.podgroups import VOLCANO_GROUP_ANNOTATION, NativeWorkload, VolcanoPodGroup
 from placewright.api.pods import PodInfo
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from plugins.preempting import budget as disruption_budget
 from scheduler.makers import PodMaker, World, node, pod
 
@@ -124,7 +124,7 @@ async def test_a_group_of_which_one_member_is_as_important_as_the_preemptor_stay
     world.pods(member("la", 0, "6").priority(10).on("n0"), member("la", 1, "6").priority(100).on("n1"))
     world.pods(pod("vip").requests(cpu="8").priority(100))
     assert await after(world) == []
-    assert world.place("vip") is Place.UNSCHEDULABLE
+    assert world.place("vip") is SubQueue.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize("preemptors", [1, 2], ids=["pod", "group"])
@@ -138,7 +138,7 @@ async def test_groups_that_are_declared_otherwise_leave_as_a_whole_too(form: str
         running = [maker.annotated(**{VOLCANO_GROUP_ANNOTATION: "la"}) for maker in running]
     else:
         policies = [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]
-        world.intake.cluster_object(convert({"metadata": meta, "spec": {"podGroups": policies}}, Workload))
+        world.intake.cluster_object(convert({"metadata": meta, "spec": {"podGroups": policies}}, NativeWorkload))
         for maker in running:
             maker._spec["workloadRef"] = {"name": "la", "podGroup": "workers"}
     world.pods(*running)
@@ -252,7 +252,7 @@ async def test_the_rest_of_a_group_is_told_again_until_it_leaves(stuck: str) -> 
     assert sorted(failing.evicted) == [f"la-{n}" for n in range(4)]
     assert failing.waited == sorted(failing.waited)
     assert len(failing.waited) == 3
-    assert world.place("vip") in (Place.BACKOFF, Place.ACTIVE), "nothing is lost"
+    assert world.place("vip") in (SubQueue.BACKOFF, SubQueue.ACTIVE), "nothing is lost"
 
 
 async def test_a_group_of_which_nobody_could_be_evicted_is_left_alone() -> None:
@@ -263,7 +263,7 @@ async def test_a_group_of_which_nobody_could_be_evicted_is_left_alone() -> None:
     await tried(world)
     await world.scheduler.drain()
     assert failing.waited == []
-    assert world.place("vip") is Place.BACKOFF
+    assert world.place("vip") is SubQueue.BACKOFF
 
 
 async def test_a_member_that_ended_meanwhile_is_not_told_again() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from scheduler.makers import World, node, pod
 from seeds import seeds
 
@@ -60,7 +60,7 @@ async def test_members_that_fit_as_it_is_keep_their_room_while_others_wait_for_t
     assert {world.queue.nominator.node_of(f"uid-job-{n}") for n in range(2)} == {"a", "b"}
     world.pods(pod("sneaky").requests(cpu="1"))
     await tried(world)
-    assert world.place("sneaky") is Place.UNSCHEDULABLE, "the free node is spoken for"
+    assert world.place("sneaky") is SubQueue.UNSCHEDULABLE, "the free node is spoken for"
     await gone(world)
     assert sorted(bound(world)) == ["job-0", "job-1"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from scheduler.makers import World, node, pod
 
 from .makers import bound, group, members, tried
@@ -49,7 +49,7 @@ async def test_what_fits_beside_the_group_is_placed_and_what_does_not_waits() ->
     world.pods(pod("beside").requests(cpu="1"), pod("large").requests(cpu="4"))
     await tried(world)
     assert world.node_of("beside") is not None
-    assert world.place("large") is Place.UNSCHEDULABLE, "the only node that could hold it is kept"
+    assert world.place("large") is SubQueue.UNSCHEDULABLE, "the only node that could hold it is kept"
     world.intake.assigned_pod_gone("uid-runs-b")
     await later(world, 1)
     assert {world.node_of("job-0"), world.node_of("job-1")} == {"a", "b"}
@@ -70,7 +70,7 @@ async def test_what_was_kept_is_free_again_when_the_group_is_gone() -> None:
     world.intake.assigned_pod_gone("uid-runs-a")
     world.pods(pod("large").requests(cpu="4"))
     await tried(world)
-    assert world.place("large") is Place.UNSCHEDULABLE
+    assert world.place("large") is SubQueue.UNSCHEDULABLE
     for index in range(2):
         world.intake.pod_gone(f"uid-job-{index}")
     await later(world, 1)

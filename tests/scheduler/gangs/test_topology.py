@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from scheduler.makers import World, node
 
 from .makers import bound, group, member, members, tried
@@ -88,4 +88,4 @@ async def test_whoever_joins_stands_in_the_groups_domain_or_waits() -> None:
     await tried(world)
     assert stands_in(world) == {rack}
     assert len(bound(world)) == room
-    assert world.place(f"job-{room}") is Place.UNSCHEDULABLE, "there is room in the other rack"
+    assert world.place(f"job-{room}") is SubQueue.UNSCHEDULABLE, "there is room in the other rack"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from placewright.api.extenders import ExtenderSettings
-from placewright.queue.queued import Place
+from placewright.queue.queued import SubQueue
 from scheduler.extenders import ALL_VERBS, ScriptedExtender
 from scheduler.makers import World, node, pod
 
@@ -37,7 +37,7 @@ async def test_a_refusal_of_one_takes_all_back() -> None:
     assert await world.attempt() is False
     assert bound(world) == []
     assert world.requested_cpu("b") == 0
-    assert {world.place(f"job-{n}") for n in range(3)} <= {Place.UNSCHEDULABLE, Place.BACKOFF}
+    assert {world.place(f"job-{n}") for n in range(3)} <= {SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF}
 
 
 async def test_a_member_that_is_deleted_while_it_is_asked_about_is_left_out() -> None:

@@ -25,7 +25,7 @@ from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import ASSIGNED_PODS, NODES_PATH, PODS_PATH, UNSCHEDULED_PODS, readable_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
-from placewright.kube.retry import Backoff, Sleep
+from placewright.kube.retry import RetryBackoff, Sleep
 from placewright.kube.wire import Bad, Malformed, Wire
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.repairs import Repairs
@@ -82,7 +82,7 @@ class ReconcileLoop:
 
     async def run(self) -> None:
         """Compare whenever it is due, until cancelled."""
-        backoff, failures = Backoff(initial=_QUIET_SECONDS), 0
+        backoff, failures = RetryBackoff(initial=_QUIET_SECONDS), 0
         beat = time.monotonic() + self._beat
         while True:
             await self._due(beat - time.monotonic())

@@ -18,13 +18,13 @@ from placewright.cluster.cluster import Cluster
 from placewright.engine.reconcile.comparison import Comparison
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.intake import Intake
+from placewright.scheduler.intake import ClusterEventHandlers
 
 
 class Reconciler:
     """Makes comparisons, to be run inside `watching`; then ask for each of `doubtful` and say `looked`."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: Intake) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, binding: BindingCycle, intake: ClusterEventHandlers) -> None:
         self.repairs = intake.repairs
         self._cluster = cluster
         self._queue = queue
@@ -131,7 +131,7 @@ class UnscheduledComparison(Comparison[Pod]):
 class _Belief:
     """What the three have in common: where they look, where the differences go, and where those are counted."""
 
-    def __init__(self, cluster: Cluster, intake: Intake) -> None:
+    def __init__(self, cluster: Cluster, intake: ClusterEventHandlers) -> None:
         self._cluster = cluster
         self._intake = intake
         self._repairs = intake.repairs
@@ -246,7 +246,7 @@ class AssignedBelief(_Belief):
 class QueueBelief(_Belief):
     """The pods that wait for a node, by uid. One that has a place in the columns has left the list for a good reason."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, intake: Intake) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, intake: ClusterEventHandlers) -> None:
         super().__init__(cluster, intake)
         self._queue = queue
 

@@ -11,10 +11,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from placewright.api.objects import NodeName
-from placewright.api.podgroups import Disruption, Gang, GroupRef
+from placewright.api.podgroups import Disruption, GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.gangs import Gangs
+from placewright.cluster.podgroups import PodGroups
 from placewright.framework.preemption.importance import importance, start_time
 
 #: A pod with the row that it stands on.
@@ -74,7 +74,7 @@ class OnNode:
     members: dict[GroupRef, list[PodInfo]] = field(default_factory=dict)
 
 
-def priority_of(gangs: Gangs, pod: PodInfo) -> int:
+def priority_of(gangs: PodGroups, pod: PodInfo) -> int:
     """The priority with which a pod evicts others: its group's own one, if it has one."""
     gang = None if pod.gang is None else gangs.get(pod.gang)
     return pod.priority if gang is None or gang.priority is None else gang.priority
@@ -143,7 +143,7 @@ class Together:
             self._bonds[ref] = None if gang is None or gang.goes_apart else self._bound(gang)
         return self._bonds[ref]
 
-    def _bound(self, gang: Gang) -> Bond:
+    def _bound(self, gang: PodGroup) -> Bond:
         standing = [self._cluster.stands(uid) for uid in self._cluster.gangs.placed(gang.ref)]
         places = sorted(
             (place for place in standing if place is not None and not self._cluster.leaves(place.pod)),

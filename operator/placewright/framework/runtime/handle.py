@@ -24,7 +24,7 @@ from placewright.framework.interface import (
     VolumeWriter,
     WaitingForPermit,
 )
-from placewright.framework.ports import GangMembers
+from placewright.framework.ports import PodGroupMembers
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.guard import Guarding
 from placewright.framework.runtime.profileruntime import ProfileRuntime
@@ -112,7 +112,7 @@ def said_to_nobody(pod: PodInfo, reason: str, action: str, message: str) -> None
 Announce = Callable[[PodInfo, str, str, str], None]
 
 
-class NoGangMembers:
+class NoPodGroupMembers:
     """For evaluations outside a running scheduler: nobody waits."""
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
@@ -136,7 +136,7 @@ class ProfileHandle:
         volumes: VolumeWriter,
         claims: ClaimWriter = NoClaimWriter(),  # noqa: B008 - it has no state
         announce: Announce = said_to_nobody,
-        members: GangMembers = NoGangMembers(),  # noqa: B008 - it has no state
+        members: PodGroupMembers = NoPodGroupMembers(),  # noqa: B008 - it has no state
         guarding: Guarding | None = None,
     ) -> None:
         self.guarding = Guarding() if guarding is None else guarding

@@ -29,7 +29,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.writer import ApiWriter, Timing
 
 #: Bindings under way at once; more gained nothing against a real API server.
@@ -129,7 +129,7 @@ class HttpBinder(ApiWriter):
     """
 
     TRAFFIC: ClassVar[Traffic] = Traffic.BIND
-    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.1, maximum=10.0)
+    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.1, maximum=10.0)
     ERROR: ClassVar[type[Exception]] = BindError
 
     def __init__(

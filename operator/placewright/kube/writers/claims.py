@@ -30,7 +30,7 @@ from placewright.api.pods import PodInfo
 from placewright.kube.client import ApiClient, GuardedBody
 from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
 from placewright.kube.writers.writer import ApiWriter, Timing
 
@@ -61,7 +61,7 @@ class HttpClaimWriter(ApiWriter):
 
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
-    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.2, maximum=5.0)
+    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
     ERROR: ClassVar[type[Exception]] = ClaimError
 
     def __init__(

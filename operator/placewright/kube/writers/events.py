@@ -17,7 +17,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.discovery import ServedResources
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.writer import QueueingWriter, Timing, remember
 
 #: Bytes of a note; the API server refuses more.
@@ -98,7 +98,7 @@ class EventLimits:
     series_interval: float = 30.0
     remembered: int = 5_000
     attempts: int = 12
-    backoff: Backoff = field(default_factory=lambda: Backoff(initial=0.5, maximum=10.0))
+    backoff: RetryBackoff = field(default_factory=lambda: RetryBackoff(initial=0.5, maximum=10.0))
 
 
 class HttpEventRecorder(QueueingWriter[str, _Record]):

@@ -10,7 +10,7 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.events import seconds_time
 from placewright.kube.writers.podstatus import find_condition, patch_pod_status
 from placewright.kube.writers.writer import ApiWriter
@@ -24,7 +24,7 @@ class HttpEvictor(ApiWriter):
 
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
-    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.2, maximum=5.0)
+    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
     ERROR: ClassVar[type[Exception]] = EvictError
 
     async def evict(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> None:

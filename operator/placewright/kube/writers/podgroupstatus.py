@@ -25,10 +25,10 @@ from placewright.api.podgroups import (
     NATIVE_GROUP,
     CoschedulingPodGroup,
     CoschedulingStatus,
-    Gang,
     GroupObject,
     GroupRef,
     NativePodGroup,
+    PodGroup,
 )
 from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import ApiError, RequestError
@@ -73,7 +73,7 @@ class GroupView:
 class GroupNews:
     """What is to be said of a group; None: nothing new about that."""
 
-    gang: Gang
+    gang: PodGroup
     placed: bool | None = None
     error: bool = False
     message: str = ""

@@ -14,7 +14,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.errors import RequestError
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff
+from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.writer import ApiWriter
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
@@ -25,7 +25,7 @@ class HttpVolumeWriter(ApiWriter):
 
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
-    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.2, maximum=5.0)
+    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=5.0)
     ERROR: ClassVar[type[Exception]] = VolumeError
 
     async def bind(self, volume: PersistentVolume) -> PersistentVolume:

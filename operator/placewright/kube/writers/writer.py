@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Generic, TypedDict, TypeVar, Unpack
 
 from placewright.kube.client import ApiClient, GuardedBody
 from placewright.kube.ratelimit import Traffic
-from placewright.kube.retry import Backoff, Sleep, with_retries
+from placewright.kube.retry import RetryBackoff, Sleep, with_retries
 from placewright.kube.writers.writequeue import WriteQueue
 
 K = TypeVar("K", bound=Hashable)
@@ -34,7 +34,7 @@ class Timing(TypedDict, total=False):
     """
 
     attempts: int
-    backoff: Backoff
+    backoff: RetryBackoff
     clock: Callable[[], float]
     now: Callable[[], datetime]
     sleep: Sleep
@@ -49,7 +49,7 @@ class ApiWriter:
 
     TRAFFIC: ClassVar[Traffic]
     ATTEMPTS: ClassVar[int] = 5
-    BACKOFF: ClassVar[Backoff] = Backoff(initial=0.2, maximum=10.0)
+    BACKOFF: ClassVar[RetryBackoff] = RetryBackoff(initial=0.2, maximum=10.0)
     #: Raised where this replica is not the active one.
     ERROR: ClassVar[type[Exception]] = PermissionError
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from placewright.observability.metrics import own, upstream
 from placewright.observability.metrics.engine import EngineMetrics
-from placewright.observability.metrics.family import Family, Kind
+from placewright.observability.metrics.family import MetricFamily, MetricKind
 
-__all__ = ["EngineMetrics", "Family", "Kind", "families"]
+__all__ = ["EngineMetrics", "MetricFamily", "MetricKind", "families"]
 
 
-def families() -> tuple[Family, ...]:
+def families() -> tuple[MetricFamily, ...]:
     """Every metric that we declare, kube-scheduler's first; those of the process and of Python are the Prometheus library's."""
-    return tuple(found for table in (upstream, own) for found in vars(table).values() if isinstance(found, Family))
+    return tuple(found for table in (upstream, own) for found in vars(table).values() if isinstance(found, MetricFamily))

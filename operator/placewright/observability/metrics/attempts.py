@@ -16,9 +16,9 @@ from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Resolv
 from placewright.framework.status import Code
 from placewright.framework.steps import FILTER, POST_FILTER, PRE_FILTER, PRE_SCORE, SCORE, WAIT_ON_PERMIT
 from placewright.observability.metrics import own, upstream
-from placewright.observability.metrics.series import Cell, Counters, Floats, Histogram, Histograms, Series
+from placewright.observability.metrics.series import Cell, CounterSeries, Floats, Histogram, Histograms, Series
 from placewright.scheduler.attempts import Attempt, Result
-from placewright.scheduler.cycle import Placement
+from placewright.scheduler.cycle import ScheduleResult
 
 #: What upstream calls the label of pods that took more attempts than it counts one by one.
 _MANY: Final = "15+"
@@ -45,20 +45,20 @@ class AttemptSeries:
     """Everything that attempts are counted in; hears of their ends as the scheduler's `Observer`."""
 
     def __init__(self) -> None:
-        self.attempts = Counters(upstream.SCHEDULE_ATTEMPTS)
+        self.attempts = CounterSeries(upstream.SCHEDULE_ATTEMPTS)
         self.durations = Histograms(upstream.ATTEMPT_DURATION)
         self.steps = Histograms(upstream.EXTENSION_POINT_DURATION)
         self.extenders = Histograms(own.EXTENDER_DURATION)
-        self.evaluations = Counters(upstream.PLUGIN_EVALUATIONS)
+        self.evaluations = CounterSeries(upstream.PLUGIN_EVALUATIONS)
         self._algorithm = Histograms(upstream.ALGORITHM_DURATION)
         self._sli = Histograms(upstream.SLI_DURATION)
         self._tries = Histograms(upstream.POD_ATTEMPTS)
-        self._flushed = Counters(upstream.AFTER_FLUSH)
+        self._flushed = CounterSeries(upstream.AFTER_FLUSH)
         self._permit = Histograms(upstream.PERMIT_WAIT)
         self._plugins = Histograms(upstream.PLUGIN_DURATION)
-        self._preemptions = Counters(upstream.PREEMPTION_ATTEMPTS)
+        self._preemptions = CounterSeries(upstream.PREEMPTION_ATTEMPTS)
         self._victims = Histograms(upstream.PREEMPTION_VICTIMS)
-        self._incoming = Counters(upstream.INCOMING_PODS)
+        self._incoming = CounterSeries(upstream.INCOMING_PODS)
         self._entered: dict[tuple[str, str], Cell] = {}
         self._profiles: dict[str, ProfileSeries] = {}
         # Those without labels are there from the first scrape on, so that rates begin at 0.
@@ -216,7 +216,7 @@ class ProfileSeries:
             self._settle(shape)
         return True
 
-    def _begin(self, key: tuple[object, ...], names: list[str], placement: Placement) -> _Shape:
+    def _begin(self, key: tuple[object, ...], names: list[str], placement: ScheduleResult) -> _Shape:
         if len(self._shapes) >= _SHAPES:
             self.settle()
         skip_filter, skip_score = frozenset(placement.state.skip_filter), frozenset(placement.state.skip_score)

@@ -16,7 +16,7 @@ from placewright.engine.engine import Engine
 from placewright.observability.metrics import groups, own, scrape, shadows
 from placewright.observability.metrics.attempts import AttemptSeries
 from placewright.observability.metrics.groups import ClaimSeries, GroupSeries
-from placewright.observability.metrics.series import Counters, Histograms, Series, counted, told
+from placewright.observability.metrics.series import CounterSeries, Histograms, Series, counted, told
 from placewright.observability.metrics.timings import EventTimes, HintTimes, RequestTimes
 
 
@@ -61,7 +61,7 @@ class EngineMetrics:
 
     def _others(self) -> Iterator[Metric]:
         """All but histograms."""
-        yield from (one.metric() for one in self._series() if isinstance(one, Counters))
+        yield from (one.metric() for one in self._series() if isinstance(one, CounterSeries))
         yield self._build
         yield from scrape.gauges(self._engine)
         yield from groups.standing(self._engine)

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 
 
-class Kind(enum.StrEnum):
+class MetricKind(enum.StrEnum):
     """As Prometheus names them; INFO is a gauge that is always 1 and says all in its labels."""
 
     COUNTER = "counter"
@@ -16,7 +16,7 @@ class Kind(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """One metric.
 
     Attributes:
@@ -27,30 +27,30 @@ class Family:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
 
 
-def counter(name: str, help_: str, *labels: str) -> Family:
+def counter(name: str, help_: str, *labels: str) -> MetricFamily:
     """Counts up."""
-    return Family(name, Kind.COUNTER, help_, labels)
+    return MetricFamily(name, MetricKind.COUNTER, help_, labels)
 
 
-def gauge(name: str, help_: str, *labels: str) -> Family:
+def gauge(name: str, help_: str, *labels: str) -> MetricFamily:
     """Goes up and down."""
-    return Family(name, Kind.GAUGE, help_, labels)
+    return MetricFamily(name, MetricKind.GAUGE, help_, labels)
 
 
-def histogram(name: str, help_: str, buckets: tuple[float, ...], *labels: str) -> Family:
+def histogram(name: str, help_: str, buckets: tuple[float, ...], *labels: str) -> MetricFamily:
     """Counts by size."""
-    return Family(name, Kind.HISTOGRAM, help_, labels, buckets)
+    return MetricFamily(name, MetricKind.HISTOGRAM, help_, labels, buckets)
 
 
-def info(name: str, help_: str, *labels: str) -> Family:
+def info(name: str, help_: str, *labels: str) -> MetricFamily:
     """Says something that is no number."""
-    return Family(name, Kind.INFO, help_, labels)
+    return MetricFamily(name, MetricKind.INFO, help_, labels)
 
 
 def exponential(first: float, factor: float, count: int) -> tuple[float, ...]:

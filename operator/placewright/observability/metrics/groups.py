@@ -10,7 +10,7 @@ from prometheus_client.core import Metric
 from placewright.api.podgroups import GroupRef
 from placewright.engine.engine import Engine
 from placewright.observability.metrics import own, upstream
-from placewright.observability.metrics.series import Counters, Histograms, Series, counted, single
+from placewright.observability.metrics.series import CounterSeries, Histograms, Series, counted, single
 from placewright.scheduler.attempts import GroupAttempt
 
 
@@ -18,7 +18,7 @@ class GroupSeries:
     """Attempts to decide groups; called with each that has ended."""
 
     def __init__(self) -> None:
-        self._attempts = Counters(upstream.GROUP_ATTEMPTS)
+        self._attempts = CounterSeries(upstream.GROUP_ATTEMPTS)
         self._durations = Histograms(upstream.GROUP_ATTEMPT_DURATION)
         self._algorithm = Histograms(upstream.GROUP_ALGORITHM_DURATION)
         self._searched = self._algorithm.at()
@@ -45,8 +45,8 @@ class ClaimSeries:
     """What is written for claims, and how long their devices took to be ready; the claim writer's `ClaimListener`."""
 
     def __init__(self) -> None:
-        self._created = Counters(upstream.CLAIM_CREATES)
-        self._readied = Counters(upstream.BINDING_CONDITIONS)
+        self._created = CounterSeries(upstream.CLAIM_CREATES)
+        self._readied = CounterSeries(upstream.BINDING_CONDITIONS)
         self._waits = Histograms(upstream.BINDING_CONDITIONS_WAIT)
 
     def created(self, *, failed: bool) -> None:

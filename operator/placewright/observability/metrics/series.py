@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
-from placewright.observability.metrics.family import Family, Kind
+from placewright.observability.metrics.family import MetricFamily, MetricKind
 
 Labels = tuple[str, ...]
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Histogram:
 
     __slots__ = ("_bounds", "_lines", "counts", "sum")
 
-    def __init__(self, family: Family, labels: Labels) -> None:
+    def __init__(self, family: MetricFamily, labels: Labels) -> None:
         self._bounds: Final = family.buckets
         self._lines: Final = _beginnings(family, labels)
         self.counts = [0] * (len(family.buckets) + 1)
@@ -60,7 +60,7 @@ class Histogram:
         return "".join(f"{line} {value}\n" for line, value in zip(self._lines, [*counts, counts[-1], repr(self.sum)], strict=True))
 
 
-def _beginnings(family: Family, labels: Labels) -> list[str]:
+def _beginnings(family: MetricFamily, labels: Labels) -> list[str]:
     """What stands before the numbers: of each bucket, of the count and of the sum."""
     named = sorted(f'{name}="{_escaped(value)}"' for name, value in zip(family.labels, labels, strict=True))
     at = "{" + ",".join(named) + "}" if named else ""
@@ -73,10 +73,10 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-class Counters:
+class CounterSeries:
     """The cells of one counter, by the values of its labels."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: MetricFamily) -> None:
         self.family: Final = family
         self._cells: dict[Labels, Cell] = {}
 
@@ -104,7 +104,7 @@ class Histograms:
     makes 230 ms in which nothing is decided, and this 3.
     """
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: MetricFamily) -> None:
         self.family: Final = family
         self._series: dict[Labels, Histogram] = {}
 
@@ -127,13 +127,13 @@ class Histograms:
 
 
 #: What counts by itself.
-Series = Counters | Histograms
+Series = CounterSeries | Histograms
 
 
-def counted(family: Family, values: Mapping[SomeLabels, float]) -> Metric:
+def counted(family: MetricFamily, values: Mapping[SomeLabels, float]) -> Metric:
     """A counter or a gauge with these values."""
     made: CounterMetricFamily | GaugeMetricFamily
-    if family.kind is Kind.COUNTER:
+    if family.kind is MetricKind.COUNTER:
         made = CounterMetricFamily(family.name.removesuffix("_total"), family.help, labels=family.labels)
     else:
         made = GaugeMetricFamily(family.name, family.help, labels=family.labels)
@@ -142,12 +142,12 @@ def counted(family: Family, values: Mapping[SomeLabels, float]) -> Metric:
     return made
 
 
-def single(family: Family, value: float) -> Metric:
+def single(family: MetricFamily, value: float) -> Metric:
     """A counter or a gauge without labels."""
     return counted(family, {(): value})
 
 
-def told(family: Family, values: Labels) -> Metric:
+def told(family: MetricFamily, values: Labels) -> Metric:
     """An info."""
     made = InfoMetricFamily(family.name.removesuffix("_info"), family.help, labels=family.labels)
     made.add_metric(values, {})

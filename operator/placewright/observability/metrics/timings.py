@@ -11,7 +11,7 @@ from yarl import URL
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent, QueueingHint, QueueingHintFn
 from placewright.observability.metrics import upstream
-from placewright.observability.metrics.series import Cell, Counters, Histogram, Histograms, Series
+from placewright.observability.metrics.series import Cell, CounterSeries, Histogram, Histograms, Series
 
 #: A hint is asked about thousands of pods in a row: the time of one question in so many is taken.
 HINT_SAMPLE: Final = 10
@@ -82,7 +82,7 @@ class RequestTimes:
 
     def __init__(self, server: str) -> None:
         self._host: Final = URL(server).host_port_subcomponent or server
-        self._requests = Counters(upstream.REQUESTS)
+        self._requests = CounterSeries(upstream.REQUESTS)
         self._durations = Histograms(upstream.REQUEST_DURATION)
         self._waits = Histograms(upstream.RATE_LIMITER_DURATION)
         self._answers: dict[tuple[str, int | None], Cell] = {}

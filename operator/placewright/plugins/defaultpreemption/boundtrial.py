@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.cluster.supposition import Supposition
+from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle
 from placewright.framework.preemption.budgets import Budgets
@@ -107,7 +107,7 @@ class BoundTrial:
         except CycleError as problem:
             return error(str(problem))
 
-    def _reprieve(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, supposition: Supposition) -> None:
+    def _reprieve(self, handle: Handle, preemptor: PodInfo, budgets: Budgets, supposition: DryRunCluster) -> None:
         """Everybody is away who may leave; let units come back."""
         self.rank(budgets)
         supposition.add(self._elsewhere())

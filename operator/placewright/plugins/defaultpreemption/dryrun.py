@@ -14,7 +14,7 @@ import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.cluster.supposition import Supposition
+from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, RowTrials
 from placewright.framework.preemption.budgets import Budgets
@@ -71,7 +71,7 @@ class DryRun:
         except CycleError as problem:
             return error(str(problem))
 
-    def _reprieve(self, trial: Trial, supposition: Supposition) -> Outcome:
+    def _reprieve(self, trial: Trial, supposition: DryRunCluster) -> Outcome:
         trial.rank(self._budgets)
         turn = 0
         while pods := trial.to_reprieve(turn):
@@ -99,7 +99,7 @@ class DryRun:
             return {}
         return {**hopeless, **{trial.row: trial.outcome() for trial in settled}}
 
-    def _reprieve_in_step(self, trials: list[AnyTrial], together: RowTrials, supposition: Supposition) -> list[AnyTrial]:
+    def _reprieve_in_step(self, trials: list[AnyTrial], together: RowTrials, supposition: DryRunCluster) -> list[AnyTrial]:
         """Let evictable pods come back, turn by turn, where the pod still fits beside them; the trials that this settled."""
         for trial in trials:
             trial.rank(self._budgets)

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from placewright.api.pods import PodInfo
 from placewright.api.workloads import Namespace
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.groups import AffinityCarrier, GroupCounts, PodSelection
 from placewright.cluster.objects import ClusterObjects
+from placewright.cluster.pairwisecounts import AffinityCarrier, PairwiseCounts, PodSelection
 from placewright.plugins.interpodaffinity.terms import (
     NO_TERMS,
     PodTerms,
@@ -86,7 +86,7 @@ class Matcher:
         self._alike = Memory(_MAX_LOOKS)
         self._mentioned: frozenset[str] = frozenset()
         self._carried: dict[AffinityCarrier, PodTerms] = {}
-        self._groups: GroupCounts | None = None
+        self._groups: PairwiseCounts | None = None
         self._namespaces: list[Namespace] = []
         self._carriers_version = self._objects_version = -1
 
@@ -170,7 +170,7 @@ def _own_terms(pod: PodInfo, namespaces: Mapping[str, Namespace]) -> OwnTerms:
     )
 
 
-def _carried_terms(carrier: AffinityCarrier, groups: GroupCounts) -> PodTerms:
+def _carried_terms(carrier: AffinityCarrier, groups: PairwiseCounts) -> PodTerms:
     return compile_leniently(groups.affinity(carrier), carrier.namespace)
 
 

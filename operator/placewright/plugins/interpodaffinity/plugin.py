@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.groups import PodSelection
+from placewright.cluster.pairwisecounts import PodSelection
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -44,7 +44,7 @@ from placewright.plugins.topology import (
     MISSING,
     Codes,
     DomainRule,
-    Rule,
+    TopologyRule,
     counts_by_domain,
     domains,
     fingerprint,
@@ -134,7 +134,7 @@ class InterPodAffinity(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin
         """The same rules with one row changed at a time. Bans that nobody stands for now may come with pods nominated to a row."""
         own = self._matcher.own(pod, cluster)
 
-        def distances(bans: Iterable[Ban], verdict: Status) -> list[Rule]:
+        def distances(bans: Iterable[Ban], verdict: Status) -> list[TopologyRule]:
             return [RowwiseDistance(cluster, pods, domains(self._memory, cluster, key), verdict) for key, pods in bans]
 
         places = [domains(self._memory, cluster, key) for key in own.keys]

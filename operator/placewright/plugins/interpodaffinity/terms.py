@@ -8,9 +8,9 @@ from typing import Final
 
 from placewright.api.objects import Affinity, LabelSelector, PodAffinity, PodAffinityTerm
 from placewright.api.pods import NO_LABELS
-from placewright.api.selectors import Expression, Selector, SelectorError, compile_label_selector
+from placewright.api.selectors import CompiledRequirement, Selector, SelectorError, compile_label_selector
 from placewright.api.workloads import Namespace
-from placewright.cluster.groups import PodSelection
+from placewright.cluster.pairwisecounts import PodSelection
 
 
 class TermsError(ValueError):
@@ -85,7 +85,7 @@ def compile_leniently(affinity: Affinity, namespace: str) -> PodTerms:
 
 def selection(terms: Iterable[Term], namespaces: Mapping[str, Namespace]) -> PodSelection | None:
     """The pods that all of an incoming pod's terms mean; None when they can mean none."""
-    expressions: list[Expression] = []
+    expressions: list[CompiledRequirement] = []
     reach: frozenset[str] | None = None
     for term in terms:
         if term.selector is None:

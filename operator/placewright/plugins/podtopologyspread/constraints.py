@@ -9,7 +9,7 @@ from typing import Final
 from placewright.api.objects import TopologySpreadConstraint
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, compile_label_selector, selector_from_pairs
-from placewright.cluster.groups import PodSelection
+from placewright.cluster.pairwisecounts import PodSelection
 
 _HONOR: Final = "Honor"
 

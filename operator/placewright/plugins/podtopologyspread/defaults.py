@@ -8,7 +8,7 @@ from typing import Final
 from placewright.api.objects import KubeObject, OwnerReference
 from placewright.api.pods import PodInfo
 from placewright.api.selectors import Selector, SelectorError, compile_label_selector, selector_from_pairs
-from placewright.api.workloads import Service, Workload
+from placewright.api.workloads import SelectingWorkload, Service
 from placewright.cluster.objects import ClusterObjects
 
 _NOTHING: Final = Selector(())
@@ -86,7 +86,7 @@ def _owner_selector(owner: OwnerReference, namespace: str, objects: ClusterObjec
     return _NOTHING
 
 
-def _workload_selector(workload: Workload | None) -> Selector:
+def _workload_selector(workload: SelectingWorkload | None) -> Selector:
     if workload is None or workload.spec.selector is None:
         return _NOTHING
     try:

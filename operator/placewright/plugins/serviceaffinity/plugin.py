@@ -18,7 +18,7 @@ from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import selector_from_pairs
 from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.groups import PodSelection
+from placewright.cluster.pairwisecounts import PodSelection
 from placewright.framework.assignedpods import in_its_namespace
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewright.api.objects import NodeName, NodeSelector
-from placewright.api.selectors import Expression, Selector, compile_node_selector
+from placewright.api.selectors import CompiledRequirement, Selector, compile_node_selector
 from placewright.api.storage import PersistentVolume, TopologySelectorTerm
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, Rows
@@ -113,7 +113,7 @@ class Reach:
         for term in terms:
             wanted = term.match_label_expressions or ()
             if wanted and all(each.values for each in wanted):
-                expressions = (Expression(each.key, "In", frozenset(each.values or ())) for each in wanted)
+                expressions = (CompiledRequirement(each.key, "In", frozenset(each.values or ())) for each in wanted)
                 allowed |= self._all_match(cluster, expressions)
         return allowed
 
@@ -123,13 +123,13 @@ class Reach:
             matched |= self._all_match(cluster, term.labels)
         return matched
 
-    def _all_match(self, cluster: Cluster, expressions: Iterable[Expression]) -> BoolColumn:
+    def _all_match(self, cluster: Cluster, expressions: Iterable[CompiledRequirement]) -> BoolColumn:
         matched = np.ones(len(self._everywhere), np.bool_)
         for expression in expressions:
             matched &= self._matches(cluster, expression)
         return matched
 
-    def _matches(self, cluster: Cluster, expression: Expression) -> BoolColumn:
+    def _matches(self, cluster: Cluster, expression: CompiledRequirement) -> BoolColumn:
         column = cluster.label(expression.key)
         kept = self._labels.get(expression.key)
         if kept is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from placewright.api.profile import PluginRef
 from placewright.profiles.kubescheduler.draft import Draft
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.kubescheduler.history import (
     DEFAULT_STRATEGY,
     DEFAULT_WEIGHTS,
@@ -18,7 +18,7 @@ from placewright.profiles.kubescheduler.history import (
 from placewright.profiles.kubescheduler.strategy import Strategy, adopt_strategy, heaviest
 
 
-def upgrade(draft: Draft, version: str, path: str, findings: Findings) -> None:
+def upgrade(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
     """Rewrite a profile of that version (`v1beta1` to `v1beta3`) in place, so that it means under v1 what it meant there."""
     if version == "v1beta1":
         _strategies(draft, path, findings)
@@ -29,7 +29,7 @@ def upgrade(draft: Draft, version: str, path: str, findings: Findings) -> None:
     _former_defaults(draft, version, path, findings)
 
 
-def _former_defaults(draft: Draft, version: str, path: str, findings: Findings) -> None:
+def _former_defaults(draft: Draft, version: str, path: str, findings: ConversionFindings) -> None:
     """Plugins that were on by default stay on, unless the profile switched them off."""
     kept = []
     for former in FORMER_DEFAULTS[version]:
@@ -46,7 +46,7 @@ def _former_defaults(draft: Draft, version: str, path: str, findings: Findings) 
         findings.note(f"{path}.plugins", text)
 
 
-def _strategies(draft: Draft, path: str, findings: Findings) -> None:
+def _strategies(draft: Draft, path: str, findings: ConversionFindings) -> None:
     """Three score plugins became three strategies of one, which has one at a time."""
     score = draft.score
     own = [Strategy(ref.name, ref.weight or 1, _args(draft, ref.name)) for ref in score.enabled if ref.name in STRATEGIES]
@@ -72,7 +72,7 @@ def _args(draft: Draft, name: str) -> dict[str, Any]:
     return draft.args.get(name, {})
 
 
-def _default_constraints(draft: Draft, path: str, findings: Findings) -> None:
+def _default_constraints(draft: Draft, path: str, findings: ConversionFindings) -> None:
     """Kubernetes 1.19 took a list of constraints without being told that it is one."""
     args = draft.args.get(SPREAD, {})
     if args.get("defaultConstraints") and not args.get("defaultingType"):

@@ -20,7 +20,7 @@ from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.kubescheduler.betas import upgrade
 from placewright.profiles.kubescheduler.coscheduling import COSCHEDULING, replace_coscheduling
 from placewright.profiles.kubescheduler.draft import Draft
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.kubescheduler.history import BETAS
 from placewright.profiles.kubescheduler.process import OlderConfiguration, ProcessSettings, process_settings
 from placewright.profiles.placements import ConfigPlugins, without_placements
@@ -33,7 +33,7 @@ _NEEDED: Final = ("queue_sort", "bind")
 
 
 def read_configuration(
-    document: Mapping[str, Any], catalogue: Catalogue, findings: Findings
+    document: Mapping[str, Any], catalogue: Catalogue, findings: ConversionFindings
 ) -> tuple[list[SchedulingProfile], ProcessSettings]:
     """Profiles and settings of a configuration; raises `ProfileError` for what cannot be read.
 
@@ -52,7 +52,7 @@ def read_configuration(
 
 
 def _rewritten(
-    profile: ConfigProfile, older: str | None, path: str, catalogue: Catalogue, findings: Findings
+    profile: ConfigProfile, older: str | None, path: str, catalogue: Catalogue, findings: ConversionFindings
 ) -> ConfigProfile:
     draft = Draft(without_placements(profile.plugins, f"{path}.plugins", findings.setting), profile.plugin_config)
     _refuse_repeated_configs(profile, path)
@@ -74,7 +74,7 @@ def _refuse_repeated_configs(profile: ConfigProfile, path: str) -> None:
         seen.add(config.name)
 
 
-def drop_unknown(draft: Draft, path: str, catalogue: Catalogue, findings: Findings) -> None:
+def drop_unknown(draft: Draft, path: str, catalogue: Catalogue, findings: ConversionFindings) -> None:
     """Take out plugins that neither this build nor kube-scheduler has."""
     for point, each in draft.points():
         for name in each.names():
@@ -99,7 +99,7 @@ def _unknown(name: str, catalogue: Catalogue) -> str:
     return f"{name}: no plugin of this name is installed here{hint}; it is left out"
 
 
-def _note_percentage(config: KubeSchedulerConfiguration, findings: Findings) -> None:
+def _note_percentage(config: KubeSchedulerConfiguration, findings: ConversionFindings) -> None:
     said = [config.percentage_of_nodes_to_score, *(profile.percentage_of_nodes_to_score for profile in config.profiles or ())]
     if 0 in said:
         findings.note("percentageOfNodesToScore", "0: here all nodes are looked at, where kube-scheduler takes fewer in a large cluster")

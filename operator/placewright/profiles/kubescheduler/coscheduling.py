@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from placewright.api.bad_input import in_json
 from placewright.profiles.kubescheduler.draft import Draft
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 
 COSCHEDULING: Final = "Coscheduling"
 GANG_SCHEDULING: Final = "GangScheduling"
@@ -23,7 +23,7 @@ _WITHOUT_COUNTERPART: Final = {
 }
 
 
-def replace_coscheduling(draft: Draft, path: str, findings: Findings) -> None:
+def replace_coscheduling(draft: Draft, path: str, findings: ConversionFindings) -> None:
     """Put GangScheduling in its place, with what its arguments have a counterpart for."""
     named = any(COSCHEDULING in each.names() for each in draft.sets.values())
     args = draft.args.get(COSCHEDULING)
@@ -41,7 +41,7 @@ def replace_coscheduling(draft: Draft, path: str, findings: Findings) -> None:
     _arguments(draft, args or {}, f"{path}.pluginConfig", findings)
 
 
-def _arguments(draft: Draft, args: dict[str, Any], path: str, findings: Findings) -> None:
+def _arguments(draft: Draft, args: dict[str, Any], path: str, findings: ConversionFindings) -> None:
     for name, value in args.items():
         if name == "permitWaitingTimeSeconds" and _is_positive(value):
             draft.args.setdefault(GANG_SCHEDULING, {}).setdefault("scheduleTimeoutSeconds", value)

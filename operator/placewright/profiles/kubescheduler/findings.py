@@ -18,7 +18,7 @@ class Loss(enum.Enum):
     NOTE = enum.auto()
 
 
-class Finding(NamedTuple):
+class ConversionFinding(NamedTuple):
     """One of them: where in the input, what about it, and how much it matters."""
 
     path: str
@@ -30,29 +30,29 @@ class Finding(NamedTuple):
         return f"{self.path}: {self.text}"
 
 
-class Findings:
+class ConversionFindings:
     """Collects findings; each is kept once."""
 
     def __init__(self) -> None:
-        self._found: dict[Finding, None] = {}
+        self._found: dict[ConversionFinding, None] = {}
 
     def placement(self, path: str, text: str) -> None:
         """Pods may be placed differently."""
-        self._found[Finding(path, text, Loss.PLACEMENT)] = None
+        self._found[ConversionFinding(path, text, Loss.PLACEMENT)] = None
 
     def setting(self, path: str, text: str) -> None:
         """A setting of the process is gone."""
-        self._found[Finding(path, text, Loss.SETTING)] = None
+        self._found[ConversionFinding(path, text, Loss.SETTING)] = None
 
     def note(self, path: str, text: str) -> None:
         """Nothing is lost."""
-        self._found[Finding(path, text, Loss.NOTE)] = None
+        self._found[ConversionFinding(path, text, Loss.NOTE)] = None
 
-    def all(self) -> tuple[Finding, ...]:
+    def all(self) -> tuple[ConversionFinding, ...]:
         """In the order in which they were found."""
         return tuple(self._found)
 
 
-def without_counterpart(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def without_counterpart(findings: Iterable[ConversionFinding]) -> tuple[ConversionFinding, ...]:
     """Those that are more than notes."""
     return tuple(finding for finding in findings if finding.loss is not Loss.NOTE)

@@ -18,7 +18,7 @@ from placewright.api.profile import DEFAULT_SCHEDULER_NAME, Plugins, ProfileSpec
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.kubescheduler.draft import Draft
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.kubescheduler.history import FIT, GONE, SPREAD
 from placewright.profiles.kubescheduler.policytypes import POLICY_KIND, LegacyExtender, Policy
 from placewright.profiles.kubescheduler.predicates import PREDICATES, Filters, read_predicates
@@ -35,7 +35,7 @@ _FILTERING: Final = ("pre_filter", "filter", "reserve", "pre_bind")
 _UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 
-def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: Findings) -> SchedulingProfile:
+def read_policy(document: Mapping[str, Any], catalogue: Catalogue, findings: ConversionFindings) -> SchedulingProfile:
     """The profile that places pods as the Policy did; raises `ProfileError` for what cannot be read, or made kube-scheduler die."""
     policy = decode_strict(_with_todays_spelling(document), Policy)
     if policy.api_version != "v1":
@@ -81,7 +81,7 @@ def _choose(draft: Draft, filtering: Iterable[str], scoring: Mapping[str, int], 
     return weights
 
 
-def _strategy(draft: Draft, scores: Scores, findings: Findings) -> None:
+def _strategy(draft: Draft, scores: Scores, findings: ConversionFindings) -> None:
     chosen = heaviest(scores.strategies, "priorities", findings)
     if chosen is not None:
         adopt_strategy(draft.args, chosen)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.kubescheduler.history import FIT, SPREAD
 from placewright.profiles.kubescheduler.policytypes import PredicateArgument, PredicatePolicy
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
@@ -69,7 +69,7 @@ class Filters:
     absent_labels: list[str] = field(default_factory=list)
 
 
-def read_predicates(predicates: Sequence[PredicatePolicy] | None, findings: Findings) -> Filters:
+def read_predicates(predicates: Sequence[PredicatePolicy] | None, findings: ConversionFindings) -> Filters:
     """The filters of a policy; raises `ProfileError` for arguments that contradict each other. A name that nobody knows is a finding."""
     filters = Filters()
     chosen = [PredicatePolicy(name=name) for name in DEFAULT_PREDICATES] if predicates is None else predicates
@@ -80,7 +80,7 @@ def read_predicates(predicates: Sequence[PredicatePolicy] | None, findings: Find
     return filters
 
 
-def _read(predicate: PredicatePolicy, path: str, filters: Filters, findings: Findings) -> None:
+def _read(predicate: PredicatePolicy, path: str, filters: Filters, findings: ConversionFindings) -> None:
     name, argument = predicate.name, predicate.argument or PredicateArgument()
     if argument.service_affinity and argument.labels_presence:
         raise ProfileError([Problem(f"{path}.argument", "serviceAffinity and labelsPresence", "one of them")])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.kubescheduler.history import AVOID, AVOID_WEIGHT, SPREAD
 from placewright.profiles.kubescheduler.policytypes import PriorityArgument, PriorityPolicy
 from placewright.profiles.kubescheduler.strategy import Strategy
@@ -77,7 +77,7 @@ class Scores:
         self.weights[plugin] = max(weight, self.weights.get(plugin, 0))
 
 
-def read_priorities(priorities: Sequence[PriorityPolicy] | None, findings: Findings) -> Scores:
+def read_priorities(priorities: Sequence[PriorityPolicy] | None, findings: ConversionFindings) -> Scores:
     """The scores of a policy; raises `ProfileError` for weights and arguments that kube-scheduler died of.
 
     A name that nobody knows is a finding.
@@ -95,7 +95,7 @@ def read_priorities(priorities: Sequence[PriorityPolicy] | None, findings: Findi
     return scores
 
 
-def _read(priority: PriorityPolicy, path: str, scores: Scores, labels: dict[str, int], findings: Findings) -> None:
+def _read(priority: PriorityPolicy, path: str, scores: Scores, labels: dict[str, int], findings: ConversionFindings) -> None:
     name, weight = priority.name, priority.weight
     if name == "EqualPriority":
         findings.note(path, f"{name}: the same for all nodes, it decides nothing")

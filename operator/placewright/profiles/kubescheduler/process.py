@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from placewright.profiles.config import ClientConnection, KubeSchedulerConfiguration, LeaderElection
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OlderConfiguration(KubeSchedulerConfiguration, frozen=True):
     metrics_bind_address: str | None = None
 
 
-def process_settings(config: KubeSchedulerConfiguration, findings: Findings) -> ProcessSettings:
+def process_settings(config: KubeSchedulerConfiguration, findings: ConversionFindings) -> ProcessSettings:
     """The settings that `placewright run --config` takes; all others that are stated are findings."""
     if config.parallelism is not None:
         findings.setting("parallelism", "all nodes are evaluated at once, on columns")
@@ -73,7 +73,7 @@ def process_settings(config: KubeSchedulerConfiguration, findings: Findings) -> 
     return ProcessSettings(leader.leader_elect, client.kubeconfig or None, client.qps, client.burst)
 
 
-def _addresses(config: OlderConfiguration, findings: Findings) -> None:
+def _addresses(config: OlderConfiguration, findings: ConversionFindings) -> None:
     instead = "served over HTTPS at --secure-port"
     for name, value, text in (
         ("healthzBindAddress", config.healthz_bind_address, f"health is {instead}, and without TLS on loopback at --health-port"),
@@ -83,7 +83,7 @@ def _addresses(config: OlderConfiguration, findings: Findings) -> None:
             findings.setting(name, text)
 
 
-def _unused(part: LeaderElection | ClientConnection, used: set[str], path: str, text: str, findings: Findings) -> None:
+def _unused(part: LeaderElection | ClientConnection, used: set[str], path: str, text: str, findings: ConversionFindings) -> None:
     for name, value in zip(part.__struct_encode_fields__, msgspec.structs.astuple(part), strict=True):
         if value not in (None, "") and name not in used:
             findings.setting(f"{path}.{name}", text)

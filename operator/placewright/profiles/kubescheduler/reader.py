@@ -15,7 +15,7 @@ from placewright.profiles.config import API_VERSION, CONFIG_KIND, read_manifest,
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.documents import parse_documents
 from placewright.profiles.kubescheduler.configuration import read_configuration
-from placewright.profiles.kubescheduler.findings import Finding, Findings
+from placewright.profiles.kubescheduler.findings import ConversionFinding, ConversionFindings
 from placewright.profiles.kubescheduler.policy import POLICY_KIND, read_policy
 from placewright.profiles.kubescheduler.process import ProcessSettings
 from placewright.profiles.problem import Problem, ProfileError
@@ -41,12 +41,12 @@ class Conversion:
 
     profiles: tuple[SchedulingProfile, ...]
     settings: ProcessSettings
-    findings: tuple[Finding, ...]
+    findings: tuple[ConversionFinding, ...]
 
 
 def convert(text: str, source: str, catalogue: Catalogue) -> Conversion:
     """Read YAML or JSON; raise `ProfileError`, one line a problem, for what cannot be read or would not be accepted as a profile."""
-    findings = Findings()
+    findings = ConversionFindings()
     try:
         read = [_read(document, catalogue, findings) for document in _documents(parse_documents(text))]
         profiles = _with_object_names(profile for some, _ in read for profile in some)
@@ -96,7 +96,7 @@ def _refuse_endless(document: Any) -> None:
 
 
 def _read(
-    document: Mapping[str, Any], catalogue: Catalogue, findings: Findings
+    document: Mapping[str, Any], catalogue: Catalogue, findings: ConversionFindings
 ) -> tuple[list[SchedulingProfile], ProcessSettings]:
     kind = document.get("kind")
     if kind == CONFIG_KIND:
@@ -110,7 +110,7 @@ def _read(
     raise ProfileError([Problem("kind", in_json(kind), _KINDS)])
 
 
-def _with_scheduler_name(profile: SchedulingProfile, findings: Findings) -> SchedulingProfile:
+def _with_scheduler_name(profile: SchedulingProfile, findings: ConversionFindings) -> SchedulingProfile:
     """Older versions read a profile without a schedulerName as one for the default scheduler's pods."""
     if profile.spec.scheduler_name or profile.spec.is_shadow:
         return profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from placewright.profiles.kubescheduler.findings import Findings
+from placewright.profiles.kubescheduler.findings import ConversionFindings
 from placewright.profiles.kubescheduler.history import FIT, STRATEGIES
 
 
@@ -17,7 +17,7 @@ class Strategy(NamedTuple):
     args: dict[str, Any]
 
 
-def heaviest(strategies: Sequence[Strategy], path: str, findings: Findings) -> Strategy | None:
+def heaviest(strategies: Sequence[Strategy], path: str, findings: ConversionFindings) -> Strategy | None:
     """The one with the highest weight, the first of equals; the others are lost."""
     chosen = max(strategies, key=lambda one: one.weight, default=None)
     for other in strategies:

@@ -17,7 +17,7 @@ from placewright.profiles.config import CONFIG_API_VERSION, CONFIG_KIND
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.kubescheduler.documents import Document, stated_plugins
 from placewright.profiles.kubescheduler.draft import PRE_SCORE, SCORE, Draft
-from placewright.profiles.kubescheduler.findings import Finding, Findings
+from placewright.profiles.kubescheduler.findings import ConversionFinding, ConversionFindings
 from placewright.profiles.kubescheduler.history import GONE
 from placewright.profiles.presets import find_preset, preset_weights, with_preset
 from placewright.profiles.resolve import resolve
@@ -27,9 +27,9 @@ _WEIGHED: Final = ("multi_point", SCORE)
 _ADDED: Final = (Origin.WEIGHTS, Origin.PRESET)
 
 
-def to_configuration(profiles: Sequence[SchedulingProfile], catalogue: Catalogue) -> tuple[Document, tuple[Finding, ...]]:
+def to_configuration(profiles: Sequence[SchedulingProfile], catalogue: Catalogue) -> tuple[Document, tuple[ConversionFinding, ...]]:
     """One configuration for all profiles, and what it cannot hold; raises `ProfileError` for a profile that does not resolve."""
-    findings = Findings()
+    findings = ConversionFindings()
     for shadow in (profile for profile in profiles if profile.spec.is_shadow):
         findings.note(f"profile {shadow.metadata.name}", "is left out: it is a shadow, and kube-scheduler has none")
     profiles = [profile for profile in profiles if not profile.spec.is_shadow]
@@ -42,7 +42,7 @@ def to_configuration(profiles: Sequence[SchedulingProfile], catalogue: Catalogue
     return document, findings.all()
 
 
-def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: Findings) -> Document:
+def _profile(profile: SchedulingProfile, catalogue: Catalogue, findings: ConversionFindings) -> Document:
     spec, path = profile.spec, f"profile {profile.metadata.name or profile.spec.scheduler_name}"
     resolved = resolve(profile, catalogue)
     draft = Draft(spec.plugins, with_preset(spec.plugin_config or (), find_preset(spec.preset), catalogue))
@@ -113,14 +113,14 @@ def _scores(catalogue: Catalogue, name: str) -> bool:
 # --- what it cannot hold ---------------------------------------------------------------------------------------------------
 
 
-def _leave_out_gone(draft: Draft, resolved: ResolvedProfile, path: str, findings: Findings) -> None:
+def _leave_out_gone(draft: Draft, resolved: ResolvedProfile, path: str, findings: ConversionFindings) -> None:
     for name in resolved.plugin_names:
         if name in GONE:
             findings.placement(path, f"plugin {name}: kube-scheduler does not have it any more")
     draft.forget(GONE)
 
 
-def _note_own(resolved: ResolvedProfile, path: str, findings: Findings) -> None:
+def _note_own(resolved: ResolvedProfile, path: str, findings: ConversionFindings) -> None:
     own = [name for name in resolved.plugin_names if name not in DEFAULT_PLUGINS and name not in GONE]
     if own:
         findings.note(path, f"needs a kube-scheduler with {', '.join(own)} built in")
@@ -129,7 +129,7 @@ def _note_own(resolved: ResolvedProfile, path: str, findings: Findings) -> None:
         findings.note(path, "VolumeBinding.shape needs kube-scheduler's feature gate StorageCapacityScoring")
 
 
-def _backoff(profiles: Iterable[SchedulingProfile], findings: Findings) -> dict[str, Any]:
+def _backoff(profiles: Iterable[SchedulingProfile], findings: ConversionFindings) -> dict[str, Any]:
     """A configuration has one backoff for all, in whole seconds, that cannot be switched off: the first profile's that it can hold."""
     chosen: Backoff | None = None
     for profile in profiles:
@@ -151,7 +151,7 @@ def _holds(backoff: Backoff) -> bool:
     return initial == int(initial) >= 1 and maximum == int(maximum) >= initial
 
 
-def _extenders(profiles: Sequence[SchedulingProfile], findings: Findings) -> list[ExtenderSpec]:
+def _extenders(profiles: Sequence[SchedulingProfile], findings: ConversionFindings) -> list[ExtenderSpec]:
     """A configuration has one list for all: that of the profiles, where they agree."""
     first = profiles[0].spec.extenders or [] if profiles else []
     if all((profile.spec.extenders or []) == first for profile in profiles):

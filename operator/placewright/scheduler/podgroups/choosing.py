@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from placewright.scheduler.podgroups.domains import Domain, domains
 from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.trial import Trial
+from placewright.scheduler.podgroups.trial import GroupTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Choosing:
 
     members: MemberCycle
 
-    def best(self, group: Group) -> Trial:
+    def best(self, group: Group) -> GroupTrial:
         """The trial with the best placement of the whole group; one that does not fit when there is none, as it went in the best domain.
 
         Of the domains that hold the whole group the one with the highest sum of members' scores is taken, ties by lot. They are tried in
@@ -40,32 +40,32 @@ class Choosing:
             trial.take_back()
         return self._trial(group, self._otherwise(group, found))
 
-    def _trial(self, group: Group, domain: Domain | None, *, compared: bool = False) -> Trial:
+    def _trial(self, group: Group, domain: Domain | None, *, compared: bool = False) -> GroupTrial:
         """A trial of the members in their order; if they differ in size and too few fit, another one with the largest first.
 
         Small ones that were spread over all nodes may have left no node whole for the large ones.
         """
-        trial = Trial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
+        trial = GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
         if trial.fits() or not group.mixed:
             return trial
         trial.take_back()
-        largest_first = Trial(self.members, group.largest_first(), domain, compared=compared).run(to_the_end=not compared)
+        largest_first = GroupTrial(self.members, group.largest_first(), domain, compared=compared).run(to_the_end=not compared)
         if largest_first.fits():
             return largest_first
         largest_first.take_back()
-        return Trial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
+        return GroupTrial(self.members, group, domain, compared=compared).run(to_the_end=not compared)
 
-    async def best_with_extenders(self, group: Group) -> Trial:
+    async def best_with_extenders(self, group: Group) -> GroupTrial:
         """The same, but the first domain that holds the group is taken: every question costs a request."""
         found = self.domains(group) if group.gang.topology_key else []
         for domain in found:
             if domain.room < 1:
                 break
-            trial = await Trial(self.members, group, domain).run_with_extenders()
+            trial = await GroupTrial(self.members, group, domain).run_with_extenders()
             if trial.fits():
                 return trial
             trial.take_back()
-        return await Trial(self.members, group, self._otherwise(group, found)).run_with_extenders()
+        return await GroupTrial(self.members, group, self._otherwise(group, found)).run_with_extenders()
 
     def domains(self, group: Group) -> list[Domain]:
         """Those of the group's label, in the order in which they are to be tried."""

@@ -27,17 +27,17 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, GroupAttempt, GroupResult
 from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.cycle import NO_NOMINATION, NoPlacement, Placement, broken
+from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.insight import NO_NODE_REFUSED
 from placewright.scheduler.podgroups.barrier import Barrier
 from placewright.scheduler.podgroups.choosing import Choosing
 from placewright.scheduler.podgroups.domains import joined_domain
-from placewright.scheduler.podgroups.evicting import Evicting, Room
+from placewright.scheduler.podgroups.evicting import Evicting, GroupRoom
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.lacking import lacking
 from placewright.scheduler.podgroups.planning import Planning
 from placewright.scheduler.podgroups.reservations import Reservations
-from placewright.scheduler.podgroups.trial import Trial
+from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.ports import GroupStatusWriter, Start
 
 _logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class PodGroupScheduler:
         if trial is not None:
             self._start(self.binding_cycle(trial))
 
-    def scheduling_cycle(self, group: Group) -> Trial | None:
+    def scheduling_cycle(self, group: Group) -> GroupTrial | None:
         """Place, assume, reserve and permit the members; None for a group that is back in the queue. Shadows hear of it as a whole."""
         self._observers.group_tried(group.attempts)
         try:
@@ -111,7 +111,7 @@ class PodGroupScheduler:
         finally:
             self._observers.group_settled(group.attempts, at_once=True)
 
-    def _tried(self, group: Group) -> Trial | None:
+    def _tried(self, group: Group) -> GroupTrial | None:
         try:
             return self._choosing.best(group)
         except Exception as problem:  # noqa: BLE001 - a plugin is anybody's code
@@ -158,7 +158,7 @@ class PodGroupScheduler:
 
     # --- what comes of it ------------------------------------------------------------------------------------------------------
 
-    def _settled(self, trial: Trial) -> Trial | None:
+    def _settled(self, trial: GroupTrial) -> GroupTrial | None:
         """The members that may be bound, with what they need settled; None where nobody gets anything."""
         group = trial.group
         group.decided = self._attempts.clock()
@@ -178,21 +178,21 @@ class PodGroupScheduler:
         self._settle(trial, waits, objections)
         return trial
 
-    def _permitted(self, trial: Trial) -> tuple[dict[str, Mapping[str, Seconds]], dict[str, NoPlacement]]:
+    def _permitted(self, trial: GroupTrial) -> tuple[dict[str, Mapping[str, Seconds]], dict[str, FitError]]:
         """By uid, what plugins want members to wait for, and the refusals; a refused member has given back what it had."""
         waits: dict[str, Mapping[str, Seconds]] = {}
-        objections: dict[str, NoPlacement] = {}
+        objections: dict[str, FitError] = {}
         for attempt, placement in tuple(trial.placed):
             try:
                 waits[attempt.uid] = self._reserver.permitted(placement)
-            except NoPlacement as refused:
+            except FitError as refused:
                 if refused.internal:
                     raise
                 trial.drop(attempt)
                 objections[attempt.uid] = refused
         return waits, objections
 
-    def _settle(self, trial: Trial, waits: Mapping[str, Mapping[str, Seconds]], objections: Mapping[str, NoPlacement]) -> None:
+    def _settle(self, trial: GroupTrial, waits: Mapping[str, Mapping[str, Seconds]], objections: Mapping[str, FitError]) -> None:
         """Enough members have nodes and are allowed: the others wait as pods like any other."""
         group = trial.group
         for attempt, placement in trial.placed:
@@ -209,14 +209,14 @@ class PodGroupScheduler:
 
     # --- the binding cycle -------------------------------------------------------------------------------------------------------
 
-    def binding_cycle(self, trial: Trial) -> Coroutine[Any, Any, bool]:
+    def binding_cycle(self, trial: GroupTrial) -> Coroutine[Any, Any, bool]:
         """Bind all members, behind one barrier. From now on others of the group join it; True when all are bound."""
         barrier = self._barrier(trial)
         self.forming[trial.group.gang.ref] = barrier
         self.bindings += len(trial.placed) - 1
         return self._bind(trial.group, trial.placed, barrier)
 
-    def _barrier(self, trial: Trial) -> Barrier:
+    def _barrier(self, trial: GroupTrial) -> Barrier:
         ref, queue, binding = trial.group.gang.ref, self._queue, self._binding
         pods = {placement.pod.uid: placement.pod for _, placement in trial.placed}
 
@@ -225,7 +225,7 @@ class PodGroupScheduler:
 
         return Barrier(trial.group.plugin.name, pods, trial.group.needed, lambda uid: binding.call_off(uid, TAKEN_BACK), decided)
 
-    async def _bind(self, group: Group, placed: Sequence[tuple[Attempt, Placement]], barrier: Barrier) -> bool:
+    async def _bind(self, group: Group, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> bool:
         seconds = group.gang.timeout_seconds or group.settings.schedule_timeout_seconds
         timer = asyncio.get_running_loop().call_later(seconds, barrier.expire, seconds) if seconds else None
         try:
@@ -242,7 +242,7 @@ class PodGroupScheduler:
             self._status.group_placed(group.gang, standing_now)
         return all(bound)
 
-    def _refuse(self, trial: Trial) -> None:
+    def _refuse(self, trial: GroupTrial) -> None:
         """Too few members fit: nobody gets anything, but others may be made to leave, or room be kept."""
         group = trial.group
         failures = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits}
@@ -262,10 +262,10 @@ class PodGroupScheduler:
         if not room.nodes:
             self._keep_nodes_for(group)
 
-    def _room_for(self, group: Group) -> Room:
+    def _room_for(self, group: Group) -> GroupRoom:
         """Whom the group could make leave."""
         if len(group.attempts) < group.needed or _asks_extenders(group):
-            return Room()
+            return GroupRoom()
         return self._evicting.search(group)
 
     def _keep_nodes_for(self, group: Group) -> None:
@@ -274,9 +274,9 @@ class PodGroupScheduler:
         except Exception:
             _logger.exception("keeping nodes for %s broke; it waits without", group.gang.ref)
 
-    def _fail(self, group: Group, failures: Mapping[str, NoPlacement], why: str, room: Room | None = None) -> None:
+    def _fail(self, group: Group, failures: Mapping[str, FitError], why: str, room: GroupRoom | None = None) -> None:
         """All members go back to the queue, each with what keeps it, and with what keeps the group; `room` is made for it."""
-        gang, room = group.gang, room or Room()
+        gang, room = group.gang, room or GroupRoom()
         message = f'pod group "{gang.ref.name}" is unschedulable: {why}'
         self._queue.gang_failed(gang.ref, why)
         for attempt in group.attempts:
@@ -288,7 +288,7 @@ class PodGroupScheduler:
     def _broke(self, group: Group, problem: Exception) -> None:
         """Something is wrong with us, or with a plugin; all members are tried again, together."""
         gang = group.gang
-        if not isinstance(problem, NoPlacement):
+        if not isinstance(problem, FitError):
             what = why(problem)
             _logger.error("deciding %s broke: %s", gang.ref, what, exc_info=problem)
             problem = broken(what)
@@ -304,22 +304,22 @@ class PodGroupScheduler:
             self._observers.group_ended(GroupAttempt(profile, result, started, group.decided, self._attempts.clock()))
 
 
-def _waits_for_its_group(complaint: str, plugin: PodGroupPlugin) -> NoPlacement:
-    return NoPlacement(f"waiting for the pod's group: {complaint}", unschedulable_plugins=frozenset({plugin.name}))
+def _waits_for_its_group(complaint: str, plugin: PodGroupPlugin) -> FitError:
+    return FitError(f"waiting for the pod's group: {complaint}", unschedulable_plugins=frozenset({plugin.name}))
 
 
 def _asks_extenders(group: Group) -> bool:
     return any(group.evaluator.runtime.extenders_for(attempt.pod) for attempt in group.attempts)
 
 
-def _with_its_group(group: Group, own: NoPlacement | None, message: str, uid: str, room: Room) -> NoPlacement:
+def _with_its_group(group: Group, own: FitError | None, message: str, uid: str, room: GroupRoom) -> FitError:
     """What keeps a member: its own failure, if it has one, and its group's; and the node where room is made for it.
 
     A member that only its group keeps waiting is brought back with a member that something else keeps waiting.
     """
     by_its_group = frozenset({group.plugin.name})
     nominated, victims = room.nodes.get(uid, (NO_NOMINATION if room.withdraws else None, ()))
-    return NoPlacement(
+    return FitError(
         message if own is None else f"{message}. {own.message}",
         unschedulable_plugins=by_its_group if own is None else own.unschedulable_plugins | by_its_group,
         pending_plugins=frozenset() if own is None else own.pending_plugins,

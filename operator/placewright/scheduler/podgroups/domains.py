@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placewright.api.objects import NodeName
-from placewright.api.podgroups import Gang
+from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
@@ -52,7 +52,7 @@ def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) ->
     return sorted(found, key=lambda domain: (domain.room < 1, domain.room if domain.room >= 1 else -domain.room, domain.value))
 
 
-def joined_domain(cluster: Cluster, gang: Gang) -> frozenset[NodeName] | None:
+def joined_domain(cluster: Cluster, gang: PodGroup) -> frozenset[NodeName] | None:
     """The nodes of the domain that a group's members stand in; None while no member is on a node that has the label.
 
     Members of one group may stand in several domains if that was not asked when they were placed; then the most of them count.

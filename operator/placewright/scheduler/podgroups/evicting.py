@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.cluster.supposition import Supposition
+from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import NEVER
 from placewright.framework.preemption.together import Unit, units_of
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.scheduler.attempts import Attempt
-from placewright.scheduler.cycle import NoPlacement, make_room
+from placewright.scheduler.cycle import FitError, make_room
 from placewright.scheduler.podgroups.choosing import Choosing
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
@@ -26,7 +26,7 @@ from placewright.scheduler.podgroups.seating import Seating
 
 
 @dataclass(slots=True)
-class Room:
+class GroupRoom:
     """What came of looking for room.
 
     Attributes:
@@ -47,20 +47,20 @@ class Evicting:
     members: MemberCycle
     choosing: Choosing
 
-    def search(self, group: Group) -> Room:
+    def search(self, group: Group) -> GroupRoom:
         """Where the group would fit if others left.
 
         A group that requires one domain is tried in a few of them, those with the most room first: each costs as much as trying all nodes.
         """
         if not group.evaluator.runtime.post_filter:
-            return Room()
+            return GroupRoom()
         if any(attempt.pod.pod.spec.preemption_policy == "Never" for attempt in group.attempts):
-            return Room(why=f"preemption: {NEVER}")
+            return GroupRoom(why=f"preemption: {NEVER}")
         where: list[Domain | None] = [None]
         if group.gang.topology_key and group.gang.topology_required:
             found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
             where = list(found[: group.settings.domains_to_compare])
-        room = Room()
+        room = GroupRoom()
         for domain in where:
             room = _Search(self.members, group, domain).run()
             if room.nodes:
@@ -75,12 +75,12 @@ class _Search:
         self._members = members
         self._group = group
         self._within = None if domain is None else domain.names
-        self._room = Room()
+        self._room = GroupRoom()
         self._uids = {attempt.uid for attempt in group.attempts}
         #: By the member's uid, who leaves for its sake.
         self._victims: dict[str, tuple[PodInfo, ...]] = {}
 
-    def run(self) -> Room:
+    def run(self) -> GroupRoom:
         """Go through the members until enough have a node, or one that is needed can have none."""
         nominator = self._members.queue.nominator
         with ExitStack() as undone, self._members.cluster.supposing(journalled=True) as supposition:
@@ -98,7 +98,7 @@ class _Search:
                 seating.give_back()
         return self._room
 
-    def _seated(self, seating: Seating, supposition: Supposition) -> bool:
+    def _seated(self, seating: Seating, supposition: DryRunCluster) -> bool:
         misfits = 0
         for attempt in self._group.attempts:
             if len(seating.seats) == self._group.needed:
@@ -108,18 +108,18 @@ class _Search:
                 return False
         return len(seating.seats) == self._group.needed
 
-    def _seat(self, attempt: Attempt, seating: Seating, supposition: Supposition) -> bool:
+    def _seat(self, attempt: Attempt, seating: Seating, supposition: DryRunCluster) -> bool:
         """Give a member a node, with or without evictions."""
         try:
             evaluation = seating.evaluate(attempt)
             if not evaluation.count:
                 return self._evict(attempt, evaluation, seating, supposition)
             seating.take(attempt, evaluation)
-        except NoPlacement:
+        except FitError:
             return False
         return True
 
-    def _evict(self, attempt: Attempt, evaluation: Evaluation, seating: Seating, supposition: Supposition) -> bool:
+    def _evict(self, attempt: Attempt, evaluation: Evaluation, seating: Seating, supposition: DryRunCluster) -> bool:
         evaluator, cluster = self._group.evaluator, self._members.cluster
         result = make_room(evaluator.runtime, evaluation, evaluator.diagnose(evaluation))
         self._room.withdraws |= result.nominated_node == ""
@@ -134,7 +134,7 @@ class _Search:
 
     # --- who need not leave after all --------------------------------------------------------------------------------------------
 
-    def _reprieve(self, seating: Seating, supposition: Supposition) -> None:
+    def _reprieve(self, seating: Seating, supposition: DryRunCluster) -> None:
         """Let back whom the group does not need to leave: those that break a budget first, then the most important."""
         cluster = self._members.cluster
         victims = [victim for pods in self._victims.values() for victim in pods]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from placewright.api.podgroups import Gang
+from placewright.api.podgroups import PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import PodGroupPlugin, PodGroupSettings
@@ -14,7 +14,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.binding import Reserver
-from placewright.scheduler.cycle import NoPlacement, SchedulingCycle
+from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright.scheduler.extending import ExtendedCycle
 
 
@@ -40,7 +40,7 @@ class Group:
         decided: when it was known where they could go, seconds on the scheduler's clock.
     """
 
-    gang: Gang
+    gang: PodGroup
     plugin: PodGroupPlugin
     evaluator: Evaluator
     attempts: list[Attempt] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Misfit:
     """A member that no node could hold, beside the members placed before it."""
 
     attempt: Attempt
-    failure: NoPlacement
+    failure: FitError
 
 
 class Member(Protocol):

@@ -8,14 +8,14 @@ from typing import Final
 
 from placewright.framework.interface import Diagnosis
 from placewright.framework.status import Code
-from placewright.scheduler.cycle import NoPlacement
+from placewright.scheduler.cycle import FitError
 
 _INSUFFICIENT: Final = "Insufficient "
 _TOO_MANY_PODS: Final = "Too many pods"
 _NO_REASON: Final = "node(s) out of reach"
 
 
-def lacking(needed: int, placed: int, absent: int, misfits: Sequence[NoPlacement], untried: int = 0) -> str:
+def lacking(needed: int, placed: int, absent: int, misfits: Sequence[FitError], untried: int = 0) -> str:
     """`placed` of the `needed` members found a node; `absent` are not there to be tried, `misfits` found none, others were not tried."""
     more = needed - placed
     told = [_told(count, reason) for reason, count in Counter(_reason(misfit) for misfit in misfits).most_common()]
@@ -34,7 +34,7 @@ def _told(count: int, reason: tuple[str, ...]) -> str:
     return f"{count} find{'s' if count == 1 else ''} no node ({', '.join(reason)})"
 
 
-def _reason(misfit: NoPlacement) -> tuple[str, ...]:
+def _reason(misfit: FitError) -> tuple[str, ...]:
     """What keeps a member from the most nodes where room could be made; where it could be made nowhere, from the most nodes."""
     diagnosis = misfit.diagnosis
     if diagnosis is None:

@@ -11,7 +11,7 @@ import numpy as np
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.supposition import Supposition
+from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Rows
 from placewright.framework.prefiltering import rows_named
@@ -84,7 +84,7 @@ class Planning:
         return Plan(nodes, to_free) if len(nodes) == group.needed else None
 
     def _row_for(
-        self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, supposition: Supposition
+        self, group: Group, pod: PodInfo, within: frozenset[NodeName] | None, supposition: DryRunCluster
     ) -> tuple[int, float] | None:
         """The node that is least too full for the pod among those that could hold it, and how much too full it is."""
         for row, shortage in self._by_shortage(pod, within):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
-from placewright.cluster.supposition import Supposition
+from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.scheduler.attempts import Attempt
-from placewright.scheduler.cycle import NoPlacement, Placement
+from placewright.scheduler.cycle import FitError, ScheduleResult
 from placewright.scheduler.podgroups.group import MemberCycle
 
 
@@ -25,7 +25,7 @@ class Seat:
     attempt: Attempt
     node: NodeName
     row: int
-    placement: Placement | None = None
+    placement: ScheduleResult | None = None
 
     @property
     def pod(self) -> PodInfo:
@@ -39,7 +39,7 @@ class Seating:
     Members that fit are assumed and reserved, so that what they use is not offered twice. All is given back at the end.
     """
 
-    def __init__(self, members: MemberCycle, evaluator: Evaluator, within: Collection[NodeName] | None, supposition: Supposition) -> None:
+    def __init__(self, members: MemberCycle, evaluator: Evaluator, within: Collection[NodeName] | None, supposition: DryRunCluster) -> None:
         self.seats: dict[str, Seat] = {}
         self._members = members
         self._evaluator = evaluator
@@ -47,11 +47,11 @@ class Seating:
         self._supposition = supposition
 
     def evaluate(self, attempt: Attempt) -> Evaluation:
-        """The member on all nodes, as things stand; raises `NoPlacement` where a plugin breaks."""
+        """The member on all nodes, as things stand; raises `FitError` where a plugin breaks."""
         return self._members.cycle.evaluate(self._evaluator, attempt.pod, None, self._within)
 
     def take(self, attempt: Attempt, evaluation: Evaluation) -> None:
-        """Give the member one of the nodes that hold it as it is; raises `NoPlacement` where it cannot be reserved."""
+        """Give the member one of the nodes that hold it as it is; raises `FitError` where it cannot be reserved."""
         placement = self._members.cycle.chosen(self._evaluator, evaluation)
         row = self._members.cluster.row(placement.node)
         assert row is not None  # it was chosen among them
@@ -78,7 +78,7 @@ class Seating:
                     break
                 self.take(seat.attempt, evaluation)
                 found.append(self.seats[seat.attempt.uid])
-        except NoPlacement:
+        except FitError:
             pass  # it cannot be reserved there, so it has no seat
         if len(found) == len(lifted):
             return True

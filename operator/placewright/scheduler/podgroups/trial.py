@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, Self
 
 from placewright.scheduler.attempts import Attempt
-from placewright.scheduler.cycle import NoPlacement, Placement
+from placewright.scheduler.cycle import FitError, ScheduleResult
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit
 
@@ -16,7 +16,7 @@ from placewright.scheduler.podgroups.group import Group, MemberCycle, Misfit
 MOST_MISFITS: Final = 32
 
 
-class Trial:
+class GroupTrial:
     """One way to place a group.
 
     Attributes:
@@ -26,7 +26,7 @@ class Trial:
 
     def __init__(self, members: MemberCycle, group: Group, domain: Domain | None = None, *, compared: bool = False) -> None:
         """`domain`: all members stand in it. `compared`: the scores are wanted."""
-        self.placed: list[tuple[Attempt, Placement]] = []
+        self.placed: list[tuple[Attempt, ScheduleResult]] = []
         self.misfits: list[Misfit] = []
         self.group = group
         self.domain = domain
@@ -89,7 +89,7 @@ class Trial:
     def _try(self, attempt: Attempt) -> None:
         try:
             self._take(attempt, self._choose(attempt))
-        except NoPlacement as failure:
+        except FitError as failure:
             self._refused(attempt, failure)
 
     async def _try_with_extenders(self, attempt: Attempt) -> None:
@@ -99,10 +99,10 @@ class Trial:
             if self._gone(attempt):
                 return
             self._take(attempt, placement)
-        except NoPlacement as failure:
+        except FitError as failure:
             self._refused(attempt, failure)
 
-    def _choose(self, attempt: Attempt) -> Placement:
+    def _choose(self, attempt: Attempt) -> ScheduleResult:
         cycle, evaluator = self._members.cycle, self.group.evaluator
         within = None if self.domain is None else self.domain.names
         evaluation = cycle.evaluate(evaluator, attempt.pod, attempt.steps, within)
@@ -110,12 +110,12 @@ class Trial:
             raise cycle.refusal(evaluator, evaluation)
         return cycle.chosen(evaluator, evaluation, compared=self._compared)
 
-    def _take(self, attempt: Attempt, placement: Placement) -> None:
+    def _take(self, attempt: Attempt, placement: ScheduleResult) -> None:
         self._members.reserver.take(placement)
         attempt.chose(placement)
         self.placed.append((attempt, placement))
 
-    def _refused(self, attempt: Attempt, failure: NoPlacement) -> None:
+    def _refused(self, attempt: Attempt, failure: FitError) -> None:
         if failure.internal:
             raise failure
         self.misfits.append(Misfit(attempt, failure))

@@ -19,12 +19,12 @@ from typing import Final
 from placewright.api.bad_input import InputError, printable
 from placewright.kube.errors import RequestError
 from placewright_lab.controlplane.children import ControlPlaneFailed
-from placewright_lab.controlplane.conformance.cluster import Running, Wanted, Which, cluster, control_plane
+from placewright_lab.controlplane.conformance.cluster import RunningControlPlane, Wanted, Which, cluster, control_plane
 from placewright_lab.controlplane.conformance.leftout import LEFT_OUT, reason_to_leave_out
 from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
-from placewright_lab.controlplane.conformance.programs import Programs, programs
-from placewright_lab.controlplane.conformance.specs import Outcome, Verdict
-from placewright_lab.controlplane.conformance.telling import lines
+from placewright_lab.controlplane.conformance.programs import ConformancePrograms, programs
+from placewright_lab.controlplane.conformance.progresslines import lines
+from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict
 from placewright_lab.controlplane.debian import BuildFailed, Machine
 from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.provide import Unavailable
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _conduct(args: argparse.Namespace, found: Programs) -> int:
+def _conduct(args: argparse.Namespace, found: ConformancePrograms) -> int:
     _check(args, found)
     groups = found.assets.minor >= _GROUPS
     gates = (_GROUP_GATES if groups else "") if args.feature_gates is None else args.feature_gates
@@ -82,7 +82,7 @@ def _conduct(args: argparse.Namespace, found: Programs) -> int:
         told = Cluster(running.kubeconfig, args.nodes, found.assets.kubectl)
         e2e_test = E2eTest(found.e2e_test, told, output)
 
-        async def conduct() -> tuple[list[Outcome], list[str]]:
+        async def conduct() -> tuple[list[SpecOutcome], list[str]]:
             async with cluster(wanted, running, manager, output) as whole:
                 return await _run(args, e2e_test, whole, _gates_on(gates)), whole.denied()
 
@@ -92,10 +92,10 @@ def _conduct(args: argparse.Namespace, found: Programs) -> int:
     for each in denied:
         _print(f"denied   {each}: Placewright asked for what its shipped role does not give")
     _say(f"logs and reports are in {output}")
-    return 1 if denied or any(each.verdict is Verdict.FAILED for each in outcomes) else 0
+    return 1 if denied or any(each.verdict is SpecVerdict.FAILED for each in outcomes) else 0
 
 
-def _check(args: argparse.Namespace, found: Programs) -> None:
+def _check(args: argparse.Namespace, found: ConformancePrograms) -> None:
     try:
         re.compile(args.focus)
     except re.error as error:
@@ -108,7 +108,7 @@ def _check(args: argparse.Namespace, found: Programs) -> None:
         raise InputError(f"--scheduler: {found.assets.folder} has no kube-scheduler")
 
 
-async def _run(args: argparse.Namespace, e2e_test: E2eTest, whole: Running, gates: frozenset[str]) -> list[Outcome]:
+async def _run(args: argparse.Namespace, e2e_test: E2eTest, whole: RunningControlPlane, gates: frozenset[str]) -> list[SpecOutcome]:
     asked = await e2e_test.specs(args.focus, whole.check)
     if not asked:
         raise InputError(f"--focus: no spec of e2e.test 1.{e2e_test.minor} matches {args.focus!r}")
@@ -118,8 +118,8 @@ async def _run(args: argparse.Namespace, e2e_test: E2eTest, whole: Running, gate
     by_name = [spec for spec in left_out if not any(re.search(each.pattern, spec) for each in LEFT_OUT)]
     skip = [*([] if args.all else [each.pattern for each in LEFT_OUT]), *(f"{re.escape(spec)}$" for spec in by_name)]
     found = await e2e_test.run(args.focus, skip, args.minutes * 60, whole.check) if len(left_out) < len(asked) else []
-    ran = [each for each in found if each.spec not in left_out and (each.spec in asked or each.verdict is Verdict.FAILED)]
-    return [*ran, *(Outcome(spec, Verdict.LEFT_OUT, why=why) for spec, why in left_out.items())]
+    ran = [each for each in found if each.spec not in left_out and (each.spec in asked or each.verdict is SpecVerdict.FAILED)]
+    return [*ran, *(SpecOutcome(spec, SpecVerdict.LEFT_OUT, why=why) for spec, why in left_out.items())]
 
 
 def _gates_on(gates: str) -> frozenset[str]:

@@ -22,7 +22,7 @@ from placewright_lab.controlplane.children import Child, ControlPlaneFailed
 from placewright_lab.controlplane.conformance.systempods import make_system_pods
 from placewright_lab.controlplane.controllermanager import ControllerManager
 from placewright_lab.controlplane.flags import Features
-from placewright_lab.controlplane.installing import FOR_ALL_PODS, PROFILES, USER, apply, apply_shipped, ask_for_token
+from placewright_lab.controlplane.installation import FOR_ALL_PODS, PROFILES, USER, apply, apply_shipped, ask_for_token
 from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.kubescheduler import KubeScheduler
 from placewright_lab.controlplane.nodekeeper import NodeKeeper, make_nodes
@@ -61,7 +61,7 @@ class Wanted:
     features: Features
 
 
-class Running:
+class RunningControlPlane:
     """A cluster at work."""
 
     def __init__(self, control_plane: ControlPlane, checks: list[Callable[[], None]]) -> None:
@@ -88,7 +88,7 @@ def control_plane(wanted: Wanted) -> Iterator[tuple[ControlPlane, ControllerMana
 
 
 @asynccontextmanager
-async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerManager, logs: Path) -> AsyncIterator[Running]:
+async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerManager, logs: Path) -> AsyncIterator[RunningControlPlane]:
     """Nodes and a scheduler on that control plane; `logs` is where the scheduler writes."""
     async with ApiClient(load_config(str(running.kubeconfig))) as client:
         await make_nodes(client, wanted.nodes, wanted.assets.minor)
@@ -96,7 +96,7 @@ async def cluster(wanted: Wanted, running: ControlPlane, manager: ControllerMana
         try:
             await make_system_pods(client, wanted.nodes)
             async with _scheduler(wanted, running, client, logs) as check:
-                yield Running(running, [running.check, manager.check, check])
+                yield RunningControlPlane(running, [running.check, manager.check, check])
         finally:
             for task in kubelets:
                 task.cancel()

@@ -12,7 +12,7 @@ from typing import Final
 
 from placewright_lab.controlplane.assets import minor_version
 from placewright_lab.controlplane.children import Child, ControlPlaneFailed
-from placewright_lab.controlplane.conformance.specs import Outcome, UnreadableReport, Verdict, read_report
+from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict, UnreadableReport, read_report
 
 _REPORT: Final = "junit_01.xml"
 #: The first minor version with the second version of Ginkgo, which spells its flags otherwise.
@@ -56,9 +56,9 @@ class E2eTest:
         """Names of all specs that match a regular expression; nothing of them is run."""
         flag = "--ginkgo.dry-run" if self.minor >= _GINKGO_2 else "--ginkgo.dryRun"
         found = await self._report("list", [flag, f"--ginkgo.focus={focus}"], _LIST_SECONDS, check)
-        return [each.spec for each in found if each.verdict is not Verdict.SKIPPED]
+        return [each.spec for each in found if each.verdict is not SpecVerdict.SKIPPED]
 
-    async def run(self, focus: str, skip: Sequence[str], seconds: float, check: Callable[[], None]) -> list[Outcome]:
+    async def run(self, focus: str, skip: Sequence[str], seconds: float, check: Callable[[], None]) -> list[SpecOutcome]:
         """What became of every spec of the program.
 
         Args:
@@ -73,7 +73,7 @@ class E2eTest:
         flags = [f"--ginkgo.focus={focus}", *([f"--ginkgo.skip={'|'.join(skip)}"] if skip else [])]
         return await self._report("run", flags, seconds, check)
 
-    async def _report(self, name: str, flags: Sequence[str], seconds: float, check: Callable[[], None]) -> list[Outcome]:
+    async def _report(self, name: str, flags: Sequence[str], seconds: float, check: Callable[[], None]) -> list[SpecOutcome]:
         folder = self.output / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

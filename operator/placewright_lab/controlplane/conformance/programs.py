@@ -26,7 +26,7 @@ class Lacking(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class ConformancePrograms:
     """All that a run needs."""
 
     assets: Assets
@@ -34,7 +34,7 @@ class Programs:
     controller_manager: Path
 
 
-def programs(environ: Mapping[str, str], chosen: Path | None, say: Say, machine: Machine | None = None) -> Programs:
+def programs(environ: Mapping[str, str], chosen: Path | None, say: Say, machine: Machine | None = None) -> ConformancePrograms:
     """Find them, or build them where nothing is named.
 
     Args:
@@ -59,7 +59,7 @@ def programs(environ: Mapping[str, str], chosen: Path | None, say: Say, machine:
     manager = assets.kube_controller_manager or (beside if beside.is_file() else None)
     if manager is None:
         raise Lacking(f"{VARIABLE}: neither {assets.folder} nor {beside.parent} has a {_MANAGER}: put one of the same version into either")
-    return Programs(assets, e2e_test.resolve(), manager)
+    return ConformancePrograms(assets, e2e_test.resolve(), manager)
 
 
 def _check(program: Path, where: str) -> None:

@@ -20,7 +20,7 @@ _STEPS: Final = (
 _WHY_SKIPPED: Final = "skipped - "
 
 
-class Verdict(StrEnum):
+class SpecVerdict(StrEnum):
     """How a spec ended."""
 
     PASSED = "passed"
@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SpecOutcome:
     """One spec, or a step around all of them that failed.
 
     Attributes:
@@ -40,7 +40,7 @@ class Outcome:
     """
 
     spec: str
-    verdict: Verdict
+    verdict: SpecVerdict
     seconds: float = 0.0
     why: str = ""
 
@@ -49,25 +49,25 @@ class UnreadableReport(Exception):
     """The report is not there, or is no JUnit: e2e.test did not come to its end."""
 
 
-def read_report(path: Path) -> list[Outcome]:
+def read_report(path: Path) -> list[SpecOutcome]:
     """Every spec of the program, in the order of the report. Raises `UnreadableReport`."""
     try:
         root = ET.parse(path).getroot()  # noqa: S314 - written by the program that we ran
     except (OSError, ET.ParseError) as error:
         raise UnreadableReport(f"{path}: {error}") from None
     found = [_outcome(case) for case in root.iter("testcase")]
-    return [each for each in found if each.verdict is Verdict.FAILED or not each.spec.startswith(_STEPS)]
+    return [each for each in found if each.verdict is SpecVerdict.FAILED or not each.spec.startswith(_STEPS)]
 
 
-def _outcome(case: ET.Element) -> Outcome:
+def _outcome(case: ET.Element) -> SpecOutcome:
     spec, seconds = case.get("name", "").removeprefix(_IT), _seconds(case.get("time", ""))
     for tag in ("failure", "error"):
         if (failed := case.find(tag)) is not None:
-            return Outcome(spec, Verdict.FAILED, seconds, _one_line(failed.get("message") or failed.text or "it does not say why"))
+            return SpecOutcome(spec, SpecVerdict.FAILED, seconds, _one_line(failed.get("message") or failed.text or "it does not say why"))
     if (skipped := case.find("skipped")) is not None:
         message = skipped.get("message", "")
-        return Outcome(spec, Verdict.SKIPPED, seconds, _one_line(message.removeprefix(_WHY_SKIPPED)) if _WHY_SKIPPED in message else "")
-    return Outcome(spec, Verdict.PASSED, seconds)
+        return SpecOutcome(spec, SpecVerdict.SKIPPED, seconds, _one_line(message.removeprefix(_WHY_SKIPPED)) if _WHY_SKIPPED in message else "")
+    return SpecOutcome(spec, SpecVerdict.PASSED, seconds)
 
 
 def _seconds(text: str) -> float:

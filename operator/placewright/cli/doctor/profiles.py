@@ -1,0 +1,107 @@
+"""Profiles, the pods that none takes, and a second scheduler that takes the same pods."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from placewright.api.objects import Pod
+from placewright.api.profile import SHADOW
+from placewright.cli.doctor.patient import CheckResult, Object, Patient, fail, moment, ok, warn
+from placewright.cli.doctor.server import seconds_since
+from placewright.cli.livecluster import PODS
+from placewright.cli.profiles.profilelist import UNKNOWN, state
+from placewright.cli.profiles.unclaimedpods import unclaimed_pods
+from placewright.kube.errors import NOT_FOUND, ApiError
+from placewright.kube.history import HistoryStore
+from placewright.kube.profileapi import list_profiles
+from placewright.kube.wire import Wire
+from placewright.profiles.unclaimed import Why, placed_by_others
+
+_DEFAULT: Final = "default-scheduler"
+_LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+_GUIDE: Final = "docs/beside-default-scheduler.md"
+_SAMPLE: Final = "500"
+#: Conditions that say how a profile stands; every other one that is True is a warning.
+_STANDING: Final = frozenset({"Ready", "Stalled", "Reconciling"})
+
+
+async def profiles(patient: Patient) -> list[CheckResult]:
+    """Whether each is in effect as it was written."""
+    try:
+        found = patient.profiles = await list_profiles(patient.client)
+    except ApiError as problem:
+        if problem.status != NOT_FOUND:
+            raise
+        do = "apply the definitions: kubectl apply --server-side -k crds"
+        return [fail("profiles", "the API server does not know SchedulingProfiles", do)]
+    if not found:
+        do = "kubectl apply -f manifests/base/profile.yaml, or one of manifests/samples"
+        return [warn("profiles", "there is none: no pod is placed", do)]
+    problems = [problem for profile in found for problem in _problems(profile)]
+    return problems or [ok("profiles", f"{len(found)} in effect: {', '.join(each['metadata']['name'] for each in found)}")]
+
+
+def _problems(profile: Object) -> list[CheckResult]:
+    name, (reason, ready, message) = profile["metadata"]["name"], state(profile)
+    found: list[CheckResult] = []
+    if ready == UNKNOWN:
+        found.append(warn("profiles", f"{name}: {message}", "see what is said of the leader"))
+    elif ready != "True" and reason != "Paused":
+        do = f"placewright profiles history {name} shows the last good one; placewright validate checks a file before it is applied"
+        found.append(fail("profiles", f"{name}: {reason}: {message}", do))
+    conditions = (profile.get("status") or {}).get("conditions") or ()
+    more = (each for each in conditions if each.get("type") not in _STANDING and each.get("status") == "True")
+    found += (warn("profiles", f"{name}: {each['type']}: {each.get('message')}", f"kubectl describe schedprof {name}") for each in more)
+    return found
+
+
+async def unclaimed(patient: Patient) -> list[CheckResult]:
+    """Pods that wait and that no profile takes."""
+    found = await unclaimed_pods(patient.client, patient.profiles, HistoryStore(patient.client, patient.namespace))
+    return [
+        (warn if each.why is Why.MISSPELT else fail)(
+            "unclaimed-pods", f"{number} {'pod waits' if number == 1 else 'pods wait'}: {each}", "docs/reload.md#pods-that-no-profile-takes"
+        )
+        for each, number in found
+    ] or [ok("unclaimed-pods", "no pod waits that was likely meant for a profile and that none takes")]
+
+
+async def second_scheduler(patient: Patient) -> list[CheckResult]:
+    """Whether kube-scheduler lives while a profile takes the pods that name no scheduler."""
+    takers = [each for each in patient.profiles if _takes_default(each)]
+    lease = await patient.read(_LEASE)
+    spec = (lease or {}).get("spec") or {}
+    renewed = moment(spec.get("renewTime"))
+    alive = bool(spec.get("holderIdentity")) and renewed is not None
+    alive = alive and seconds_since(patient, renewed) <= 2 * float(spec.get("leaseDurationSeconds") or 15) if renewed else False
+    if not takers:
+        beside = "kube-scheduler is alive, and" if alive else "kube-scheduler is not seen, and"
+        return [ok("second-scheduler", f"{beside} no profile takes {_DEFAULT}")]
+    name = takers[0]["metadata"]["name"]
+    theirs = await _placed_since(patient, takers[0])
+    if theirs:
+        said = f"profile {name} takes {_DEFAULT}, and another scheduler places such pods too, {theirs} for one: nodes can be filled twice"
+        return [fail("second-scheduler", said, f"give kube-scheduler another name, or the profile: {_GUIDE}")]
+    if alive:
+        said = f"profile {name} takes {_DEFAULT} while kube-scheduler is alive ({spec['holderIdentity']})"
+        do = f"nothing, if kube-scheduler has only another name by now (manifests/overlays/as-default-scheduler); otherwise {_GUIDE}"
+        return [warn("second-scheduler", said, do)]
+    return [ok("second-scheduler", f"profile {name} takes {_DEFAULT}, and no kube-scheduler is seen beside it")]
+
+
+def _takes_default(profile: Object) -> bool:
+    spec = profile.get("spec") or {}
+    return spec.get("schedulerName", _DEFAULT) == _DEFAULT and spec.get("mode") != SHADOW and not spec.get("paused")
+
+
+async def _placed_since(patient: Patient, profile: Object) -> str:
+    """A pod of the profile's name that somebody else has placed since the profile is there; empty where none is found."""
+    since = moment(profile["metadata"].get("creationTimestamp"))
+    params = {"fieldSelector": f"spec.schedulerName={_DEFAULT},spec.nodeName!=", "limit": _SAMPLE}
+    page = Wire(Pod).page(await patient.client.get(PODS, params))
+    for pod in page.items:
+        if isinstance(pod, Pod) and placed_by_others(pod):
+            created = moment(pod.metadata.creation_timestamp)
+            if since is not None and created is not None and created > since:
+                return f"{pod.metadata.namespace}/{pod.metadata.name}"
+    return ""

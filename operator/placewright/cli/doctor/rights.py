@@ -1,0 +1,117 @@
+"""What the operator's service account may do, beside what it needs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from placewright.cli.doctor.patient import CheckResult, Patient, fail, ok, warn
+from placewright.engine.ownrole import NEEDS as OWN_NEEDS
+from placewright.engine.permissions import Permission, needs
+from placewright.kube.errors import FORBIDDEN, ApiError
+from placewright.serving.access import ACCESS_REVIEWS
+
+_AT_ONCE: Final = 16
+_SHOWN: Final = 3
+_APPLY: Final = "apply manifests/base (clusterrole.yaml, clusterrolebinding.yaml, role.yaml, rolebinding.yaml), of the operator's version"
+
+
+class _Right(NamedTuple):
+    verb: str
+    group: str
+    resource: str
+    name: str
+    namespace: str
+
+    def __str__(self) -> str:
+        where = f".{self.group}" if self.group else ""
+        resource, _, part = self.resource.partition("/")
+        return f"{self.verb} {resource}{where}{f'/{part}' if part else ''}"
+
+    def attributes(self) -> dict[str, str]:
+        """As a review asks for it."""
+        resource, _, part = self.resource.partition("/")
+        asked = {"verb": self.verb, "group": self.group, "resource": resource, "subresource": part}
+        return {key: value for key, value in {**asked, "name": self.name, "namespace": self.namespace}.items() if value}
+
+
+async def rights(patient: Patient) -> list[CheckResult]:
+    """Whether each right that the operator needs is there."""
+    account = _account(patient)
+    if patient.deployment is None and await patient.read(f"/api/v1/namespaces/{patient.namespace}/serviceaccounts/{account}") is None:
+        said = f"there is no service account {account} in namespace {patient.namespace}: no rights to look at"
+        return [warn("rights", said, "none is needed by an operator that runs with a kubeconfig; otherwise apply manifests/base")]
+    wanted = [(need, right) for need in _needs() for right in _rights_of(need, patient.namespace)]
+    allowed = await _allowed(patient, account, [right for _, right in wanted])
+    if allowed is None:
+        said = "not looked at: you may not create subjectaccessreviews.authorization.k8s.io"
+        return [warn("rights", said, "ask somebody who may, such as a cluster-admin")]
+    lacking = [(need, right) for (need, right), granted in zip(wanted, allowed, strict=True) if not granted]
+    return list(_told(account, lacking)) or [ok("rights", f"service account {account} has the {len(wanted)} rights that it needs")]
+
+
+def _needs() -> Iterator[Permission]:
+    yield from needs()
+    yield from OWN_NEEDS
+
+
+def _rights_of(need: Permission, namespace: str) -> Iterator[_Right]:
+    where = namespace if need in OWN_NEEDS else ""
+    for rule in need.rules:
+        for resource in rule.resources:
+            for verb in rule.verbs:
+                for name in rule.names or ("",):
+                    yield _Right(verb, rule.group, resource, name, where)
+
+
+def _told(account: str, lacking: list[tuple[Permission, _Right]]) -> Iterator[CheckResult]:
+    """What is always needed is a failure; what one plugin needs may have been left out on purpose."""
+    always = [right for need, right in lacking if not need.plugin]
+    if always:
+        yield fail("rights", f"service account {account} may not {_some(always)}", _APPLY)
+    by_plugin: dict[str, list[_Right]] = {}
+    for need, right in lacking:
+        if need.plugin:
+            by_plugin.setdefault(need.plugin, []).append(right)
+    for plugin, missing in by_plugin.items():
+        said = f"service account {account} may not {_some(missing)}: pods wait that need {plugin} for that"
+        yield warn("rights", said, f"nothing, if no profile needs it; otherwise {_APPLY}")
+
+
+def _some(missing: list[_Right]) -> str:
+    shown = ", ".join(map(str, missing[:_SHOWN]))
+    more = len(missing) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _account(patient: Patient) -> str:
+    spec = patient.deployment["spec"]["template"].get("spec", {}) if patient.deployment else {}
+    return str(spec.get("serviceAccountName") or "placewright")
+
+
+async def _allowed(patient: Patient, account: str, asked: list[_Right]) -> list[bool] | None:
+    """For each right whether the account has it; None where we may not ask."""
+    turn = asyncio.Semaphore(_AT_ONCE)
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{patient.namespace}", "system:authenticated"]
+    subject = {"user": f"system:serviceaccount:{patient.namespace}:{account}", "groups": groups}
+
+    async def one(right: _Right) -> bool:
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {**subject, "resourceAttributes": right.attributes()},
+        }
+        async with turn:
+            answer: Any = msgspec.json.decode(await patient.client.post(ACCESS_REVIEWS, review))
+        return bool((answer.get("status") or {}).get("allowed"))
+
+    try:
+        first = await one(asked[0])  # if we may ask at all
+    except ApiError as problem:
+        if problem.status == FORBIDDEN:
+            return None
+        raise
+    return [first, *await asyncio.gather(*map(one, asked[1:]))]

@@ -1,0 +1,128 @@
+"""`placewright explain`, also `kubectl placewright explain`: why a pod is on its node, or why it is on none and what would change that.
+
+The active replica is asked, which remembers the pod's last attempts. Where none can be reached, the pod is evaluated here, from the API
+server's objects.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from dataclasses import replace
+
+import msgspec
+
+from placewright.api.bad_input import InputError, bad_field, printable
+from placewright.cli.explain.fromobjects import explained_here
+from placewright.cli.explain.fromoperator import (
+    CannotAsk,
+    Forwarded,
+    ask_at,
+    ask_forwarded,
+    bearer_token,
+    on_this_machine,
+)
+from placewright.cli.explain.podreference import Subject, current_namespace
+from placewright.cli.explain.tables import show_explanation
+from placewright.cli.livecluster import add_cluster_options
+from placewright.cli.options import Subparsers
+from placewright.cli.profiles.connection import in_words
+from placewright.cli.profiles.output import console
+from placewright.cli.terminal import printable_json
+from placewright.explain.explanation import Explanation
+from placewright.kube.auth.login import load_config
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+from placewright.kube.history import DEFAULT_NAMESPACE
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("explain", help="say why a pod is on its node, or on none, and what would change that")
+    parser.add_argument("pod", metavar="POD", help="name, or NAMESPACE/NAME")
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's (default: the kubeconfig context's)")
+    parser.add_argument("--uid", default="", help="of the pod, where several had the name one after the other")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    add_cluster_options(parser)
+    group = parser.add_argument_group("operator")
+    group.add_argument("--server", metavar="URL", help="its HTTPS port, forwarded to this machine (default: kubectl forwards it)")
+    group.add_argument(
+        "--token", metavar="TOKEN", help="what it is shown (default: the kubeconfig's, if --server is on this machine)"
+    )
+    group.add_argument(
+        "--operator-namespace", default=DEFAULT_NAMESPACE, metavar="NAME", help="where the operator runs (default: %(default)s)"
+    )
+    group.add_argument("--here", action="store_true", help="ask no operator: evaluate from the API server's objects")
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the explanation."""
+    found = asyncio.run(_explained(args, _subject(args)))
+    for note in found.notes:
+        sys.stderr.write(f"placewright: {printable(note)}\n")
+    if args.output == "json":
+        sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(found)).decode()) + "\n")
+    else:
+        show_explanation(console(), found)
+    return 0
+
+
+def _subject(args: argparse.Namespace) -> Subject:
+    namespace, slash, name = args.pod.rpartition("/")
+    if not name or "/" in namespace or (slash and not namespace):
+        raise bad_field("POD", args.pod, "NAME or NAMESPACE/NAME")
+    if slash and args.namespace not in (None, namespace):
+        raise bad_field("--namespace", args.namespace, f"{namespace}, which POD names, or none")
+    return Subject(namespace or args.namespace or current_namespace(args.kubeconfig, args.context), name, args.uid)
+
+
+async def _explained(args: argparse.Namespace, pod: Subject) -> Explanation:
+    if args.server:
+        return await _explained_at(args, pod)
+    access = load_config(args.kubeconfig, args.context)
+    async with ApiClient(access, user_agent="placewright-cli") as client:
+        try:
+            why = "no operator was asked"
+            if not args.here:
+                try:
+                    forwarded = Forwarded(client, args.kubeconfig, args.context, args.operator_namespace)
+                    found = await ask_forwarded(forwarded, pod, args.token)
+                    if found is not None:
+                        return found if found.node or found.queue is not None else await _looked_up(client, pod, found)
+                    why = "the operator knows nothing of this pod"
+                except CannotAsk as problem:
+                    why = f"no operator was asked: {problem}"
+            return await explained_here(client, pod, why)
+        except RequestError as problem:
+            raise InputError(f"{access.server}: {in_words(problem)}") from None
+
+
+async def _looked_up(client: ApiClient, pod: Subject, found: Explanation) -> Explanation:
+    """A pod of which the operator knows only the past: whether it is there at all, the API server says."""
+    try:
+        here = await explained_here(client, pod, "the operator has tried the pod, and has it neither on a node nor in its queue now")
+    except InputError:
+        return found
+    return replace(here, tried=found.tried)
+
+
+async def _explained_at(args: argparse.Namespace, pod: Subject) -> Explanation:
+    try:
+        found = await ask_at(args.server, pod, args.token or _own_token(args))
+    except CannotAsk as problem:
+        raise InputError(f"--server: {problem}") from None
+    if found is None:
+        raise InputError(f"{args.server} knows nothing of pod {pod.key}")
+    return found
+
+
+def _own_token(args: argparse.Namespace) -> str:
+    """The kubeconfig's token. It is shown on this machine alone: it is worth as much as its owner's rights in the cluster."""
+    if not on_this_machine(args.server):
+        raise CannotAsk(f"{args.server} is not on this machine, so the kubeconfig's token is not sent there; give --token")
+    token = bearer_token(load_config(args.kubeconfig, args.context))
+    if not token:
+        raise CannotAsk("the kubeconfig has no token to show it, such as kubectl create token makes; --token names one")
+    return token

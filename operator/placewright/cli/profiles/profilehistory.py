@@ -1,0 +1,128 @@
+"""`placewright profiles history`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.bad_input import InputError
+from placewright.cli.profiles.connection import add_cluster_options, ask, history_of, no_history
+from placewright.cli.profiles.namedprofiles import active_generation, catalogue, existing, recorded_profile, took
+from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
+from placewright.cli.terminal import lines, plain
+from placewright.framework.registry import Registry
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+from placewright.kube.history import Revision
+from placewright.profiles.difference import Difference, differences
+from placewright.profiles.resolve import resolve
+
+#: Differences in one row of the table; all of them with `-o json`.
+_MOST_SHOWN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A revision, and what it changed in effect compared with the one in effect before it.
+
+    Attributes:
+        changes: empty for the first, for a refused one, and where nothing changed in effect.
+        note: in place of changes: why there are none.
+        in_effect: decisions use it now.
+    """
+
+    revision: Revision
+    changes: tuple[Difference, ...] = ()
+    note: str = ""
+    in_effect: bool = False
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be said to it."""
+    parser.add_argument("name", metavar="NAME", help="of the profile; one that was deleted has its history still")
+    parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
+    add_cluster_options(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print a line a revision, the newest last."""
+    revisions, active = ask(args, lambda client: _read(client, args))
+    entries = list(told(revisions, active, catalogue()))
+    if args.output != "table":
+        print_data([_as_data(entry) for entry in entries], args.output)
+        return 0
+    to = console()
+    if not entries:
+        say(to, f"nothing is recorded of profile {args.name} in namespace {args.namespace}; --operator-namespace names the operator's")
+        return 0
+    made = table("REV", "GEN", "AGE", "BY", "RESULT", "CHANGE", numbers=("REV", "GEN"))
+    for entry in entries:
+        recorded, result = entry.revision.recorded, entry.revision.result or "unknown"
+        cells = (entry.revision.number, recorded.generation, age(recorded.changed_at), recorded.changed_by or "unknown")
+        shown = f"{result}, in effect" if entry.in_effect else result
+        made.add_row(*map(plain, cells), plain(shown, "" if took(entry.revision) else BAD), lines(_change(entry)))
+    print_table(to, made)
+    return 0
+
+
+async def _read(client: ApiClient, args: argparse.Namespace) -> tuple[list[Revision], tuple[str, int]]:
+    """The revisions, and uid and generation of the one in effect."""
+    try:
+        revisions = await history_of(client, args).revisions(args.name)
+    except RequestError as problem:
+        raise InputError(no_history(problem, args.namespace)) from None
+    try:
+        body = await existing(client, args.name)
+    except InputError:
+        if not revisions:
+            raise
+        return revisions, ("", 0)
+    return revisions, (body["metadata"].get("uid", ""), active_generation(body))
+
+
+def told(revisions: Sequence[Revision], active: tuple[str, int], plugins: Registry) -> Iterator[Entry]:
+    """Each revision with what it changed; those that did not take changed nothing."""
+    before: ResolvedProfile | None = None
+    for revision in revisions:
+        in_effect = (revision.recorded.uid, revision.recorded.generation) == active
+        if not took(revision):
+            yield Entry(revision, note=revision.message, in_effect=in_effect)
+            continue
+        try:
+            after = resolve(recorded_profile(revision.recorded), plugins)
+        except InputError as problem:
+            yield Entry(revision, note=f"this placewright cannot tell: {problem}", in_effect=in_effect)
+            before = None
+            continue
+        changes = differences(before, after) if before is not None else ()
+        note = "the first that is known" if before is None else "nothing in effect"
+        yield Entry(revision, changes, "" if changes else note, in_effect)
+        before = after
+
+
+def _change(entry: Entry) -> list[str]:
+    if entry.note:
+        return [entry.note]
+    shown = [f"{each.what}: {compact(each.before)} → {compact(each.after)}" for each in entry.changes[:_MOST_SHOWN]]
+    more = len(entry.changes) - len(shown)
+    return [*shown, *([f"and {more} more"] if more else [])]
+
+
+def _as_data(entry: Entry) -> dict[str, Any]:
+    revision, recorded = entry.revision, entry.revision.recorded
+    return {
+        "revision": revision.number,
+        "profile": recorded.profile,
+        "generation": recorded.generation,
+        "changedAt": recorded.changed_at,
+        "changedBy": recorded.changed_by,
+        "result": revision.result,
+        "message": revision.message,
+        "took": took(revision),
+        "inEffect": entry.in_effect,
+        "changes": [each._asdict() for each in entry.changes],
+        "spec": recorded.spec,
+    }

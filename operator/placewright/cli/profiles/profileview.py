@@ -1,0 +1,139 @@
+"""`placewright profiles show`: the effective profile."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from placewright.cli.profiles.connection import add_cluster_options, ask, history_of
+from placewright.cli.profiles.namedprofiles import (
+    NAMED,
+    NamedProfile,
+    active_generation,
+    catalogue,
+    existing,
+    from_cluster,
+    from_file,
+    in_effect,
+    names_file,
+    needs_cluster,
+    profile_of,
+)
+from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
+from placewright.cli.profiles.profilelist import state
+from placewright.cli.profiles.shadowlines import in_full
+from placewright.cli.terminal import lines, plain
+from placewright.framework.registry import Registry
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
+from placewright.kube.client import ApiClient
+from placewright.profiles.defaults import default_plugins
+from placewright.profiles.effective import as_document, effective_plugins, extender_fields, whole
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be said to it."""
+    parser.add_argument("profile", metavar="PROFILE", help=NAMED)
+    parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
+    add_cluster_options(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the profile; where the newest generation was refused, the one that is in effect."""
+    plugins = catalogue()
+    note = ""
+    if names_file(args.profile):
+        subject = from_file(args.profile)
+    elif "@" in args.profile:
+        subject = ask(args, lambda client: from_cluster(client, history_of(client, args), args.profile))
+    else:
+        subject, note = ask(args, lambda client: _current(client, args))
+    resolved = subject.resolved(plugins)
+    if args.output == "table":
+        found = in_full(subject.profile.status.shadow) if resolved.shadows is not None and needs_cluster(args.profile) else ()
+        _print(console(), subject.label, resolved, plugins, note, found)
+    else:
+        print_data(as_document(resolved), args.output)
+    return 0
+
+
+async def _current(client: ApiClient, args: argparse.Namespace) -> tuple[NamedProfile, str]:
+    body = await existing(client, args.profile)
+    newest, active = body["metadata"].get("generation", 0), active_generation(body)
+    reason, ready, message = state(body)
+    if active in (0, newest) or ready == "True":
+        note = "" if active == newest else f"generation {newest} is not in effect: {reason}: {message}"
+        return NamedProfile(args.profile, profile_of(body)), note
+    found = await in_effect(history_of(client, args), body)
+    if found is None:
+        return NamedProfile(args.profile, profile_of(body)), f"generation {newest} is not in effect, {active} is: {reason}: {message}"
+    return found, f"generation {newest} is not in effect: {reason}: {message}"
+
+
+def _print(to: Console, label: str, profile: ResolvedProfile, plugins: Registry, note: str, found: Iterable[str]) -> None:
+    if note:
+        say(to, note, "")
+    say(to, *_head(label, profile, plugins), *found, "")
+    print_table(to, _plugins(profile, plugins))
+    say(to, "")
+    print_table(to, _arguments(profile))
+    if profile.extenders:
+        say(to, "")
+        print_table(to, _extenders(profile))
+
+
+def _head(label: str, profile: ResolvedProfile, plugins: Registry) -> Iterator[str]:
+    generation = f", generation {profile.generation}" if profile.generation else ""
+    serves = f"schedulerName {profile.scheduler_name}"
+    if profile.shadows is not None:
+        serves = f"shadow of {profile.shadows} for at most {whole(100 * profile.shadow_budget)} % of the time"
+    yield f"profile {label}{generation}: {serves}, preset {profile.preset}"
+    share = profile.percentage_of_nodes_to_score
+    nodes = "all nodes are scored" if share is None else f"{share} % of the nodes are scored"
+    backoff = f"backoff {whole(profile.backoff_initial)} s to {whole(profile.backoff_max)} s" if profile.backoff_max else "no backoff"
+    yield f"{backoff}, {nodes}, {'PAUSED: no new pods are taken' if profile.paused else 'new pods are taken'}"
+    if off := [name for name in default_plugins(plugins) if name not in profile.plugin_names]:
+        yield f"switched off: {', '.join(off)}"
+
+
+def _plugins(profile: ResolvedProfile, plugins: Registry) -> Table:
+    made = table("PLUGIN", "WEIGHT", "FROM", "POINTS", numbers=("WEIGHT",))
+    for plugin in effective_plugins(profile):
+        scores = ExtensionPoint.SCORE.implemented_by(plugins[plugin.name])
+        weight = (0 if scores else "", "") if plugin.weight is None else plugin.weight
+        points = ", ".join(point if origin is Origin.DEFAULT else f"{point} ({origin})" for point, origin in plugin.points.items())
+        made.add_row(*(plain(cell) for cell in (plugin.name, *weight, points)))
+    return made
+
+
+def _arguments(profile: ResolvedProfile) -> Table:
+    """A line for the plugin and below it one for each of its arguments: both names in one column would not fit."""
+    made = table("ARGUMENT", "VALUE", "FROM")
+    for plugin in effective_plugins(profile):
+        if plugin.args:
+            made.add_row(plain(plugin.name))
+        for name, (value, origin) in plugin.args.items():
+            for path, leaf in _leaves(value, name):
+                made.add_row(plain(f"  {path}"), plain(compact(leaf)), plain(origin))
+    return made
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, Mapping) or not value:
+        yield path, value
+        return
+    for name, each in value.items():
+        yield from _leaves(each, f"{path}.{name}")
+
+
+def _extenders(profile: ResolvedProfile) -> Table:
+    made = table("EXTENDER", "SETTINGS")
+    for extender in profile.extenders:
+        settings = {name: value for name, value in extender_fields(extender).items() if name != "urlPrefix"}
+        made.add_row(plain(extender.url_prefix), lines(f"{name}: {compact(value)}" for name, value in settings.items()))
+    return made
+
+

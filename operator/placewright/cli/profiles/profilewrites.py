@@ -1,0 +1,293 @@
+"""How `set`, `promote` and `rollback` write: by server-side apply, as a person with kubectl would, and they print that person's line.
+
+Apply cannot take away what another manager has put there. Where the wanted spec lacks such a field, a merge patch is written instead; which
+of the two it takes, the API server's own dry runs tell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from placewright.api.bad_input import InputError, printable
+from placewright.api.profile import PLURAL
+from placewright.cli.options import whole_number
+from placewright.cli.profiles.namedprofiles import catalogue, profile_of
+from placewright.cli.profiles.output import compact, console, say
+from placewright.cli.profiles.profilelist import UNKNOWN, state
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import CONFLICT, ApiError
+from placewright.kube.history import without_keys
+from placewright.kube.profileapi import (
+    FIELD_MANAGER,
+    Object,
+    apply_profile,
+    manifest_of,
+    merge_profile,
+    owned_spec,
+    read_profile,
+)
+from placewright.profiles.difference import Difference, differences
+from placewright.profiles.effective import HIDDEN
+from placewright.profiles.problem import ProfileError
+from placewright.profiles.profilestate import Reason
+from placewright.profiles.resolve import resolve
+from placewright.profiles.validation import check_object
+
+_LOOK_SECONDS: Final = 0.2
+_PATIENCE: Final = 5
+_MOST_PATIENCE: Final = 3600
+#: How often a change is sent while nothing but the profile's status changes.
+_TRIES: Final = 10
+_SAME: Final = ("uid", "generation")
+#: Managers that put back what they have in Git.
+_GIT: Final = ("argocd", "argo-cd", "flux", "kustomize-controller", "helm-controller")
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileChange:
+    """What is to become of a profile.
+
+    Attributes:
+        current: the profile as the API server shows it.
+        wanted: its whole `spec` afterwards.
+        applied: what we apply of it: all that is ours.
+        checked: it was in effect once, so the operator will take it whatever this placewright thinks.
+    """
+
+    current: Object
+    wanted: Object
+    applied: Object
+    checked: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the profile."""
+        return str(self.current["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileWrite:
+    """A request, and the kubectl line that does the same."""
+
+    body: Object
+    merge: bool
+    force: bool
+
+    async def send(self, client: ApiClient, change: ProfileChange, *, dry_run: bool) -> Object:
+        """Write it, to the object that was read and to no other; the profile as it is then."""
+        metadata = change.current["metadata"]
+        if not self.merge:
+            body = manifest_of(change.name, self.body["spec"], metadata["uid"])
+            return await apply_profile(client, body, force=self.force, dry_run=dry_run)
+        for _ in range(_TRIES):
+            same = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+            try:
+                return await merge_profile(client, change.name, {**self.body, "metadata": same}, dry_run=dry_run)
+            except ApiError as error:
+                # The operator writes the status whenever it has something to say. Only another generation is another profile.
+                metadata = (await read_profile(client, change.name))["metadata"] if error.status == CONFLICT else {}
+                if [metadata.get(key) for key in _SAME] != [change.current["metadata"].get(key) for key in _SAME]:
+                    raise
+                refused = error
+        raise refused
+
+    def command(self, change: ProfileChange, args: argparse.Namespace) -> str:
+        """For a shell; whoever runs it puts in the private keys, which no terminal gets to see."""
+        cluster = [f"--{option}={value}" for option in ("kubeconfig", "context") if (value := getattr(args, option))]
+        manager, body = f"--field-manager={FIELD_MANAGER}", json.dumps(self._shown(), ensure_ascii=False)
+        if self.merge:
+            return shlex.join(["kubectl", *cluster, "patch", PLURAL, change.name, "--type=merge", manager, "-p", body])
+        forced = ["--force-conflicts"] if self.force else []
+        return f"echo {shlex.quote(body)} | {shlex.join(['kubectl', *cluster, 'apply', '--server-side', manager, *forced, '-f', '-'])}"
+
+    def _shown(self) -> Object:
+        return {**self.body, "spec": without_keys(self.body["spec"], HIDDEN)}
+
+
+def add_change_options(parser: argparse.ArgumentParser) -> None:
+    """What these commands understand."""
+    parser.add_argument(
+        "--dry-run", choices=("none", "client", "server"), default="none", help="write nothing; server: have the API server try it"
+    )
+    parser.add_argument("--force-conflicts", action="store_true", help="take over fields that other managers hold, as kubectl apply does")
+    parser.add_argument(
+        "--wait",
+        type=whole_number(0, _MOST_PATIENCE),
+        default=_PATIENCE,
+        metavar="SECONDS",
+        help="how long to wait for the operator's word whether it took; 0: not at all (default: %(default)s)",
+    )
+
+
+async def write(client: ApiClient, change: ProfileChange, args: argparse.Namespace) -> int:
+    """Check, write, say what that changes, and wait for what comes of it; returns the exit code. Raises `InputError`, `RequestError`."""
+    if not change.checked:
+        _refuse_new_problems(change)
+    to = console()
+    if change.wanted == change.current.get("spec"):
+        say(to, f"profile {change.name}: nothing to change")
+        return 0
+    plain = ProfileWrite(manifest_of(change.name, change.applied), merge=False, force=args.force_conflicts)
+    chosen = plain if args.dry_run == "client" else await _choose(client, change, plain)
+    say(to, *_told(change), "with kubectl:", f"  {chosen.command(change, args)}")
+    _warn_of_git(change)
+    if args.dry_run != "none":
+        say(to, f"nothing was written: dry run by the {args.dry_run}")
+        return 0
+    written = await chosen.send(client, change, dry_run=False)
+    return await _outcome(client, written, args.wait)
+
+
+def _refuse_new_problems(change: ProfileChange) -> None:
+    """What was wrong before is not held against the change; a plugin that only the operator has is not held against anybody."""
+    plugins = catalogue()
+    new = {**change.current, "spec": change.wanted}
+    known = check_object(change.current, None, plugins)
+    if known and state(change.current)[1] == "True":
+        sys.stderr.write("placewright: the operator has plugins that are not installed here: it will be the judge\n")
+        return
+    problems = [problem for problem in check_object(new, None, plugins) if problem not in known]
+    if problems:
+        raise ProfileError(problems, f"profile {change.name}")
+
+
+async def _choose(client: ApiClient, change: ProfileChange, apply: ProfileWrite) -> ProfileWrite:
+    """Apply, unless that leaves something in place that has to go."""
+    try:
+        applied = await apply.send(client, change, dry_run=True)
+    except ApiError as error:
+        raise _refused(error, change) from None
+    merge = ProfileWrite({"spec": merge_patch(change.current.get("spec") or {}, change.wanted)}, merge=True, force=True)
+    merged = await merge.send(client, change, dry_run=True)
+    left = _in_text(applied.get("spec"), merged.get("spec"))
+    if not left:
+        return apply
+    if not apply.force:
+        held = "held by other managers, and would have to go; --force-conflicts takes them away"
+        raise InputError(f"profile {change.name}: {', '.join(what for what, _, _ in left[:5])}: {held}")
+    return merge
+
+
+def _refused(error: ApiError, change: ProfileChange) -> Exception:
+    if error.status == CONFLICT and "conflict" in error.message:
+        message = " ".join(error.message.split())
+        return InputError(f"profile {change.name}: {message}; --force-conflicts takes these fields over")
+    return error
+
+
+def _in_text(before: Any, after: Any, path: str = "spec") -> Sequence[Difference]:
+    """Where two values differ as they are written."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        keys = dict.fromkeys([*before, *after])
+        return [each for key in keys for each in _in_text(before.get(key), after.get(key), f"{path}.{key}")]
+    return [] if before == after else [Difference(path, before, after)]
+
+
+def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
+    """The JSON merge patch (RFC 7386) from one value to another."""
+    patch: Object = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            if inner := merge_patch(old, value):
+                patch[key] = inner
+        elif old != value:
+            patch[key] = value
+    return patch
+
+
+def to_apply(current: Object, wanted: Mapping[str, Any]) -> Object:
+    """What to apply for a whole `spec` to become another: what differs, and of what is ours already all that stays.
+
+    Whoever applies a field owns it from then on, so fields that stay as they are, such as defaults of the API server, are left to others.
+    """
+    part: Object = _merged(_staying(owned_spec(current), wanted), _differing(current.get("spec") or {}, wanted))
+    return part
+
+
+def _differing(before: Any, after: Any) -> Any:
+    """The part of `after` that `before` has not; of a list of named items, the items."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        differing = {key: _differing(before.get(key), value) for key, value in after.items() if before.get(key) != value}
+        return {key: value for key, value in differing.items() if value != {} or after[key] == {}}  # what only loses fields gains none
+    if (known := _by_name(before)) is not None and (items := _by_name(after)) is not None:
+        return [item for name, item in items.items() if known.get(name) != item]
+    return after
+
+
+def _staying(ours: Any, wanted: Any) -> Any:
+    """What `ours` names, as it is in `wanted`; without what is not there."""
+    if isinstance(ours, Mapping) and isinstance(wanted, Mapping):
+        staying = {key: _staying(value, wanted[key]) for key, value in ours.items() if key in wanted}
+        return {key: value for key, value in staying.items() if value != {} or ours[key] == {}}
+    if (own := _by_name(ours)) is not None and (items := _by_name(wanted)) is not None:
+        return [_staying(value, items[name]) for name, value in own.items() if name in items]
+    return wanted
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """Both parts of one spec."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {key: _merged(one[key], other[key]) if key in one and key in other else {**one, **other}[key] for key in {**one, **other}}
+    if (first := _by_name(one)) is not None and (second := _by_name(other)) is not None:
+        return [_merged(first[name], second[name]) if name in first and name in second else {**first, **second}[name]
+                for name in {**first, **second}]  # fmt: skip
+    return other
+
+
+def _by_name(items: Any) -> dict[str, Any] | None:
+    """Items of a list that server-side apply merges by name; None for any other value."""
+    if isinstance(items, list) and all(isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in items):
+        return {item["name"]: item for item in items}
+    return None
+
+
+# --- what is said ------------------------------------------------------------------------------------------------------------------
+
+
+def _told(change: ProfileChange) -> list[str]:
+    """What changes in effect; in text, where this placewright cannot tell or one of both cannot take effect."""
+    plugins, specs = catalogue(), (change.current.get("spec") or {}, change.wanted)
+    try:
+        before, after = (resolve(profile_of({**change.current, "spec": spec}), plugins) for spec in specs)
+    except InputError:
+        found = _in_text(without_keys(specs[0], HIDDEN), without_keys(specs[1], HIDDEN))
+    else:
+        found = differences(before, after)
+    return [f"profile {change.name}: {each.what}: {compact(each.before)} → {compact(each.after)}" for each in found] or [
+        f"profile {change.name}: nothing changes in effect"
+    ]
+
+
+def _warn_of_git(change: ProfileChange) -> None:
+    managers = [str(entry.get("manager")) for entry in change.current["metadata"].get("managedFields") or ()]
+    for manager in dict.fromkeys(managers):
+        if manager.startswith(_GIT):
+            sys.stderr.write(f"placewright: {printable(manager)} manages this profile, too: it may put back what Git has\n")
+
+
+async def _outcome(client: ApiClient, written: Object, patience: int) -> int:
+    """Say whether it took; 1 when it did not, or when nobody says so in time."""
+    to, generation = console(), written["metadata"]["generation"]
+    if patience == 0:
+        say(to, f"generation {generation} is written")
+        return 0
+    began = time.monotonic()
+    body = written
+    while (reason := state(body)[0]) == UNKNOWN or reason == Reason.APPLYING:
+        if time.monotonic() - began > patience:
+            say(to, f"generation {generation} is written; no operator has said within {patience} s whether it took")
+            return 1
+        await asyncio.sleep(_LOOK_SECONDS)
+        body = await read_profile(client, str(written["metadata"]["name"]))
+    reason, _, message = state(body)
+    say(to, f"generation {body['metadata']['generation']} is judged: {reason}: {message}")
+    return 0 if reason in (Reason.ACTIVE, Reason.PAUSED) else 1

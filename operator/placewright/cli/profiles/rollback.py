@@ -1,0 +1,63 @@
+"""`placewright profiles rollback`: back to what a profile was."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from placewright.api.bad_input import InputError
+from placewright.cli.options import whole_number
+from placewright.cli.profiles.connection import add_cluster_options, ask, history_of, no_history
+from placewright.cli.profiles.namedprofiles import existing, find, took
+from placewright.cli.profiles.profilewrites import ProfileChange, add_change_options, to_apply, write
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+from placewright.kube.history import Revision, with_keys_of
+from placewright.kube.profileapi import Object
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be said to it."""
+    parser.add_argument("name", metavar="NAME", help="of the profile")
+    parser.add_argument(
+        "--to-revision", type=whole_number(0, 2**53), default=0, metavar="N", help="default: the last that took and differs"
+    )
+    add_change_options(parser)
+    add_cluster_options(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write what differs from the `spec` of a revision that took."""
+
+    async def change(client: ApiClient) -> int:
+        body = await existing(client, args.name)
+        try:
+            revisions = await history_of(client, args).revisions(args.name)
+        except RequestError as problem:
+            raise InputError(no_history(problem, args.namespace)) from None
+        revision = _wanted(revisions, body, args)
+        spec = _spec_of(revision, body)
+        return await write(client, ProfileChange(body, spec, to_apply(body, spec), checked=True), args)
+
+    return ask(args, change)
+
+
+def _wanted(revisions: Sequence[Revision], body: Object, args: argparse.Namespace) -> Revision:
+    """The revision that is asked for, or the latest that took and is not as the profile is now."""
+    if args.to_revision:
+        revision = find(list(revisions), args.name, args.to_revision)
+        if not took(revision):
+            raise InputError(f"profile {args.name}: revision {revision.number} never took: {revision.message}")
+        return revision
+    for revision in reversed(revisions):
+        if took(revision) and with_keys_of(revision.recorded.spec, body.get("spec") or {})[0] != body.get("spec"):
+            return revision
+    raise InputError(f"profile {args.name}: found no earlier revision that took in namespace {args.namespace}; allowed one to go back to")
+
+
+def _spec_of(revision: Revision, body: Object) -> Object:
+    spec, missing = with_keys_of(revision.recorded.spec, body.get("spec") or {})
+    if missing:
+        where = f"profile {revision.recorded.profile}: extender {', '.join(missing)}"
+        raise InputError(f"{where}: its private key is neither in the history nor in the profile")
+    return spec

@@ -1,0 +1,87 @@
+"""How many pods wait that no profile takes, by the same rule as the operator's; it need not be there to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from placewright.api.objects import Pod
+from placewright.api.profile import SHADOW
+from placewright.cli.profiles.namedprofiles import active_generation
+from placewright.kube.client import ApiClient
+from placewright.kube.errors import RequestError
+from placewright.kube.history import HistoryStore
+from placewright.kube.listing import list_once
+from placewright.kube.profileapi import Object
+from placewright.kube.reflector import Source
+from placewright.kube.wire import Wire
+from placewright.profiles.profilestate import PLUGIN_HANGING
+from placewright.profiles.unclaimed import ProfileNames, Unclaimed, Why, looked_at_by_others, placed_by_others
+
+_PODS: Final = "/api/v1/pods"
+_WAITING: Final = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
+#: Pods on nodes that are asked for, to find out who places pods of a name.
+_SAMPLE: Final = 500
+
+
+async def unclaimed_pods(client: ApiClient, profiles: Sequence[Object], history: HistoryStore) -> list[tuple[Unclaimed, int]]:
+    """By schedulerName, how many pods wait that no profile takes. Raises `RequestError` where pods may not be listed."""
+    listed = await list_once(client, Source(_PODS, Pod, field_selector=_WAITING))
+    by_name: dict[str, list[Pod]] = {}
+    for pod in listed.items:
+        by_name.setdefault(pod.spec.scheduler_name, []).append(pod)
+    live, refused = _claims(profiles)
+    deleted: Mapping[str, str] = {}
+    if by_name.keys() - live:
+        deleted = await _deleted(history)
+    names = ProfileNames(live, refused, deleted, _held(profiles))
+    found = ((names.judge(name), pods) for name, pods in sorted(by_name.items()))
+    return [(one, len(pods)) for one, pods in found if one is not None and not await _is_others(client, one, pods)]
+
+
+def _claims(profiles: Iterable[Object]) -> tuple[set[str], dict[str, str]]:
+    """SchedulerNames in effect, or that no operator has looked at yet; and those of profiles that are refused."""
+    live: set[str] = set()
+    refused: dict[str, str] = {}
+    for profile in profiles:
+        spec = profile.get("spec") or {}
+        name = spec.get("schedulerName")
+        if spec.get("mode") == SHADOW or not isinstance(name, str):
+            continue
+        conditions = (profile.get("status") or {}).get("conditions") or ()
+        stalled = any(each.get("type") == "Stalled" and each.get("status") == "True" for each in conditions)
+        if stalled and not active_generation(profile):
+            refused[name] = str(profile["metadata"]["name"])
+        else:
+            live.add(name)
+    return live, refused
+
+
+def _held(profiles: Iterable[Object]) -> dict[str, str]:
+    """Profiles of which a plugin did not return, with what their status says of it."""
+    return {
+        str(profile["metadata"]["name"]): str(each.get("message"))
+        for profile in profiles
+        for each in (profile.get("status") or {}).get("conditions") or ()
+        if (each.get("type"), each.get("status")) == (PLUGIN_HANGING, "True")
+    }
+
+
+async def _deleted(history: HistoryStore) -> Mapping[str, str]:
+    from placewright.engine.unclaimedpods import remembered_by  # noqa: PLC0415 - it brings Kopf along, for pods of no profile alone
+
+    try:
+        return await remembered_by(history)()
+    except RequestError:
+        return {}  # nobody may read it, or none is kept: then only what resembles a profile's name is told
+
+
+async def _is_others(client: ApiClient, found: Unclaimed, waiting: Iterable[Pod]) -> bool:
+    """Whether another scheduler is at work under this name, as far as some hundred pods tell."""
+    if found.why in (Why.REFUSED, Why.HANGING):
+        return False
+    if found.why is Why.MISSPELT and any(looked_at_by_others(pod.status.conditions) for pod in waiting):
+        return True
+    selector = f"spec.schedulerName={found.scheduler_name},spec.nodeName!="
+    placed = Wire(Pod).page(await client.get(_PODS, {"fieldSelector": selector, "limit": str(_SAMPLE)}))
+    return any(isinstance(pod, Pod) and placed_by_others(pod) for pod in placed.items)

@@ -1,0 +1,68 @@
+"""Pods that are taken away from their rows, or put on one, hypothetically: what preemption tries before anybody is evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from placewright.api.pods import PodInfo
+
+#: Pods, each with the row that it is put on or taken from.
+Moves = Sequence[tuple[int, PodInfo]]
+#: By uid, a pod, and how often it is there more (1) or less (-1) than in truth.
+Net = dict[str, tuple[PodInfo, int]]
+_NOTHING: Final[Net] = {}
+
+
+class DryRunCluster:
+    """What is supposed, and how to forget it again; made by `Cluster.supposing`."""
+
+    def __init__(self, count: Callable[[Moves, int], None]) -> None:
+        """`count` counts pods onto their rows (1) or off them (-1)."""
+        self._count = count
+        self._net: dict[int, Net] = {}
+
+    def add(self, pods: Moves) -> None:
+        """As if these pods were there, too."""
+        self._suppose(pods, 1)
+
+    def remove(self, pods: Moves) -> None:
+        """As if these pods were not there."""
+        self._suppose(pods, -1)
+
+    def undo(self) -> None:
+        """Everything as it was before."""
+        for sign in (1, -1):
+            pods = [(row, pod) for row, net in self._net.items() for pod, more in net.values() for _ in range(-sign * more)]
+            self._count(pods, sign)
+        self._net.clear()
+
+    @property
+    def rows(self) -> Iterable[int]:
+        """Rows of which something is supposed, or was."""
+        return self._net.keys()
+
+    def net(self, row: int | None) -> Mapping[str, tuple[PodInfo, int]]:
+        """What is supposed of a row; of no row, nothing."""
+        return _NOTHING if row is None else self._net.get(row, _NOTHING)
+
+    def _suppose(self, pods: Moves, sign: int) -> None:
+        self._count(pods, sign)
+        net_by_row = self._net
+        for row, pod in pods:
+            net = net_by_row.get(row)
+            if net is None:
+                net = net_by_row[row] = {}
+            known = net.pop(pod.uid, None)
+            more = sign if known is None else known[1] + sign
+            if more:
+                net[pod.uid] = (pod, more)
+
+
+def net_of(suppositions: Iterable[DryRunCluster], row: int | None) -> Net:
+    """What several suppositions, one within the other, come to on a row."""
+    total: Net = {}
+    for supposition in suppositions:
+        for uid, (pod, more) in supposition.net(row).items():
+            total[uid] = (pod, total.get(uid, (pod, 0))[1] + more)
+    return total

@@ -1,0 +1,75 @@
+"""What the condition `PluginFailing` says of one profile.
+
+True from a failure on until no plugin has failed for `QUIET_SECONDS`, or another generation takes effect. Its message counts, so while it
+stays True it is made anew only every `TELL_SECONDS`: a profile whose every pod fails must not become a stream of writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from placewright.api.objects import Condition
+from placewright.framework.runtime.failures import PluginFailures
+from placewright.profiles.profilestate import PLUGIN_FAILING
+
+QUIET_SECONDS: Final = 300.0
+TELL_SECONDS: Final = 10.0
+#: Reasons of the condition; stable, for alerts and scripts.
+FAILED: Final = "PluginFailed"
+NOT_FAILING: Final = "NoFailures"
+_MOST_CALLS: Final = 3
+
+
+class PluginFailing:
+    """One profile's condition over time."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock`: seconds, monotonic."""
+        self._clock = clock
+        self._generation: int | None = None
+        self._seen = 0
+        self._failed_at: float | None = None
+        self._told: Condition | None = None
+        self._told_at = 0.0
+
+    def condition(self, generation: int, failures: PluginFailures, shown: Sequence[Condition]) -> Condition | None:
+        """The condition now, without its time; None where no plugin of this profile has ever failed.
+
+        `generation`: the one in effect. `shown`: the conditions that the object has, perhaps by another replica's word.
+        """
+        before = next((each for each in shown if each.type == PLUGIN_FAILING), None)
+        if generation != self._generation:
+            self._begin(generation, before)
+        if failures.total > self._seen:
+            self._seen, self._failed_at = failures.total, self._clock()
+        if self._failed_at is not None and self._clock() - self._failed_at < QUIET_SECONDS:
+            return self._failing(generation, failures)
+        self._told = None
+        if before is None and self._failed_at is None:
+            return None
+        quiet = f"no plugin has failed for {QUIET_SECONDS / 60:.0f} minutes" if self._failed_at is not None else "no plugin has failed"
+        return Condition(PLUGIN_FAILING, "False", NOT_FAILING, f"{quiet} under generation {generation}", observed_generation=generation)
+
+    def _begin(self, generation: int, before: Condition | None) -> None:
+        first = self._generation is None
+        self._generation, self._seen, self._failed_at, self._told = generation, 0, None, None
+        if first and before is not None and (before.status, before.observed_generation) == ("True", generation):
+            self._failed_at = self._told_at = self._clock()  # by the replica before us; it may well go on
+            self._told = before
+
+    def _failing(self, generation: int, failures: PluginFailures) -> Condition:
+        if self._told is None or (self._clock() - self._told_at >= TELL_SECONDS and failures.total):
+            self._told_at = self._clock()
+            self._told = Condition(PLUGIN_FAILING, "True", FAILED, _in_words(failures), observed_generation=generation)
+        return self._told
+
+
+def _in_words(failures: PluginFailures) -> str:
+    calls = failures.counts.most_common(_MOST_CALLS)
+    told = [
+        f'{call.point} plugin "{call.plugin}" failed {count} time{"" if count == 1 else "s"}, last: {failures.last[call]}'
+        for call, count in calls
+    ]
+    more = len(failures.counts) - len(calls)
+    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,141 @@
+"""How a profile stands, and the status that says so.
+
+Conditions follow what kstatus, Flux and Argo CD read: `Ready` is always there; `Reconciling` and `Stalled` only while they are true, and so
+is `Advice`, which they do not read. `PluginFailing` is there from the first failure of a plugin on, `PluginHanging` while a generation is
+held because a plugin did not return.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from placewright.api.objects import Condition
+from placewright.api.profile import QueueSizes, ShadowStatus
+from placewright.profiles.advice import SEVERAL_HINTS, Recommendation
+
+READY: Final = "Ready"
+RECONCILING: Final = "Reconciling"
+STALLED: Final = "Stalled"
+ADVICE: Final = "Advice"
+PLUGIN_FAILING: Final = "PluginFailing"
+PLUGIN_HANGING: Final = "PluginHanging"
+OUR_CONDITIONS: Final = frozenset({READY, RECONCILING, STALLED, ADVICE, PLUGIN_FAILING, PLUGIN_HANGING})
+
+_MAX_MESSAGE: Final = 4096
+
+
+class Reason(enum.StrEnum):
+    """Reasons of the conditions; stable, for alerts and scripts."""
+
+    ACTIVE = "Active"
+    PAUSED = "Paused"
+    APPLYING = "Applying"
+    INVALID_PROFILE = "InvalidProfile"
+    BUILD_FAILED = "BuildFailed"
+    SCHEDULER_NAME_TAKEN = "SchedulerNameTaken"
+    QUEUE_SORT_DIFFERS = "QueueSortDiffers"
+    NOTHING_TO_SHADOW = "NothingToShadow"
+    PLUGIN_HANGING = "PluginHanging"
+
+    @property
+    def stalls(self) -> bool:
+        """True when nothing will change until somebody edits a profile."""
+        return self not in (Reason.ACTIVE, Reason.PAUSED, Reason.APPLYING)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileStanding:
+    """Where a profile stands: the generation that was judged, what came of it, and what is in effect.
+
+    Attributes:
+        name: of the SchedulingProfile.
+        scheduler_name: that the judged generation asks for; empty for a shadow, which claims none.
+        observed_generation: the generation that was judged last.
+        active_generation: the generation that decisions use; None when no pod is placed by this profile.
+        reason: what came of the judged generation.
+        message: for people; names what is wrong and what stays in effect.
+    """
+
+    name: str
+    scheduler_name: str
+    observed_generation: int
+    active_generation: int | None
+    reason: Reason
+    message: str
+
+
+def status_of(
+    standing: ProfileStanding,
+    previous: Sequence[Condition],
+    now: str,
+    pending: QueueSizes = QueueSizes(),  # noqa: B008 - frozen
+    hints: Sequence[Recommendation] = (),
+    shadow: ShadowStatus | None = None,
+    failing: Condition | None = None,
+) -> dict[str, Any]:
+    """The body of `status`: all that we say, and nothing that others say.
+
+    Args:
+        standing: what to say.
+        previous: the conditions that the object carries now; times of unchanged ones are kept.
+        now: RFC 3339, for conditions whose status flips.
+        pending: the profile's pods in the queue.
+        hints: what its author may want to know of the generation in effect.
+        shadow: how a shadow compares; None for other profiles.
+        failing: the condition about plugins that fail, without its time; None where none ever did.
+    """
+    total = pending.active + pending.backoff + pending.unschedulable + pending.gated
+    told = {} if shadow is None else msgspec.to_builtins(shadow)
+    compared = {"shadow": {name: value for name, value in told.items() if value is not None}} if told else {}
+    return {
+        "observedGeneration": standing.observed_generation,
+        "activeGeneration": standing.active_generation or 0,
+        "conditions": [msgspec.to_builtins(condition) for condition in _conditions(standing, previous, now, hints, failing)],
+        "pending": {
+            "total": total,
+            "active": pending.active,
+            "backoff": pending.backoff,
+            "unschedulable": pending.unschedulable,
+            "gated": pending.gated,
+        },
+        **compared,
+    }
+
+
+def _conditions(
+    standing: ProfileStanding, previous: Sequence[Condition], now: str, hints: Sequence[Recommendation], failing: Condition | None
+) -> Iterable[Condition]:
+    known = {condition.type: condition for condition in previous}
+    for condition in (*_current(standing, hints), *([] if failing is None else [failing])):
+        before = known.get(condition.type)
+        unchanged = before is not None and before.status == condition.status and before.last_transition_time
+        since = before.last_transition_time if before is not None and unchanged else now
+        # Kubernetes 1.20 takes an applied empty text for null.
+        message = _short(condition.message or condition.reason)
+        yield msgspec.structs.replace(condition, message=message, last_transition_time=since)
+
+
+def _current(standing: ProfileStanding, hints: Sequence[Recommendation]) -> Iterator[Condition]:
+    """What holds now, without times."""
+    reason, about = standing.reason, standing.observed_generation
+    ready = "False" if reason.stalls or reason is Reason.APPLYING else "True"
+    yield Condition(READY, ready, reason, standing.message, observed_generation=about)
+    if reason is Reason.APPLYING:
+        yield Condition(RECONCILING, "True", reason, standing.message, observed_generation=about)
+    if reason.stalls:
+        yield Condition(STALLED, "True", reason, standing.message, observed_generation=about)
+    if reason is Reason.PLUGIN_HANGING:
+        yield Condition(PLUGIN_HANGING, "True", reason, standing.message, observed_generation=about)
+    if hints:
+        reasons = {hint.reason for hint in hints}
+        word = hints[0].reason if len(reasons) == 1 else SEVERAL_HINTS
+        yield Condition(ADVICE, "True", word, " ".join(hint.message for hint in hints), observed_generation=standing.active_generation)
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - 1] + "…"

@@ -1,0 +1,185 @@
+"""`/debug/explain?pod=NS/NAME` and `/debug/records`: why a pod is where it is, or nowhere. JSON.
+
+Names, numbers and plugins' reasons alone: no labels that nobody asked about, no annotations, nothing that a pod keeps to itself.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from placewright.api.objects import PodKey
+from placewright.api.pods import PodInfo
+from placewright.engine.engine import Engine
+from placewright.explain.claimfacts import claim_facts
+from placewright.explain.explanation import Explanation, Queued, Tried, evaluated, tried
+from placewright.explain.groupfacts import GroupFacts, group_facts, kept_nodes
+from placewright.explain.groupshortage import shortages
+from placewright.explain.records import OVERALL, AttemptRecord, Records
+from placewright.framework.runtime.evaluation import Evaluator
+from placewright.profiles.problem import closest_name
+from placewright.profiles.profilestate import Reason
+from placewright.queue.queued import QueuedPod
+from placewright.scheduler.insight import cut
+from placewright.scheduler.policy import ProfilePolicy
+from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
+
+_BAD_REQUEST: Final = 400
+_NOT_FOUND: Final = 404
+_DEFAULT_LIMIT: Final = 100
+#: A namespace, a slash and a name cannot be longer.
+_LONGEST_POD: Final = 63 + 1 + 253
+_LONGEST_UID: Final = 128
+
+
+def explain_endpoint(engine: Engine, records: Records) -> Endpoint:
+    """One pod: `?pod=NS/NAME`, and `&uid=` for one of several that had the name."""
+
+    async def answer(question: Question) -> Answer:
+        namespace, name = _pod(question)
+        found = explanation(engine, records, namespace, name, _uid(question))
+        if found is None:
+            raise RequestRefused(_NOT_FOUND, f"pod: nothing is known of {namespace}/{name}")
+        return Answer(msgspec.json.encode(found) + b"\n", JSON)
+
+    return Endpoint("/debug/explain", answer, Audience.LOOPBACK)
+
+
+def records_endpoint(records: Records) -> Endpoint:
+    """The last attempts of all pods, the latest first."""
+
+    async def answer(question: Question) -> Answer:
+        shown = [tried(record) for record in records.last(_limit(question))]
+        return Answer(msgspec.json.encode({"shown": len(shown), "records": shown}) + b"\n", JSON)
+
+    return Endpoint("/debug/records", answer, Audience.LOOPBACK)
+
+
+def explanation(engine: Engine, records: Records, namespace: str, name: str, uid: str = "") -> Explanation | None:
+    """All that this replica has to say of a pod; None when it knows of none. Without a uid the pod that has the name now is meant."""
+    uid = uid or engine.queue.uid_of(PodKey(f"{namespace}/{name}")) or ""
+    kept = records.of(uid) if uid else records.named(namespace, name)
+    if kept and (kept[-1].namespace, kept[-1].name) != (namespace, name):
+        kept = ()
+    queued = engine.queue.get(uid) if uid else None
+    if queued is not None:
+        return _waiting(engine, queued, kept)
+    return _placed(engine, kept) if kept else None
+
+
+def _waiting(engine: Engine, queued: QueuedPod, kept: tuple[AttemptRecord, ...]) -> Explanation:
+    pod = engine.queue.latest(queued.uid) or queued.pod
+    active = engine.live.by_scheduler_name(pod.scheduler_name)
+    placement = engine.cluster.placement(pod.uid)
+    return Explanation(
+        pod.namespace,
+        pod.name,
+        pod.uid,
+        pod.scheduler_name,
+        profile=active.profile.name if active is not None else "",
+        generation=active.profile.generation if active is not None else 0,
+        node=placement.node if placement is not None else "",
+        assumed=placement is not None,
+        queue=_queued(engine, queued, pod, active.runtime if active is not None else None),
+        now=evaluated(active.runtime, engine.cluster, pod) if active is not None and placement is None else None,
+        group=_group(engine, pod, active.runtime if active is not None and placement is None else None),
+        claims=claim_facts(pod, engine.cluster.objects.devices.claims),
+        tried=_latest_first(kept),
+        source=engine.replica.identity,
+    )
+
+
+def _placed(engine: Engine, kept: tuple[AttemptRecord, ...]) -> Explanation:
+    """A pod that has left the queue: it is on its node, or gone."""
+    last = kept[-1]
+    placement = engine.cluster.placement(last.uid)
+    return Explanation(
+        last.namespace,
+        last.name,
+        last.uid,
+        scheduler_name=placement.pod.scheduler_name if placement is not None else "",
+        profile=last.profile,
+        generation=last.generation,
+        node=placement.node if placement is not None else "",
+        assumed=placement is not None and placement.assumed,
+        group=_group(engine, placement.pod) if placement is not None else None,
+        claims=claim_facts(placement.pod, engine.cluster.objects.devices.claims) if placement is not None else (),
+        tried=_latest_first(kept),
+        source=engine.replica.identity,
+    )
+
+
+def _group(engine: Engine, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
+    """The pod's group, with what the queue remembers of it and the nodes that are kept for it; with an `evaluator` what it lacks now."""
+    if pod.gang is None:
+        return None
+    gang, members = engine.cluster.gangs.get(pod.gang), engine.queue.gangs.members(pod.gang)
+    found = group_facts(engine.cluster.gangs, pod.gang, members)
+    if gang is not None and evaluator is not None and not found.complaint:
+        found = replace(found, shortages=shortages(evaluator, engine.cluster, gang, members))
+    queued, plan = engine.queue.gangs.get(pod.gang), engine.scheduler.pod_groups.reservations.plan_of(pod.gang)
+    if queued is not None:
+        waited = round(time.monotonic() - queued.since, 3)
+        found = replace(found, waiting_seconds=waited, failures=queued.failures, lacks=cut(queued.lacks))
+    return found if plan is None else replace(found, kept=kept_nodes(plan.nodes.values()))
+
+
+def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluator | None) -> Queued:
+    now = time.monotonic()
+    ends = None if evaluator is None else queued.backing_off_until(ProfilePolicy(evaluator.runtime).backoff, now)
+    place = engine.queue.locate(queued.uid)
+    return Queued(
+        place=place.value if place is not None else "",
+        waiting_seconds=round(now - queued.timestamp, 3),
+        attempts=queued.attempts,
+        backoff_seconds=0.0 if ends is None or queued.gated else round(max(ends + 1 - now, 0.0), 3),
+        rejected_by=tuple(sorted(queued.unschedulable_plugins)),
+        waits_for=tuple(sorted(queued.pending_plugins)),
+        gated_by=queued.gating_plugin if queued.gated else "",
+        nominated_node=engine.queue.nominator.node_of(pod.uid) or "",
+        profile=_profile_state(evaluator),
+        meant="" if evaluator is not None else closest_name(pod.scheduler_name, engine.live.active),
+        held="" if evaluator is not None else _held(engine, pod.scheduler_name),
+    )
+
+
+def _held(engine: Engine, scheduler_name: str) -> str:
+    """Why the profile that has this name takes no pods, where one of its plugins did not return."""
+    standings = engine.profiles.standings().values() if engine.started else ()
+    held = (each for each in standings if each.reason is Reason.PLUGIN_HANGING and each.scheduler_name == scheduler_name)
+    return next((f"profile {each.name} is held: {each.message}" for each in held), "")
+
+
+def _profile_state(evaluator: Evaluator | None) -> str:
+    if evaluator is None:
+        return "missing"
+    return "paused" if evaluator.runtime.profile.paused else "active"
+
+
+def _latest_first(kept: tuple[AttemptRecord, ...]) -> tuple[Tried, ...]:
+    return tuple(tried(record) for record in reversed(kept))
+
+
+def _pod(question: Question) -> tuple[str, str]:
+    text = question.query.get("pod", ("",))[-1]
+    namespace, slash, name = text.partition("/")
+    if not (namespace and slash and name) or "/" in name or len(text) > _LONGEST_POD:
+        raise RequestRefused(_BAD_REQUEST, f"pod: found {text[:80]!r}; allowed NAMESPACE/NAME")
+    return namespace, name
+
+
+def _uid(question: Question) -> str:
+    text = question.query.get("uid", ("",))[-1]
+    if len(text) > _LONGEST_UID:
+        raise RequestRefused(_BAD_REQUEST, f"uid: found {text[:40]!r}…; allowed at most {_LONGEST_UID} characters")
+    return text
+
+
+def _limit(question: Question) -> int:
+    text = question.query.get("limit", (str(_DEFAULT_LIMIT),))[-1]
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= OVERALL):
+        raise RequestRefused(_BAD_REQUEST, f"limit: found {text[:40]!r}; allowed a whole number from 1 to {OVERALL}")
+    return int(text)

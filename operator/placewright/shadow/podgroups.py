@@ -1,0 +1,107 @@
+"""Members of a group in a shadow's world: as many as are needed get nodes, or none does.
+
+As `scheduler.gangs` does it, with the same rules for domains. But the members are tried a step each, with others' work in between: nobody
+but the shadow sees its world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+
+from placewright.api.objects import NodeName
+from placewright.api.podgroups import GroupRef, PodGroup
+from placewright.cluster.gangrules import standing
+from placewright.scheduler.podgroups.domains import Domain, domains, joined_domain
+from placewright.scheduler.podgroups.group import largest_first, mixed
+from placewright.shadow.chooser import Chooser, Found
+from placewright.shadow.tape import Decided
+from placewright.shadow.world import ShadowCluster
+
+#: A step a member; what comes of it, by uid.
+Steps = Generator[None, None, Mapping[str, Found]]
+_Trial = Generator[None, None, Mapping[str, Found] | None]
+
+
+def together(world: ShadowCluster, chooser: Chooser, ref: GroupRef, members: Sequence[Decided]) -> Steps:
+    """Choose nodes for the members of a group that stand nowhere yet; nobody has one where fewer fit than are needed.
+
+    What breaks is raised, with nobody placed. Where the profile does not mind groups, each member is a pod like any other.
+    """
+    settings, cluster = chooser.groups, world.cluster
+    if settings is None:
+        return (yield from _Group(world, chooser, members, 0).tried(None)) or {}
+    gang = cluster.gangs.get(ref)
+    if gang is None:
+        return {}
+    if gang.basic or standing(cluster, ref):
+        within = joined_domain(cluster, gang) if gang.topology_key and gang.topology_required else None
+        return (yield from _Group(world, chooser, members, 0).tried(within)) or {}
+    group = _Group(world, chooser, members, gang.min_member)
+    if gang.topology_key:
+        found = yield from group.in_best_domain(gang, settings.domains_to_compare)
+        if found is not None or gang.topology_required:
+            return found or {}
+    return (yield from group.tried(None)) or {}
+
+
+class _Group:
+    """Members that are decided together; `needed` of them have to be placed."""
+
+    def __init__(self, world: ShadowCluster, chooser: Chooser, members: Sequence[Decided], needed: int) -> None:
+        self._world = world
+        self._chooser = chooser
+        self._members = members
+        self._needed = needed
+        self._waiting = {member.pod.uid for member in members if member.pod.uid in world.waiting}
+
+    def in_best_domain(self, gang: PodGroup, most: int) -> _Trial:
+        """As `gangs.choosing` compares them, at most so many; of equally good ones that of the live profile is taken, if it is one."""
+        live = {member.choice.node for member in self._members if member.choice is not None}
+        holding: list[tuple[int, bool, float, Domain]] = []
+        pods = [member.pod for member in self._members]
+        for domain in domains(self._world.cluster, gang.topology_key, pods, self._needed):
+            if domain.room < 1 or len(holding) == most:
+                break
+            found = yield from self.tried(domain.names, compared=True)
+            if found is not None:
+                self._take_back(found)
+                score = sum(one.score for one in found.values())
+                holding.append((score, not live.isdisjoint(domain.names), self._chooser.draw(), domain))
+        for _, _, _, domain in sorted(holding, key=lambda each: each[:3], reverse=True):
+            found = yield from self.tried(domain.names)
+            if found is not None:
+                return found
+        return None
+
+    def tried(self, within: frozenset[NodeName] | None, *, compared: bool = False) -> _Trial:
+        """The members in their order; if they differ in size and too few fit, once more with the largest first."""
+        found = yield from self._one_by_one(self._members, within, compared)
+        if found is None and mixed(self._members):
+            found = yield from self._one_by_one(largest_first(self._members), within, compared)
+        return found
+
+    def _one_by_one(self, members: Sequence[Decided], within: frozenset[NodeName] | None, compared: bool) -> _Trial:
+        """Each with what the earlier ones take; None where too few fit, and all is as before."""
+        found: dict[str, Found] = {}
+        enough = False
+        try:
+            for place, member in enumerate(members):
+                if len(found) + len(members) - place < self._needed:
+                    break
+                one = self._chooser.find(member.pod, member.choice, within, compared=compared)
+                if one is not None:
+                    self._world.choose(member.pod, one.node)
+                    found[member.pod.uid] = one
+                yield
+            enough = len(found) >= self._needed
+        finally:
+            if not enough:
+                self._take_back(found)
+        return found if enough else None
+
+    def _take_back(self, found: Mapping[str, Found]) -> None:
+        for member in self._members:
+            if member.pod.uid in found:
+                self._world.take_back(member.pod)
+                if member.pod.uid in self._waiting:
+                    self._world.wait(member.pod)
