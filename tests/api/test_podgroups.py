@@ -21,8 +21,8 @@ from placewright.api.podgroups import (
     PodGroup,
     VolcanoPodGroup,
     declares,
-    gang_of,
     group_of,
+    pod_group_of,
 )
 from placewright.api.pods import PodInfo
 
@@ -44,8 +44,8 @@ def declared(kind: type[GroupObject], spec: dict[str, Any], **metadata: Any) -> 
     return item
 
 
-def gang(kind: type[GroupObject], spec: dict[str, Any], ref: GroupRef = CRD, **metadata: Any) -> PodGroup:
-    found = gang_of(declared(kind, spec, **metadata), ref)
+def pod_group(kind: type[GroupObject], spec: dict[str, Any], ref: GroupRef = CRD, **metadata: Any) -> PodGroup:
+    found = pod_group_of(declared(kind, spec, **metadata), ref)
     assert found is not None
     return found
 
@@ -70,7 +70,7 @@ def gang(kind: type[GroupObject], spec: dict[str, Any], ref: GroupRef = CRD, **m
 )
 def test_a_pod_names_its_group_in_one_of_four_ways(member: Pod, ref: GroupRef | None) -> None:
     assert group_of(member) == ref
-    assert PodInfo(member).gang == ref
+    assert PodInfo(member).pod_group == ref
 
 
 def test_kubernetes_own_field_goes_before_the_label_and_the_label_before_the_annotation() -> None:
@@ -80,12 +80,12 @@ def test_kubernetes_own_field_goes_before_the_label_and_the_label_before_the_ann
 
 def test_a_group_of_scheduler_plugins_is_read_with_our_topology_annotations() -> None:
     annotations = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
-    read = gang(CoschedulingPodGroup, {"minMember": 3, "scheduleTimeoutSeconds": 0, "minResources": {"cpu": 3}}, annotations=annotations)
+    read = pod_group(CoschedulingPodGroup, {"minMember": 3, "scheduleTimeoutSeconds": 0, "minResources": {"cpu": 3}}, annotations=annotations)
     assert read == PodGroup(
         CRD, "u", 3, 0, topology_key="rack", topology_required=False, created="2030-01-01T00:00:00Z", resource_version="5"
     )
-    assert gang(CoschedulingPodGroup, {"minMember": 3}).timeout_seconds is None
-    without_mode = gang(CoschedulingPodGroup, {"minMember": 3}, annotations={"placewright.dev/topology-key": "rack"})
+    assert pod_group(CoschedulingPodGroup, {"minMember": 3}).timeout_seconds is None
+    without_mode = pod_group(CoschedulingPodGroup, {"minMember": 3}, annotations={"placewright.dev/topology-key": "rack"})
     assert without_mode.topology_required
 
 
@@ -94,12 +94,12 @@ def test_a_group_of_scheduler_plugins_is_read_with_our_topology_annotations() ->
 )
 def test_a_native_group_is_read_with_its_own_constraint(constraints: dict[str, Any]) -> None:
     spec = {"schedulingPolicy": {"gang": {"minCount": 4}}, "schedulingConstraints": constraints}
-    read = gang(NativePodGroup, spec, NATIVE, annotations={"placewright.dev/topology-mode": "preferred"})
+    read = pod_group(NativePodGroup, spec, NATIVE, annotations={"placewright.dev/topology-mode": "preferred"})
     assert (read.min_member, read.topology_key, read.topology_required, read.basic) == (4, "rack", True, False)
 
 
 def test_a_basic_group_needs_nobody_but_the_pod_itself() -> None:
-    read = gang(NativePodGroup, {"schedulingPolicy": {"basic": {}}}, NATIVE)
+    read = pod_group(NativePodGroup, {"schedulingPolicy": {"basic": {}}}, NATIVE)
     assert (read.basic, read.min_member, read.topology_key) == (True, 1, "")
 
 
@@ -116,7 +116,7 @@ def test_a_basic_group_needs_nobody_but_the_pod_itself() -> None:
     ],
 )
 def test_a_native_group_says_what_may_be_evicted_of_it(mode: object, means: Disruption | None) -> None:
-    found = gang(NativePodGroup, {"schedulingPolicy": {"gang": {"minCount": 4}}, "disruptionMode": mode, "priority": 7}, NATIVE)
+    found = pod_group(NativePodGroup, {"schedulingPolicy": {"gang": {"minCount": 4}}, "disruptionMode": mode, "priority": 7}, NATIVE)
     assert (found.disruption, found.priority, found.min_member) == (means, 7, 4)
 
 
@@ -128,26 +128,26 @@ def test_members_are_evicted_one_by_one_where_the_group_says_so_or_cannot_be_bro
     minimum: int | None, mode: str | None, *, apart: bool
 ) -> None:
     policy: dict[str, Any] = {"basic": {}} if minimum is None else {"gang": {"minCount": minimum}}
-    assert gang(NativePodGroup, {"schedulingPolicy": policy, "disruptionMode": mode}, NATIVE).goes_apart is apart
+    assert pod_group(NativePodGroup, {"schedulingPolicy": policy, "disruptionMode": mode}, NATIVE).goes_apart is apart
 
 
 def test_a_native_group_without_a_policy_is_one_that_cannot_be() -> None:
-    assert gang(NativePodGroup, {"schedulingPolicy": {}}, NATIVE).min_member == 0
+    assert pod_group(NativePodGroup, {"schedulingPolicy": {}}, NATIVE).min_member == 0
 
 
 def test_a_workload_holds_several_groups_each_of_which_may_have_replicas() -> None:
     spec = {"podGroups": [{"name": "drivers", "policy": {"basic": {}}}, {"name": "workers", "policy": {"gang": {"minCount": 4}}}]}
     item = declared(NativeWorkload, spec)
     workers = [GroupRef(Form.WORKLOAD, "shop", name) for name in ("train/workers", "train/workers/0", "train/workers/1")]
-    assert [found.min_member for ref in workers if (found := gang_of(item, ref))] == [4, 4, 4]
-    drivers = gang_of(item, GroupRef(Form.WORKLOAD, "shop", "train/drivers"))
+    assert [found.min_member for ref in workers if (found := pod_group_of(item, ref))] == [4, 4, 4]
+    drivers = pod_group_of(item, GroupRef(Form.WORKLOAD, "shop", "train/drivers"))
     assert drivers is not None and drivers.basic
-    assert gang_of(item, GroupRef(Form.WORKLOAD, "shop", "train/absent")) is None
+    assert pod_group_of(item, GroupRef(Form.WORKLOAD, "shop", "train/absent")) is None
     assert all(declares(item, ref) for ref in workers)
 
 
 def test_volcanos_group_is_read_for_its_minimum() -> None:
-    assert gang(VolcanoPodGroup, {"minMember": 2, "queue": "default"}, VOLCANO).min_member == 2
+    assert pod_group(VolcanoPodGroup, {"minMember": 2, "queue": "default"}, VOLCANO).min_member == 2
 
 
 def test_an_object_declares_the_group_of_its_form_name_and_namespace_and_no_other() -> None:
@@ -234,12 +234,12 @@ def test_members_of_one_group_hold_equal_references() -> None:
 )  # fmt: skip
 def test_every_form_takes_our_topology_and_tells_who_it_is(kind: type[GroupObject], form: Form, spec: dict[str, Any]) -> None:
     ref = GroupRef(form, "shop", "train/g" if form is Form.WORKLOAD else "train")
-    assert gang(kind, spec, ref) == PodGroup(ref, "u", 2, created="2030-01-01T00:00:00Z", resource_version="5")
+    assert pod_group(kind, spec, ref) == PodGroup(ref, "u", 2, created="2030-01-01T00:00:00Z", resource_version="5")
     preferred = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
-    asked = gang(kind, spec, ref, annotations=preferred)
+    asked = pod_group(kind, spec, ref, annotations=preferred)
     assert (asked.topology_key, asked.topology_required, asked.timeout_seconds, asked.basic) == ("rack", False, None, False)
     for mode in ("required", "Preferred", "", "sideways"):
-        assert gang(kind, spec, ref, annotations=preferred | {"placewright.dev/topology-mode": mode}).topology_required
+        assert pod_group(kind, spec, ref, annotations=preferred | {"placewright.dev/topology-mode": mode}).topology_required
     assert FORM_OF[kind] is form
     assert (kind in POD_GROUPS.values()) is (form is not Form.WORKLOAD)
     assert kind is NativeWorkload or POD_GROUPS[form.removeprefix("PodGroup.")] is kind
@@ -249,35 +249,35 @@ def test_every_form_takes_our_topology_and_tells_who_it_is(kind: type[GroupObjec
 def test_a_native_group_without_a_constraint_of_its_own_takes_our_annotation(constraints: dict[str, Any] | None) -> None:
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "schedulingConstraints": constraints}
     annotations = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
-    asked = gang(NativePodGroup, spec, NATIVE, annotations=annotations)
+    asked = pod_group(NativePodGroup, spec, NATIVE, annotations=annotations)
     assert (asked.topology_key, asked.topology_required) == ("rack", False)
 
 
 def test_of_both_spellings_of_a_constraint_the_one_that_was_released_is_read() -> None:
     both = {"topology": [{"key": "rack", "topologyKey": "x"}], "topologyConstraints": [{"topologyKey": "zone"}]}
-    assert gang(NativePodGroup, {"schedulingConstraints": both}, NATIVE).topology_key == "rack"
-    assert gang(NativePodGroup, {"schedulingConstraints": {"topology": [{"topologyKey": "zone"}]}}, NATIVE).topology_key == "zone"
+    assert pod_group(NativePodGroup, {"schedulingConstraints": both}, NATIVE).topology_key == "rack"
+    assert pod_group(NativePodGroup, {"schedulingConstraints": {"topology": [{"topologyKey": "zone"}]}}, NATIVE).topology_key == "zone"
 
 
 def test_a_group_with_both_policies_is_a_gang() -> None:
     """No API server takes it; what would be placed too early could not be taken back."""
-    read = gang(NativePodGroup, {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 3}}}, NATIVE)
+    read = pod_group(NativePodGroup, {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 3}}}, NATIVE)
     assert (read.min_member, read.basic, read.goes_apart) == (3, False, False)
 
 
 @pytest.mark.parametrize("mode", [{"single": {}, "all": {}}, {"all": {"x": 1}}])
 def test_all_goes_before_single(mode: dict[str, Any]) -> None:
-    assert gang(NativePodGroup, {"disruptionMode": mode}, NATIVE).disruption is Disruption.POD_GROUP
+    assert pod_group(NativePodGroup, {"disruptionMode": mode}, NATIVE).disruption is Disruption.POD_GROUP
 
 
 @pytest.mark.parametrize("name", ["train/", "train", "train/workers2", "other/absent"])
 def test_a_workload_has_no_group_that_it_does_not_name(name: str) -> None:
     item = declared(NativeWorkload, {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 4}}}]})
-    assert gang_of(item, GroupRef(Form.WORKLOAD, "shop", name)) is None
-    assert gang_of(declared(NativeWorkload, {}), GroupRef(Form.WORKLOAD, "shop", "train/workers")) is None
+    assert pod_group_of(item, GroupRef(Form.WORKLOAD, "shop", name)) is None
+    assert pod_group_of(declared(NativeWorkload, {}), GroupRef(Form.WORKLOAD, "shop", "train/workers")) is None
 
 
 def test_of_groups_of_one_name_in_a_workload_the_first_counts() -> None:
     policies = [{"name": "g", "policy": {"gang": {"minCount": minimum}}} for minimum in (2, 9)]
-    found = gang_of(declared(NativeWorkload, {"podGroups": policies}), GroupRef(Form.WORKLOAD, "shop", "train/g"))
+    found = pod_group_of(declared(NativeWorkload, {"podGroups": policies}), GroupRef(Form.WORKLOAD, "shop", "train/g"))
     assert found is not None and found.min_member == 2

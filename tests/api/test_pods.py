@@ -28,14 +28,14 @@ def test_only_host_ports_of_containers_and_sidecars_are_claimed() -> None:
 def test_pods_that_others_cannot_tell_apart_are_in_one_group() -> None:
     affinity = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}}
     plain = info(labels={"a": "1", "b": "2"})
-    assert plain.group == info({"priority": 7, "nodeName": "x"}, labels={"b": "2", "a": "1"}).group
-    assert plain.group != info(labels={"a": "1"}).group
-    assert plain.group != info(labels={"a": "1", "b": "2"}, namespace="other").group
-    assert plain.group != info(labels={"a": "1", "b": "2"}, deletionTimestamp="2026-01-01T00:00:00Z").group
-    assert plain.group != info(affinity, labels={"a": "1", "b": "2"}).group
-    assert info(affinity).group == info(affinity).group
-    assert [info(**meta).group.terminating for meta in ({}, {"deletionTimestamp": "2026-01-01T00:00:00Z"})] == [False, True]
-    assert info({"affinity": {"nodeAffinity": {}}}).group == info().group
+    assert plain.pairwise_key == info({"priority": 7, "nodeName": "x"}, labels={"b": "2", "a": "1"}).pairwise_key
+    assert plain.pairwise_key != info(labels={"a": "1"}).pairwise_key
+    assert plain.pairwise_key != info(labels={"a": "1", "b": "2"}, namespace="other").pairwise_key
+    assert plain.pairwise_key != info(labels={"a": "1", "b": "2"}, deletionTimestamp="2026-01-01T00:00:00Z").pairwise_key
+    assert plain.pairwise_key != info(affinity, labels={"a": "1", "b": "2"}).pairwise_key
+    assert info(affinity).pairwise_key == info(affinity).pairwise_key
+    assert [info(**meta).pairwise_key.terminating for meta in ({}, {"deletionTimestamp": "2026-01-01T00:00:00Z"})] == [False, True]
+    assert info({"affinity": {"nodeAffinity": {}}}).pairwise_key == info().pairwise_key
 
 
 def test_a_pod_knows_its_key_and_defaults() -> None:
@@ -109,7 +109,7 @@ def test_a_pod_knows_what_it_was_told() -> None:
     assert (found.priority, found.scheduler_name, found.nominated_node) == (-5, "batch", "there")
     assert (found.labels, found.created, found.terminating) == ({"a": "b"}, "2026-01-01T00:00:00Z", True)
     assert repr(found) == "PodInfo(n/p, uid=u)"
-    assert (info().created, info().nominated_node, info().gang) == ("", "", None)
+    assert (info().created, info().nominated_node, info().pod_group) == ("", "", None)
 
 
 def test_a_pod_put_on_a_node_keeps_everything_but_the_node() -> None:
@@ -125,7 +125,7 @@ def test_a_pod_is_annotated_anew_without_a_change_to_the_one_before() -> None:
     after = before.annotated({"drop": None, "change": "4", "new": "5", "never": None})
     assert after.pod.metadata.annotations == {"keep": "1", "change": "4", "new": "5"}
     assert before.pod.metadata.annotations == {"keep": "1", "drop": "2", "change": "3"}
-    assert (after.key, after.group, after.pod.spec) == (before.key, before.group, before.pod.spec)
+    assert (after.key, after.pairwise_key, after.pod.spec) == (before.key, before.pairwise_key, before.pod.spec)
     assert info().annotated({"a": "b"}).pod.metadata.annotations == {"a": "b"}
     assert info().annotated({}).pod.metadata.annotations == {}
 
@@ -180,12 +180,12 @@ def affine(kind: str, *terms: dict[str, Any]) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_pods_whose_affinities_mean_different_things_are_in_different_groups(other: dict[str, Any]) -> None:
-    assert info(affine("podAffinity", term())).group != info(other).group
+    assert info(affine("podAffinity", term())).pairwise_key != info(other).pairwise_key
 
 
 def test_an_affinity_is_the_same_whatever_the_order_of_its_labels() -> None:
     one, other = ({"matchLabels": labels} for labels in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"}))
-    groups = [info(affine("podAffinity", {"topologyKey": "zone", "labelSelector": selector})).group for selector in (one, other)]
+    groups = [info(affine("podAffinity", {"topologyKey": "zone", "labelSelector": selector})).pairwise_key for selector in (one, other)]
     assert groups[0] == groups[1]
     assert len(set(groups)) == 1
     assert groups[0].affinity
@@ -193,7 +193,7 @@ def test_an_affinity_is_the_same_whatever_the_order_of_its_labels() -> None:
 
 @pytest.mark.parametrize("affinity", [None, {}, {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}])
 def test_a_pod_that_neither_attracts_nor_repels_pods_carries_nothing(affinity: dict[str, Any] | None) -> None:
-    assert info({"affinity": affinity}).group.affinity == b""
+    assert info({"affinity": affinity}).pairwise_key.affinity == b""
 
 
 def test_a_resize_counts_only_where_the_pod_stands() -> None:

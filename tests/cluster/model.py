@@ -133,7 +133,7 @@ class Model:
             },
             "scoring": (sum(pod.scoring_cpu for pod in pods), sum(pod.scoring_memory for pod in pods)),
             "free": [not any(_clash(port, taken) for taken in ports) for port in PORTS],
-            "tallies": [sum(each.selects(pod.group, pod.labels) for pod in pods) for each in SELECTIONS],
+            "tallies": [sum(each.selects(pod.pairwise_key, pod.labels) for pod in pods) for each in SELECTIONS],
             "with volumes": sorted(pod.uid for pod in pods if pod.volumes),
         }
 
@@ -163,7 +163,7 @@ def view_of(cluster: Cluster) -> View:
             "requests": {resource: int(column.requested[row]) for resource, column in columns.items() if column.requested[row]},
             "scoring": (int(cluster.scoring_cpu[row]), int(cluster.scoring_memory[row])),
             "free": [bool(cluster.ports.free([port], np.array([row]))[0]) for port in PORTS],
-            "tallies": [int(cluster.groups.tally(each, cluster.size).counts[row]) for each in SELECTIONS],
+            "tallies": [int(cluster.pairwise_counts.tally(each, cluster.size).counts[row]) for each in SELECTIONS],
             "with volumes": sorted(pod.uid for pod in cluster.volumes.pods(row)),
         }
         assert int(cluster.pod_count[row]) == len(view[str(name)]["pods"])

@@ -29,8 +29,8 @@ def test_through_any_history_the_columns_say_what_a_recount_says(acts: list[Any]
     assert cluster.lowest_priority == min((pod.priority for pod, _, _ in model.pods.values()), default=None)
     assert cluster.node_count == len(model.nodes)
     assert {cluster.row(name) is not None for name in model.nodes} <= {True}
-    members = {uid for uid, (pod, _, _) in model.pods.items() if pod.gang == TRAIN}
-    assert (cluster.gangs.placed(TRAIN), cluster.gangs.running(TRAIN)) == (members, len(members))
+    members = {uid for uid, (pod, _, _) in model.pods.items() if pod.pod_group == TRAIN}
+    assert (cluster.pod_groups.placed(TRAIN), cluster.pod_groups.running(TRAIN)) == (members, len(members))
     used = [pod for pod, where, _ in model.pods.values() if where in model.nodes for volume in pod.volumes]
     assert sum(cluster.volumes.claimed("default", claim) for claim in ("data", "more")) == len(used)
 
@@ -50,9 +50,9 @@ def test_when_everybody_has_left_nothing_is_left(acts: list[Any]) -> None:
     for column in (cluster.pod_count, cluster.pod_limit, cluster.scoring_cpu, cluster.scoring_memory):
         assert not column.any()
     assert not any((cluster._pods_on, cluster._assumed_as, cluster._priorities, cluster._told_to_leave))
-    assert not any((cluster.gangs._placed, cluster.gangs._running))
+    assert not any((cluster.pod_groups._placed, cluster.pod_groups._running))
     assert not any((cluster.ports._claims, cluster.volumes._disks, cluster.volumes._claims, cluster.volumes._pods))
-    assert list(cluster.groups) == []
+    assert list(cluster.pairwise_counts) == []
 
 
 TRIALS = st.lists(st.lists(st.tuples(UIDS, VARIANTS, WHERE), max_size=3), max_size=3)

@@ -30,12 +30,12 @@ def pod(namespace: str, app: str, *, terminating: bool = False, carries: bool = 
 def recount(placed: Iterable[tuple[PodInfo, int]], selection: PodSelection) -> list[int]:
     counts = [0] * ROWS
     for one, row in placed:
-        counts[row] += selection.selects(one.group, one.labels)
+        counts[row] += selection.selects(one.pairwise_key, one.labels)
     return counts
 
 
 def any_selection(dice: random.Random) -> PodSelection:
-    carriers = frozenset({AffinityCarrier("a", pod("a", "", carries=True).group.affinity)})
+    carriers = frozenset({AffinityCarrier("a", pod("a", "", carries=True).pairwise_key.affinity)})
     return PodSelection(
         dice.choice([None, frozenset({"a"}), frozenset({"a", "b"}), frozenset()]),
         selector_from_pairs(dice.choice([{}, {"app": "x"}, {"app": "y"}])),
@@ -64,7 +64,7 @@ def test_a_tally_is_what_a_recount_would_be(seed: int) -> None:
                 counts.add(one, row, 1)
             selection = any_selection(dice)
             assert counts.tally(selection, ROWS).counts[:ROWS].tolist() == recount(placed, selection)
-        assert {one.group for one, _ in placed} == set(counts)
+        assert {one.pairwise_key for one, _ in placed} == set(counts)
         kept = {id(tally) for tally in counts._tallies.values()}
         assert all(id(tally) in kept for _, record in counts._groups_in(None) for tally in record.tallies)
         assert {AffinityCarrier(g.namespace, g.affinity) for g in counts if g.affinity} <= set(counts.carriers)
@@ -83,7 +83,7 @@ def test_an_affinity_that_no_pod_carries_any_more_is_forgotten_in_time(monkeypat
     counts, one = PairwiseCounts(), pod("a", "x", carries=True)
     counts.add(one, 0, 1)
     seen = counts.carriers_version
-    assert list(counts.carriers) == [AffinityCarrier("a", one.group.affinity)]
+    assert list(counts.carriers) == [AffinityCarrier("a", one.pairwise_key.affinity)]
     counts.add(one, 0, -1)
     assert not counts.carriers
     assert counts.carriers_version > seen

@@ -52,7 +52,7 @@ def test_a_pod_that_counts_otherwise_now_is_told_to_stand_again(changed: Any) ->
     mirror.take_heard()
     found.set_pod(changed.on("a"))
     assert mirror.take_heard() == [("stands", "p")]
-    assert next(iter(mirror.kept.pods_on(A))).group == changed.info.group
+    assert next(iter(mirror.kept.pods_on(A))).pairwise_key == changed.info.pairwise_key
 
 
 def test_a_pod_found_on_another_node_left_first() -> None:

@@ -27,7 +27,7 @@ def one(namespace: str = "n", *, terminating: bool = False, carries: bool = Fals
     return maker.spec(affinity=APART if carries else None).info
 
 
-CARRIED = one(carries=True).group.affinity
+CARRIED = one(carries=True).pairwise_key.affinity
 PODS = tuple(
     one(namespace, terminating=terminating, carries=carries, **labels)
     for namespace in ("n", "m")
@@ -85,7 +85,7 @@ def picked(said: Mapping[str, Any], info: PodInfo) -> bool:
 @given(SAID)
 def test_a_selection_picks_pods_by_namespace_life_stage_affinity_and_labels(said: dict[str, Any]) -> None:
     wanted = selection(said)
-    assert [wanted.selects(info.group, info.labels) for info in PODS] == [picked(said, info) for info in PODS]
+    assert [wanted.selects(info.pairwise_key, info.labels) for info in PODS] == [picked(said, info) for info in PODS]
 
 
 MOVES = st.lists(st.tuples(st.integers(0, len(PODS) - 1), st.integers(0, ROWS - 1), st.booleans()), max_size=12)
@@ -105,10 +105,10 @@ def test_a_tally_counts_what_was_there_before_it_and_what_comes_after(moves: lis
     for said in asked:
         expected = [sum(n for (which, at), n in standing.items() if at == row and picked(said, PODS[which])) for row in range(ROWS)]
         assert counts.tally(selection(said), ROWS).counts.tolist() == expected
-    assert set(counts) == {PODS[which].group for (which, _), n in standing.items() if n}
+    assert set(counts) == {PODS[which].pairwise_key for (which, _), n in standing.items() if n}
     for info in PODS:
-        rows = {row: n for (which, row), n in standing.items() if n and PODS[which].group == info.group}
-        assert dict(counts.rows(info.group)) == rows
+        rows = {row: n for (which, row), n in standing.items() if n and PODS[which].pairwise_key == info.pairwise_key}
+        assert dict(counts.rows(info.pairwise_key)) == rows
 
 
 # --- equal selections ------------------------------------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ def test_groups_without_pods_are_kept_up_to_a_number_and_then_all_forgotten(
     assert set(counts._by_namespace) == ({"n", "m"} if kept else set())
     assert len(counts.carriers) == int(kept)
     counts.add(one(app="a"), 3, 1)
-    assert dict(counts.rows(one(app="a").group)) == {3: 1}
-    assert list(counts) == [one(app="a").group]
+    assert dict(counts.rows(one(app="a").pairwise_key)) == {3: 1}
+    assert list(counts) == [one(app="a").pairwise_key]
 
 
 def test_a_group_that_gets_pods_again_is_not_forgotten_with_the_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,8 +245,8 @@ def test_a_group_that_gets_pods_again_is_not_forgotten_with_the_empty_ones(monke
     for name in ("x", "y"):
         counts.add(one(app=name), 0, 1)
         counts.add(one(app=name), 0, -1)
-    assert list(counts) == [back.group]
-    assert dict(counts.rows(back.group)) == {1: 1}
+    assert list(counts) == [back.pairwise_key]
+    assert dict(counts.rows(back.pairwise_key)) == {1: 1}
 
 
 # --- carriers --------------------------------------------------------------------------------------------------------------------
@@ -283,5 +283,5 @@ def test_rows_of_a_group_can_only_be_read() -> None:
     counts = PairwiseCounts()
     counts.add(one(), 0, 1)
     with pytest.raises(TypeError):
-        counts.rows(one().group)[0] = 5  # type: ignore[index]
+        counts.rows(one().pairwise_key)[0] = 5  # type: ignore[index]
     assert dict(counts.rows(PairwiseKey("n", frozenset(), terminating=True, affinity=b""))) == {}

@@ -18,7 +18,7 @@ from placewright.api.profile import SchedulingProfile
 from placewright.api.quantity import QuantityError
 from placewright.api.requests import canonical
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.gangrules import declaration_complaint
+from placewright.cluster.podgrouprules import declaration_complaint
 from placewright.plugins.nodepreferavoidpods import ANNOTATION, avoided_by
 
 _INT64 = range(-(2**63), 2**63)
@@ -94,7 +94,7 @@ def test_a_changed_node_comes_into_the_columns_and_leaves_them(document: Documen
 @fuzz(150, item=mutants(tuple(document for document, _ in GROUPS)), member=mutants(MEMBERS))
 def test_any_group_and_any_member_are_a_group_or_none_or_a_complaint_in_one_line(item: Document, member: Document) -> None:
     pod = outcome(lambda: PodInfo(convert(member, Pod)), DecodeError, QuantityError)
-    if not isinstance(pod, PodInfo) or pod.gang is None:
+    if not isinstance(pod, PodInfo) or pod.pod_group is None:
         assert isinstance(pod, PodInfo) or str(pod)
         return
     cluster = Cluster()
@@ -102,22 +102,22 @@ def test_any_group_and_any_member_are_a_group_or_none_or_a_complaint_in_one_line
         declared = outcome(lambda kind=kind: convert(item, kind), DecodeError)  # type: ignore[misc]
         if isinstance(declared, kind):
             cluster.objects.put(declared)
-    said, found = declaration_complaint(cluster.gangs, pod.gang), cluster.gangs.get(pod.gang)
+    said, found = declaration_complaint(cluster.pod_groups, pod.pod_group), cluster.pod_groups.get(pod.pod_group)
     assert said or (found is not None and found.min_member >= 1)
-    assert said.isprintable() or not pod.gang.namespace.isprintable()
+    assert said.isprintable() or not pod.pod_group.namespace.isprintable()
     cluster.set_pod(pod)
-    assert cluster.gangs.placed(pod.gang) == {pod.uid}
+    assert cluster.pod_groups.placed(pod.pod_group) == {pod.uid}
     cluster.remove_pod(pod.uid)
-    assert not cluster.gangs.placed(pod.gang)
+    assert not cluster.pod_groups.placed(pod.pod_group)
 
 
 def test_the_seeds_of_groups_are_declared_and_named() -> None:
     cluster = Cluster()
     for document, kind in GROUPS:
         cluster.objects.put(convert(document, kind))
-    refs = [PodInfo(convert(member, Pod)).gang for member in MEMBERS]
+    refs = [PodInfo(convert(member, Pod)).pod_group for member in MEMBERS]
     assert len(set(refs)) == len(MEMBERS)
-    assert [declaration_complaint(cluster.gangs, ref) for ref in refs if ref is not None] == [""] * len(MEMBERS)
+    assert [declaration_complaint(cluster.pod_groups, ref) for ref in refs if ref is not None] == [""] * len(MEMBERS)
 
 
 @fuzz(100, text=torn(({"profile": "p", "generation": 1, "score": 5, "plugins": {"a": 1}},)))

@@ -51,7 +51,7 @@ class Scene:
         self.groups: list[tuple[str, int, int, str]] = []
         self.events: list[str] = []
         self.done = asyncio.Event()
-        self.gated = WaitingMembers(self.queue, self.cluster.gangs, lambda _: self.gate, Voices(self, self, self), lambda: self.now)
+        self.gated = WaitingMembers(self.queue, self.cluster.pod_groups, lambda _: self.gate, Voices(self, self, self), lambda: self.now)
 
     def member(self, name: str, group: str = "train") -> None:
         labels = {"scheduling.x-k8s.io/pod-group": group}
@@ -79,10 +79,10 @@ class Scene:
     def nomination_cleared(self, pod: PodInfo) -> None:
         raise AssertionError("nobody nominates")
 
-    def group_waits(self, gang: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
-        self.groups.append((gang.ref.name, placed, missing, message))
+    def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+        self.groups.append((pod_group.ref.name, placed, missing, message))
 
-    def group_placed(self, gang: PodGroup, placed: int) -> None:
+    def group_placed(self, pod_group: PodGroup, placed: int) -> None:
         raise AssertionError("nobody is placed")
 
 

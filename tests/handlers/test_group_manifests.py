@@ -57,9 +57,9 @@ def phases(stage: Stage) -> dict[str, str]:
 async def test_volcano_jobs_are_placed_all_or_none_and_those_that_are_run(folder: Callable[[], Manifests], cpu: str) -> None:
     """Some jobs, of which more and more fit."""
     published = folder()
-    reading = read(published.of(published.gangs))
+    reading = read(published.of(published.pod_groups))
     minimum = needed(reading)
-    assert len(minimum) == published.figures.gangs
+    assert len(minimum) == published.figures.pod_groups
     async with new_stage(WITH_GROUPS) as stage:
         stage.profile(schedulerName="volcano").node("one", cpu=cpu).node("two", cpu=cpu)
         async with operator(stage) as running:

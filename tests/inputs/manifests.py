@@ -53,7 +53,7 @@ class Figures:
 
     problems: Sequence[str]
     owners: Mapping[str, int]
-    gangs: int
+    pod_groups: int
     members: int
     claims: Sequence[str]
     not_read: Mapping[str, int]
@@ -75,7 +75,7 @@ class Manifests:
     files: Mapping[str, str]
     applications: Mapping[str, Application]
     placeholders: Mapping[str, str]
-    gangs: str
+    pod_groups: str
     applied: Sequence[str]
     figures: Figures
 
@@ -125,7 +125,7 @@ def made_up() -> Manifests:
             "gauge": Application(["gauge-deployment.yaml", "gauge-patch.yaml"], {"app": "gauge"}),
         },
         placeholders={"{{ MEMORY }}": "128Mi", "{{ ADDRESS }}": "10.0.0.53", "{{ DOMAIN }}": "cluster.test"},
-        gangs="tasks",
+        pod_groups="tasks",
         applied=("bookshop.yaml", "gauge-deployment.yaml", "nightly.yaml", "quorum.yaml", "resolver.yaml"),
         figures=Figures(
             problems=(
@@ -141,7 +141,7 @@ def made_up() -> Manifests:
                 "Job": applications.REPORTERS + 1,  # and one run of the job by the clock that is not suspended
                 "none": members + 7,  # examples, of which a namesake is left out
             },
-            gangs=len(jobs),
+            pod_groups=len(jobs),
             members=members,
             claims=[f"books-ledger-{n}" for n in range(applications.LEDGERS)] + [f"votes-quorum-{n}" for n in range(applications.QUORUM)],
             not_read={"autoscaling/v2 HorizontalPodAutoscaler": 1, "lookout.test/v1 Rule": 2, "lookout.test/v1 Watchman": 1},
@@ -164,7 +164,7 @@ def real() -> Manifests:
             ),
         },
         placeholders={"__DNS__MEMORY__LIMIT__": "170Mi", "__DNS__SERVER__": "10.0.0.10", "__DNS__DOMAIN__": "cluster.local"},
-        gangs="volcano",
+        pod_groups="volcano",
         applied=("coredns.yaml", "online-boutique.yaml", "zookeeper.yaml", "metrics-server-deployment.yaml"),
         figures=Figures(
             problems=(
@@ -175,7 +175,7 @@ def real() -> Manifests:
             ),
             # 3 + 3 ordinals; one exporter a node; 8 examples, of which a namesake is left out, and all members.
             owners={"ReplicaSet": 22, "StatefulSet": 6, "DaemonSet": 5, "none": 41},
-            gangs=6,
+            pod_groups=6,
             members=33,
             claims=[f"datadir-cockroachdb-{n}" for n in range(3)] + [f"datadir-zk-{n}" for n in range(3)],
             not_read={"monitoring.coreos.com/v1 Alertmanager": 1, "monitoring.coreos.com/v1 Prometheus": 1},

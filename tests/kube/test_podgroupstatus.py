@@ -18,7 +18,7 @@ from placewright.api.podgroups import (
     GroupRef,
     NativePodGroup,
     PodGroup,
-    gang_of,
+    pod_group_of,
 )
 from placewright.kube.client import ApiClient
 from placewright.kube.retry import RetryBackoff
@@ -71,9 +71,9 @@ class Desk:
     def _add(self, item: GroupObject) -> PodGroup:
         self.items[item.metadata.name] = item
         form = Form.NATIVE if isinstance(item, NativePodGroup) else Form.COSCHEDULING
-        gang = gang_of(item, GroupRef(form, "shop", item.metadata.name))
-        assert gang is not None
-        return gang
+        pod_group = pod_group_of(item, GroupRef(form, "shop", item.metadata.name))
+        assert pod_group is not None
+        return pod_group
 
     async def written(self, *news: GroupNews) -> list[Any]:
         """The statuses that these news make it write."""
@@ -95,20 +95,20 @@ async def desk() -> AsyncIterator[Desk]:
         yield made
 
 
-def waits(gang: PodGroup, message: str = "needs 2 more members placed") -> GroupNews:
-    return GroupNews(gang, placed=False, message=message)
+def waits(pod_group: PodGroup, message: str = "needs 2 more members placed") -> GroupNews:
+    return GroupNews(pod_group, placed=False, message=message)
 
 
-def placed(gang: PodGroup, message: str = "3 members have a node", owners: str = "") -> GroupNews:
-    return GroupNews(gang, placed=True, message=message, owners=owners)
+def placed(pod_group: PodGroup, message: str = "3 members have a node", owners: str = "") -> GroupNews:
+    return GroupNews(pod_group, placed=True, message=message, owners=owners)
 
 
 async def test_a_group_that_waits_is_pending_and_one_that_is_placed_is_scheduling_since_a_time(desk: Desk) -> None:
-    gang = desk.crd()
-    first = await desk.written(waits(gang))
+    pod_group = desk.crd()
+    first = await desk.written(waits(pod_group))
     assert first == [{"phase": "Pending"}]
-    gang = desk.crd({"phase": "Pending"}, version="8")
-    _, second = await desk.written(placed(gang, owners="shop/job"))
+    pod_group = desk.crd({"phase": "Pending"}, version="8")
+    _, second = await desk.written(placed(pod_group, owners="shop/job"))
     assert second == {"phase": "Scheduling", "scheduleStartTime": "2030-01-02T12:00:00Z", "occupiedBy": "shop/job"}
 
 
@@ -120,9 +120,9 @@ async def test_the_patch_is_a_merge_that_names_the_uid(desk: Desk) -> None:
 
 
 async def test_it_runs_when_as_many_members_run_as_it_needs(desk: Desk) -> None:
-    gang = desk.crd({"phase": "Scheduling", "scheduleStartTime": "2029-01-01T00:00:00Z", "occupiedBy": "shop/job"})
-    assert await desk.written(GroupNews(gang, running=2)) == [{"running": 2}]
-    assert (await desk.written(GroupNews(gang, running=3)))[1:] == [{"phase": "Running", "running": 3}]
+    pod_group = desk.crd({"phase": "Scheduling", "scheduleStartTime": "2029-01-01T00:00:00Z", "occupiedBy": "shop/job"})
+    assert await desk.written(GroupNews(pod_group, running=2)) == [{"running": 2}]
+    assert (await desk.written(GroupNews(pod_group, running=3)))[1:] == [{"phase": "Running", "running": 3}]
 
 
 @pytest.mark.parametrize("status", [{"phase": "Finished", "succeeded": 3}, {"phase": "Failed", "failed": 1}])
@@ -144,17 +144,17 @@ async def test_what_a_controller_would_write_is_not_written_over(desk: Desk) -> 
 
 
 async def test_the_same_is_not_written_twice_while_the_watch_is_behind(desk: Desk) -> None:
-    gang = desk.crd()
-    assert len(await desk.written(waits(gang), waits(gang), waits(gang))) == 1
+    pod_group = desk.crd()
+    assert len(await desk.written(waits(pod_group), waits(pod_group), waits(pod_group))) == 1
     assert desk.writer.counts.unchanged == 2
 
 
 async def test_only_the_latest_of_what_waits_is_written(desk: Desk) -> None:
-    gang = desk.crd()
+    pod_group = desk.crd()
     for number in range(5):
-        desk.writer.tell(waits(gang, f"try {number}"))
-    desk.writer.tell(placed(gang))
-    desk.writer.tell(GroupNews(gang, running=1))
+        desk.writer.tell(waits(pod_group, f"try {number}"))
+    desk.writer.tell(placed(pod_group))
+    desk.writer.tell(GroupNews(pod_group, running=1))
     statuses = await desk.written()
     assert [(each["phase"], each["running"]) for each in statuses] == [("Scheduling", 1)]
     assert desk.writer.counts.overtaken == 6
@@ -163,11 +163,11 @@ async def test_only_the_latest_of_what_waits_is_written(desk: Desk) -> None:
 async def test_a_group_is_written_at_most_once_in_a_pause(desk: Desk) -> None:
     desk.tick = 0.0
     desk.writer.start()
-    gang = desk.crd()
-    desk.writer.tell(waits(gang))
+    pod_group = desk.crd()
+    desk.writer.tell(waits(pod_group))
     await desk.api.until_asked("PATCH")
     await desk.writer._queue.idle.wait()
-    desk.writer.tell(placed(gang))
+    desk.writer.tell(placed(pod_group))
     desk.crd(name="other")
     desk.api.on(f"PATCH {PATH.replace('train', 'other')}", OK)
     desk.writer.tell(waits(desk.crd(name="other")))
@@ -180,12 +180,12 @@ async def test_a_group_is_written_at_most_once_in_a_pause(desk: Desk) -> None:
 
 async def test_at_the_end_nobody_waits_for_a_pause(desk: Desk) -> None:
     desk.tick = 0.0
-    gang = desk.crd()
+    pod_group = desk.crd()
     desk.api.on(f"PATCH {PATH}", OK)
     desk.writer.start()
-    desk.writer.tell(waits(gang))
+    desk.writer.tell(waits(pod_group))
     await desk.api.until_asked("PATCH", "train/status")
-    desk.writer.tell(placed(gang))
+    desk.writer.tell(placed(pod_group))
     await desk.writer.close()
     assert len(desk.api.asked("PATCH", "train/status")) == 2
 
@@ -197,12 +197,12 @@ async def test_who_lost_the_lead_writes_nothing(desk: Desk) -> None:
 
 
 async def test_a_group_that_is_gone_or_has_a_namesake_is_not_written(desk: Desk) -> None:
-    gang = desk.crd()
+    pod_group = desk.crd()
     del desk.items["train"]
-    assert await desk.written(waits(gang)) == []
+    assert await desk.written(waits(pod_group)) == []
     namesake = convert({"metadata": {"name": "train", "namespace": "shop", "uid": "another"}}, CoschedulingPodGroup)
     desk.items["train"] = namesake
-    assert await desk.written(waits(gang)) == []
+    assert await desk.written(waits(pod_group)) == []
     assert desk.writer.counts.vanished == 2
 
 
@@ -230,8 +230,8 @@ async def test_no_more_news_wait_than_there_is_room_for(desk: Desk) -> None:
 
 
 async def test_the_condition_of_136_says_scheduled_unschedulable_or_whose_error_it_was(desk: Desk) -> None:
-    gang = desk.native()
-    news = [waits(gang), GroupNews(gang, placed=False, error=True, message="broke"), placed(gang)]
+    pod_group = desk.native()
+    news = [waits(pod_group), GroupNews(pod_group, placed=False, error=True, message="broke"), placed(pod_group)]
     conditions = [each["conditions"][0] for each in await desk.written(*news)]
     assert [(each["type"], each["status"], each["reason"]) for each in conditions] == [
         ("PodGroupScheduled", "False", "Unschedulable"),
@@ -246,8 +246,8 @@ async def test_the_condition_of_136_says_scheduled_unschedulable_or_whose_error_
 @pytest.mark.parametrize("version", ["v1alpha3", "v1beta1"])
 async def test_the_condition_of_137_never_becomes_false_again(desk: Desk, version: str) -> None:
     desk.version = version
-    gang = desk.native()
-    ((first,),) = [each["conditions"] for each in await desk.written(placed(gang))]
+    pod_group = desk.native()
+    ((first,),) = [each["conditions"] for each in await desk.written(placed(pod_group))]
     assert (first["type"], first["status"]) == ("PodGroupInitiallyScheduled", "True")
     assert len(await desk.written(waits(desk.native(first)))) == 1, "nothing more was written"
     assert desk.api.asked("PATCH", NATIVE.format(version))
@@ -255,8 +255,8 @@ async def test_the_condition_of_137_never_becomes_false_again(desk: Desk, versio
 
 async def test_the_transition_time_stays_while_the_status_stays(desk: Desk) -> None:
     since = {"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "2029-05-05T05:05:05Z"}
-    gang = desk.native(since | {"message": "needs 3 more"})
-    ((one,),) = [each["conditions"] for each in await desk.written(waits(gang))]
+    pod_group = desk.native(since | {"message": "needs 3 more"})
+    ((one,),) = [each["conditions"] for each in await desk.written(waits(pod_group))]
     assert one["lastTransitionTime"] == "2029-05-05T05:05:05Z" and one["message"] == "needs 2 more members placed"
 
 

@@ -320,7 +320,7 @@ def test_an_error_during_the_trial_is_an_error_and_leaves_everything_as_it_was()
 def picture(cluster: Cluster) -> tuple[Any, ...]:
     """Everything that a trial changes on the way."""
     resources = {name: cluster.resources.column(name).requested.tolist() for name in cluster.resources.names()}
-    groups = {group: dict(cluster.groups.rows(group)) for group in cluster.groups}
+    groups = {group: dict(cluster.pairwise_counts.rows(group)) for group in cluster.pairwise_counts}
     counts = (cluster.pod_count.tolist(), cluster.scoring_cpu.tolist(), cluster.scoring_memory.tolist())
     journals = (cluster.node_journal.position, cluster.pod_journal.position)
     return resources, groups, counts, journals, sorted(placement.pod.key for placement in cluster.placements())

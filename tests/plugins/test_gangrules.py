@@ -18,7 +18,7 @@ from placewright.api.podgroups import (
     VolcanoPodGroup,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.gangrules import declaration_complaint, members_complaint
+from placewright.cluster.podgrouprules import declaration_complaint, members_complaint
 
 CRD = GroupRef(Form.COSCHEDULING, "shop", "train")
 NATIVE = CRD._replace(form=Form.NATIVE)
@@ -31,7 +31,7 @@ def complaint(ref: GroupRef, kind: type[GroupObject] | None = None, spec: dict[s
     if kind is not None:
         keys = {f"placewright.dev/topology-{key}": value for key, value in annotations.items()}
         cluster.objects.put(convert({"metadata": {"name": "train", "namespace": "shop", "annotations": keys}, "spec": spec}, kind))
-    return declaration_complaint(cluster.gangs, ref)
+    return declaration_complaint(cluster.pod_groups, ref)
 
 
 def workload(minimum: int, name: str = "workers") -> dict[str, Any]:

@@ -34,9 +34,9 @@ def fit_world() -> World:
 
 
 def fail(world: World, taken: list[QueuedPod], *plugins: str) -> None:
-    gang = taken[0].pod.gang
-    assert gang is not None
-    world.queue.gang_failed(gang)
+    pod_group = taken[0].pod.pod_group
+    assert pod_group is not None
+    world.queue.pod_group_failed(pod_group)
     for queued in taken:
         world.queue.return_unschedulable(queued, set(plugins))
 
@@ -44,7 +44,7 @@ def fail(world: World, taken: list[QueuedPod], *plugins: str) -> None:
 def test_all_members_go_with_the_first_wherever_they_wait() -> None:
     world = fit_world()
     world.add(member("a"), member("b"), member("c"), pod("single"))
-    taken = world.queue.take_gang(world.pop())
+    taken = world.queue.take_pod_group(world.pop())
     assert [queued.pod.name for queued in taken] == ["a", "b", "c"]
     assert {world.place(name) for name in "abc"} == {SubQueue.IN_FLIGHT}
     assert world.popped_names() == ["single"]
@@ -56,7 +56,7 @@ def test_the_highest_priority_goes_first_and_sets_the_turn_of_all() -> None:
     world.now += 1
     world.add(member("high").priority(9))
     first = world.pop()
-    assert [queued.pod.name for queued in world.queue.take_gang(first)] == ["high", "low"]
+    assert [queued.pod.name for queued in world.queue.take_pod_group(first)] == ["high", "low"]
 
 
 def test_a_group_keeps_its_age_when_it_fails() -> None:
@@ -64,7 +64,7 @@ def test_a_group_keeps_its_age_when_it_fails() -> None:
     world.add(member("a"))
     world.now += 1
     world.add(pod("younger"))
-    fail(world, world.queue.take_gang(world.pop()), "Fit")
+    fail(world, world.queue.take_pod_group(world.pop()), "Fit")
     world.now += 1
     world.queue.move(NODE_ADD)
     world.now += 10
@@ -75,7 +75,7 @@ def test_a_group_keeps_its_age_when_it_fails() -> None:
 def test_members_back_off_together_and_come_back_once() -> None:
     world = fit_world()
     world.add(member("a"), member("b"))
-    taken = world.queue.take_gang(world.pop())
+    taken = world.queue.take_pod_group(world.pop())
     world.now += 0.4
     fail(world, taken, "Fit")
     world.add(member("late"))
@@ -86,21 +86,21 @@ def test_members_back_off_together_and_come_back_once() -> None:
     world.now = world.queue.next_backoff_expiry
     world.queue.flush_backoff()
     assert {world.place(name) for name in ("a", "b", "late")} == {SubQueue.ACTIVE}
-    assert len(world.queue.take_gang(world.pop())) == 3
+    assert len(world.queue.take_pod_group(world.pop())) == 3
     assert world.queue.pop() is None
 
 
 def test_one_member_that_an_event_helps_brings_those_that_it_does_not_help() -> None:
     world = fit_world()
     world.add(member("a"), member("b"))
-    taken = world.queue.take_gang(world.pop())
-    world.queue.gang_failed(taken[0].pod.gang)  # type: ignore[arg-type]
+    taken = world.queue.take_pod_group(world.pop())
+    world.queue.pod_group_failed(taken[0].pod.pod_group)  # type: ignore[arg-type]
     world.queue.return_unschedulable(taken[0], {"Fit"})
     world.queue.return_unschedulable(taken[1], {"GangScheduling"})
     assert world.queue.move(NODE_ADD) == 1
     world.now += 10
     world.queue.flush_backoff()
-    assert [queued.pod.name for queued in world.queue.take_gang(world.pop())] == ["a", "b"]
+    assert [queued.pod.name for queued in world.queue.take_pod_group(world.pop())] == ["a", "b"]
 
 
 def test_news_of_a_group_is_asked_of_its_members_alone() -> None:
@@ -111,9 +111,9 @@ def test_news_of_a_group_is_asked_of_its_members_alone() -> None:
 
     world = World(FakePolicy(interests={"GangScheduling": [interest(EventResource.POD_GROUP, Action.ADD, hint)]}))
     world.add(member("a"))
-    fail(world, world.queue.take_gang(world.pop()), "GangScheduling")
+    fail(world, world.queue.take_pod_group(world.pop()), "GangScheduling")
     world.add(member("x", "other"))
-    fail(world, world.queue.take_gang(world.pop()), "GangScheduling")
+    fail(world, world.queue.take_pod_group(world.pop()), "GangScheduling")
     world.queue.move(GROUP_ADD, None, declared("other"))
     assert asked == ["x"]
 
@@ -131,18 +131,18 @@ def test_gated_members_are_looked_at_again_when_one_stands_on_a_node() -> None:
 def test_when_a_member_is_gone_the_others_are_tried_again() -> None:
     world = fit_world()
     world.add(member("a"), member("b"), member("c"))
-    fail(world, world.queue.take_gang(world.pop()), "GangScheduling")
+    fail(world, world.queue.take_pod_group(world.pop()), "GangScheduling")
     world.queue.delete("uid-c")
     world.now += 10
     world.queue.flush_backoff()
-    assert len(world.queue.take_gang(world.pop())) == 2
+    assert len(world.queue.take_pod_group(world.pop())) == 2
 
 
 def test_a_pod_that_names_another_group_changes_over() -> None:
     world = fit_world()
     world.add(member("a"), member("b"))
     world.queue.update(member("b", "other").info())
-    assert [queued.pod.name for queued in world.queue.take_gang(world.pop())] == ["a"]
+    assert [queued.pod.name for queued in world.queue.take_pod_group(world.pop())] == ["a"]
 
 
 class GangMachine(RuleBasedStateMachine):
@@ -173,15 +173,15 @@ class GangMachine(RuleBasedStateMachine):
     def is_tried(self) -> None:
         popped = self.queue.pop()
         if popped is not None:
-            self.in_hand.append(self.queue.take_gang(popped))
+            self.in_hand.append(self.queue.take_pod_group(popped))
 
     @precondition(lambda self: self.in_hand)
     @rule(why=st.sampled_from(("Fit", "GangScheduling", "error", "placed")), data=st.data())
     def ends(self, why: str, data: st.DataObject) -> None:
         taken = self.in_hand.pop(0)
-        gang = taken[0].pod.gang
-        if gang is not None:
-            (self.queue.gang_placed if why == "placed" else self.queue.gang_failed)(gang)
+        pod_group = taken[0].pod.pod_group
+        if pod_group is not None:
+            (self.queue.pod_group_placed if why == "placed" else self.queue.pod_group_failed)(pod_group)
         for queued in data.draw(st.permutations(taken)):
             if why == "placed":
                 if self.queue.get(queued.uid) is not None:
@@ -223,7 +223,7 @@ class GangMachine(RuleBasedStateMachine):
         self.queue.flush_backoff()
         tried: set[str] = set()
         while (popped := self.queue.pop()) is not None:
-            tried |= {queued.pod.name for queued in self.queue.take_gang(popped)}
+            tried |= {queued.pod.name for queued in self.queue.take_pod_group(popped)}
         assert tried == self.alive
 
 

@@ -273,7 +273,7 @@ class World:
         profile = resolved(msgspec.json.encode(body), self._out_of_tree)
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
-            self.cluster, self.ports, nominator, waiting, NoVolumeWriter(), members=self.queue.gangs, guarding=self._guarding
+            self.cluster, self.ports, nominator, waiting, NoVolumeWriter(), members=self.queue.pod_groups, guarding=self._guarding
         )
         self.profiles[profile.scheduler_name] = handle.evaluator(profile, self._registry, asking)
         self.queue.reprioritise(profile.scheduler_name, None)

@@ -17,7 +17,7 @@ from placewright.explain.nearestmiss import Miss
 from placewright.explain.remedies import Kind
 from placewright.offline.world import world_from
 
-from .gangs.makers import group
+from .podgroups.makers import group
 from .test_nearest_miss import Object, apply, fitting, node, now, pod
 
 API = {"apiVersion": "resource.k8s.io/v1"}
@@ -174,7 +174,7 @@ def test_a_member_on_its_way_to_a_node_is_placed_and_does_not_wait() -> None:
     world.cluster.objects.put(group("g", 4))
     members = list(world.pending.values())
     world.cluster.assume(members[0], NodeName("n-0"))
-    found = group_facts(world.cluster.gangs, GroupRef(Form.COSCHEDULING, "default", "g"), members)
+    found = group_facts(world.cluster.pod_groups, GroupRef(Form.COSCHEDULING, "default", "g"), members)
     assert (found.needed, found.placed, found.waiting, found.missing) == (4, 1, 2, 1)
 
 

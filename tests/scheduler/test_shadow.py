@@ -40,8 +40,8 @@ from placewright.shadow.pace import KEEPSAKES
 from placewright.shadow.shadow import Shadow
 from placewright.shadow.shadows import TIMED
 
-from .gangs.makers import group, members, tried
 from .makers import CONFLICT, PodMaker, node, pod
+from .podgroups.makers import group, members, tried
 from .shadowing import Beside, Ticking
 
 #: Packs by CPU: the node with the most of it requested, of those that fit.

@@ -16,8 +16,8 @@ from placewright.shadow import tape as tape_module
 from placewright.shadow.shadow import Shadow
 
 from .extenders import ALL_VERBS, ScriptedExtender
-from .gangs.makers import bound, group, member, members, tried
 from .makers import CONFLICT, World, node, pod
+from .podgroups.makers import bound, group, member, members, tried
 from .shadowing import Beside, Ticking
 from .test_shadow import PACK, place, stands
 

@@ -74,12 +74,12 @@ def asked(world: OfflineCluster) -> list[tuple[Any, ...]]:
 
     def of(ref: GroupRef | None) -> PodGroup:
         assert ref is not None
-        gang = world.cluster.gangs.get(ref)
-        assert gang is not None, ref
-        return gang
+        pod_group = world.cluster.pod_groups.get(ref)
+        assert pod_group is not None, ref
+        return pod_group
 
-    gangs = [of(pod.gang) for pod in sorted(world.pending.values(), key=lambda pod: pod.gang.form if pod.gang else "")]
-    return [(gang.ref.form, gang.min_member, gang.timeout_seconds, bool(gang.topology_key), gang.topology_required) for gang in gangs]
+    pod_groups = [of(pod.pod_group) for pod in sorted(world.pending.values(), key=lambda pod: pod.pod_group.form if pod.pod_group else "")]
+    return [(pod_group.ref.form, pod_group.min_member, pod_group.timeout_seconds, bool(pod_group.topology_key), pod_group.topology_required) for pod_group in pod_groups]
 
 
 EXPECTED = asked(world_from([*OBJECTS, *MEMBERS], "test"))
@@ -112,7 +112,7 @@ def test_made_up_names_leave_groups_together_and_tell_nothing(key: bytes) -> Non
     assert asked(world) == EXPECTED
     assert b"secret" not in b"".join(made) and b"example.com/rack" not in b"".join(made)
     (node,) = world.cluster.nodes()
-    keys = {gang.topology_key for pod in world.pending.values() if pod.gang and (gang := world.cluster.gangs.get(pod.gang))}
+    keys = {pod_group.topology_key for pod in world.pending.values() if pod.pod_group and (pod_group := world.cluster.pod_groups.get(pod.pod_group))}
     assert keys - {""} == set(node.metadata.labels or ()), "the label that they ask for is one that nodes have"
 
 
@@ -133,4 +133,4 @@ def enumerated(group: bytes, native: bytes) -> list[tuple[int, bytes, bytes]]:
 
 
 def test_the_members_of_the_test_name_four_groups() -> None:
-    assert len({PodInfo(convert(each, struct_of("v1", "Pod") or object)).gang for each in MEMBERS}) == 4
+    assert len({PodInfo(convert(each, struct_of("v1", "Pod") or object)).pod_group for each in MEMBERS}) == 4

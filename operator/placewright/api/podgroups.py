@@ -277,7 +277,7 @@ def declares(item: GroupObject, ref: GroupRef) -> bool:
     return FORM_OF[type(item)] is ref.form and meta.name == ref.object_name and meta.namespace == ref.namespace
 
 
-def gang_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
+def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
     """What the object says about the group; None when a Workload has no group of that name."""
     meta = item.metadata
     key, mode = _annotated_topology(meta)
@@ -304,10 +304,10 @@ def _annotated_topology(meta: ObjectMeta) -> tuple[str, str]:
     return annotations.get(TOPOLOGY_KEY, ""), annotations.get(TOPOLOGY_MODE, REQUIRED)
 
 
-def _by_policy(gang: PodGroup, policy: GroupPolicy) -> PodGroup:
+def _by_policy(pod_group: PodGroup, policy: GroupPolicy) -> PodGroup:
     if policy.gang is not None:
-        return replace(gang, min_member=policy.gang.min_count)
-    return replace(gang, min_member=0 if policy.basic is None else 1, basic=policy.basic is not None)
+        return replace(pod_group, min_member=policy.gang.min_count)
+    return replace(pod_group, min_member=0 if policy.basic is None else 1, basic=policy.basic is not None)
 
 
 def _disruption(mode: str | DisruptionMode | None) -> Disruption | None:
@@ -318,9 +318,9 @@ def _disruption(mode: str | DisruptionMode | None) -> Disruption | None:
     return Disruption(mode) if mode in tuple(Disruption) else None
 
 
-def _constrained(gang: PodGroup, constraints: GroupConstraints | None) -> PodGroup:
+def _constrained(pod_group: PodGroup, constraints: GroupConstraints | None) -> PodGroup:
     """Kubernetes' own constraint is always a required one, and goes before our annotation."""
     asked = constraints and (constraints.topology or constraints.topology_constraints)
     if not asked:
-        return gang
-    return replace(gang, topology_key=asked[0].key or asked[0].topology_key, topology_required=True)
+        return pod_group
+    return replace(pod_group, topology_key=asked[0].key or asked[0].topology_key, topology_required=True)

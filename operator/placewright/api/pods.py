@@ -32,7 +32,7 @@ class HostPort(NamedTuple):
 
 
 class PairwiseKey(NamedTuple):
-    """What pairwise plugins see of a pod; pods with equal groups are counted together.
+    """What pairwise plugins see of a pod; pods with equal keys are counted together.
 
     `affinity` is the pod's whole pod affinity and anti-affinity as canonical JSON, empty for most pods: existing pods' own terms matter
     to newcomers.
@@ -55,15 +55,28 @@ class PodInfo:
         scoring_cpu, scoring_memory: requests with defaults for empty containers (milli-CPU, bytes).
         host_ports: ports claimed on the node.
         volumes: those that claims or disks provide; what nodes have or make for themselves restricts nothing.
-        group: identity for pairwise counting.
-        gang: the group that the pod is placed with, all or none; None for most pods.
+        pairwise_key: pods that have equal ones are counted together.
+        pod_group: the group that the pod is placed with, all or none; None for most pods.
 
     Raises `QuantityError` when a resource quantity does not parse.
     """
 
     __slots__ = (
-        "gang", "group", "host_ports", "key", "name", "namespace", "node_name", "pod", "priority", "requests", "scheduler_name",
-        "scoring_cpu", "scoring_memory", "uid", "volumes",
+        "host_ports",
+        "key",
+        "name",
+        "namespace",
+        "node_name",
+        "pairwise_key",
+        "pod",
+        "pod_group",
+        "priority",
+        "requests",
+        "scheduler_name",
+        "scoring_cpu",
+        "scoring_memory",
+        "uid",
+        "volumes",
     )  # fmt: skip
 
     def __init__(self, pod: Pod) -> None:
@@ -81,11 +94,11 @@ class PodInfo:
         self.scoring_cpu, self.scoring_memory = scoring_requests(in_effect)
         self.host_ports = _host_ports(pod)
         self.volumes = tuple([volume for volume in spec.volumes or () if _comes_from_storage(volume)])
-        self.group = PairwiseKey(
+        self.pairwise_key = PairwiseKey(
             meta.namespace, frozenset((meta.labels or {}).items()), meta.deletion_timestamp is not None, _pod_affinity(spec.affinity)
         )
 
-        self.gang: GroupRef | None = group_of(pod)
+        self.pod_group: GroupRef | None = group_of(pod)
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid})"

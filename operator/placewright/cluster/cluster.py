@@ -72,10 +72,10 @@ class Cluster:
         self.declared_features: EncodedColumn[frozenset[str]] = EncodedColumn(_FIRST_CAPACITY, frozenset())
         self.images = Images()
         self.ports = HostPorts()
-        self.groups = PairwiseCounts()
+        self.pairwise_counts = PairwiseCounts()
         self.volumes = VolumeUse()
         self.objects = ClusterObjects()
-        self.gangs = PodGroups(self.objects.pod_groups)
+        self.pod_groups = PodGroups(self.objects.pod_groups)
         self.node_journal = Journal()
         self.pod_journal = Journal()
         self._capacity = _FIRST_CAPACITY
@@ -382,7 +382,7 @@ class Cluster:
     def _enter(self, placement: PodOnNode) -> None:
         pod, node, assumed = placement
         self._placements[pod.uid] = placement
-        self.gangs.enter(pod)
+        self.pod_groups.enter(pod)
         self._pods_on.setdefault(node, {})[pod.uid] = pod
         if assumed:
             self._assumed_count += 1
@@ -397,7 +397,7 @@ class Cluster:
         pod, node, assumed = placement
         del self._placements[pod.uid]
         self._told_to_leave.discard(pod.uid)
-        self.gangs.leave(pod)
+        self.pod_groups.leave(pod)
         pods = self._pods_on[node]
         del pods[pod.uid]
         if not pods:
@@ -423,7 +423,7 @@ class Cluster:
         self._placements[pod.uid] = PodOnNode(pod, known.node, assumed=False)
         if pod.terminating:
             self._told_to_leave.discard(pod.uid)
-        self.gangs.replace(known.pod, pod)
+        self.pod_groups.replace(known.pod, pod)
         self._drop_priority(known.pod.priority)
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         self._pods_on[known.node][pod.uid] = pod
@@ -473,7 +473,7 @@ class Cluster:
             self.ports.add(pod.host_ports, row, sign)
         if pod.volumes:
             self.volumes.add(pod, row, sign)
-        self.groups.add(pod, row, sign)
+        self.pairwise_counts.add(pod, row, sign)
 
 
 def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
@@ -484,8 +484,8 @@ def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
         and one.scoring_memory == other.scoring_memory
         and one.host_ports == other.host_ports
         and one.volumes == other.volumes
-        and one.group == other.group
-        and one.gang == other.gang
+        and one.pairwise_key == other.pairwise_key
+        and one.pod_group == other.pod_group
         and _devices_of(one) == _devices_of(other)
     )
 

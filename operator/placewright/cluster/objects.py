@@ -33,7 +33,7 @@ class ClusterObjects:
         version: grows with every change; a fingerprint for columns that read any of these.
         storage: volumes and what belongs to them; they have versions of their own.
         devices: devices and claims to them, likewise.
-        pod_groups: what declares groups of pods; read through `Cluster.gangs`.
+        pod_groups: what declares groups of pods; read through `Cluster.pod_groups`.
     """
 
     def __init__(self) -> None:

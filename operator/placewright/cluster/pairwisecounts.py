@@ -183,7 +183,7 @@ class PairwiseCounts:
     def add(self, pod: PodInfo, row: int, delta: int) -> None:
         """Count one pod more (`delta` 1) or less (-1) on a row."""
         self.version += 1
-        group = pod.group
+        group = pod.pairwise_key
         groups = self._by_namespace.get(group.namespace)
         record = groups.get(group) if groups is not None else None
         if record is None:
@@ -204,7 +204,7 @@ class PairwiseCounts:
                 self._close_empty()
 
     def _open(self, pod: PodInfo) -> _Group:
-        group = pod.group
+        group = pod.pairwise_key
         record = _Group(dict(group.labels))
         for hook in _hooks_of_group(group):
             for selection, tally in self._tallies_at.get(hook, {}).items():

@@ -16,7 +16,7 @@ from placewright.api.podgroups import (
     NativeWorkload,
     PodGroup,
     VolcanoPodGroup,
-    gang_of,
+    pod_group_of,
 )
 from placewright.api.pods import PodInfo
 from placewright.cluster.storage import Table
@@ -76,7 +76,7 @@ class PodGroups:
             return None
         known = self._read.get(ref)
         if known is None or known[0] is not item:
-            known = self._read[ref] = item, gang_of(item, ref)
+            known = self._read[ref] = item, pod_group_of(item, ref)
         return known[1]
 
     def lowest_priority(self) -> int | None:
@@ -112,25 +112,25 @@ class PodGroups:
 
     def enter(self, pod: PodInfo) -> None:
         """A pod came to a node."""
-        if pod.gang is not None:
-            self._placed.setdefault(pod.gang, set()).add(pod.uid)
+        if pod.pod_group is not None:
+            self._placed.setdefault(pod.pod_group, set()).add(pod.uid)
             self._count_running(pod, 1)
             self._moves += 1
 
     def leave(self, pod: PodInfo) -> None:
         """A pod left its node."""
-        if pod.gang is None:
+        if pod.pod_group is None:
             return
-        members = self._placed[pod.gang]
+        members = self._placed[pod.pod_group]
         members.remove(pod.uid)
         if not members:
-            del self._placed[pod.gang]
+            del self._placed[pod.pod_group]
         self._count_running(pod, -1)
         self._moves += 1
 
     def replace(self, old: PodInfo, new: PodInfo) -> None:
         """A pod on a node changed, perhaps its group with it."""
-        if old.gang != new.gang:
+        if old.pod_group != new.pod_group:
             self.leave(old)
             self.enter(new)
             return
@@ -138,11 +138,11 @@ class PodGroups:
         self._count_running(new, 1)
 
     def _count_running(self, pod: PodInfo, sign: int) -> None:
-        if pod.gang is None or pod.pod.status.phase != _RUNNING:
+        if pod.pod_group is None or pod.pod.status.phase != _RUNNING:
             return
-        count = self._running.get(pod.gang, 0) + sign
+        count = self._running.get(pod.pod_group, 0) + sign
         if count:
-            self._running[pod.gang] = count
+            self._running[pod.pod_group] = count
         else:
-            self._running.pop(pod.gang, None)
-        self._stirred.add(pod.gang)
+            self._running.pop(pod.pod_group, None)
+        self._stirred.add(pod.pod_group)

@@ -237,7 +237,7 @@ class Engine:
         self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(found.served))
         self._status = HttpStatusWriter(self.client)
         native_version = self._native_group_version
-        view = GroupView(lambda: self.takeover.active, self.cluster.gangs.object_of, native_version)
+        view = GroupView(lambda: self.takeover.active, self.cluster.pod_groups.object_of, native_version)
         self._group_status = HttpGroupStatusWriter(self.client, view)
         self._groups = GroupStatusKeeper(self.cluster, self._group_status, self._events, native_version)
         cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed), self.insight)
@@ -267,7 +267,7 @@ class Engine:
 
     def _gated_groups(self) -> WaitingMembers:
         voices = Voices(self._events, self._status, self._groups)
-        return WaitingMembers(self.queue, self.cluster.gangs, self._policy, voices)
+        return WaitingMembers(self.queue, self.cluster.pod_groups, self._policy, voices)
 
     def _native_group_version(self) -> str:
         return self.discovery.version_of(NativePodGroup)
@@ -338,7 +338,7 @@ class Engine:
             return self._build_shadow(profile, Cluster())  # whether it can be built; the one at work has a cluster that is filled
         nominator, waiting = self.queue.nominator, self.scheduler.waiting
         handle = ProfileHandle(
-            self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.gangs,
+            self.cluster, self._binder, nominator, waiting, self._volumes, self.claims, self._announce, members=self.queue.pod_groups,
             guarding=self.plugin_watch.guarding(profile),
         )  # fmt: skip
         return handle.evaluator(profile, self._registry, self._extenders.make(profile))

@@ -19,7 +19,7 @@ from placewright.cluster.podgroups import PodGroups
 from placewright.kube.writers.events import HttpEventRecorder, Regarding
 from placewright.kube.writers.podgroupstatus import GroupNews, HttpGroupStatusWriter
 from placewright.plugins.gangscheduling import NAME
-from placewright.queue.gangs import QueuedPodGroup
+from placewright.queue.podgroups import QueuedPodGroup
 from placewright.queue.policy import Policies
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
@@ -47,16 +47,16 @@ class GroupStatusKeeper:
         self._events = events
         self._native_version = native_version
 
-    def group_waits(self, gang: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+    def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         """Say on the object that it waits, and why."""
-        self._writer.tell(GroupNews(gang, placed=False, error=error, message=message))
-        self._events.record_about(self._regarding(gang), EventType.WARNING, "FailedScheduling", "Scheduling", message)
+        self._writer.tell(GroupNews(pod_group, placed=False, error=error, message=message))
+        self._events.record_about(self._regarding(pod_group), EventType.WARNING, "FailedScheduling", "Scheduling", message)
 
-    def group_placed(self, gang: PodGroup, placed: int) -> None:
+    def group_placed(self, pod_group: PodGroup, placed: int) -> None:
         """Say on the object that it has what it needs."""
-        message = f"{placed} members have a node, {gang.min_member} are needed"
-        self._writer.tell(GroupNews(gang, placed=True, message=message, owners=self._owners(gang)))
-        self._events.record_about(self._regarding(gang), EventType.NORMAL, "Scheduled", "Binding", message)
+        message = f"{placed} members have a node, {pod_group.min_member} are needed"
+        self._writer.tell(GroupNews(pod_group, placed=True, message=message, owners=self._owners(pod_group)))
+        self._events.record_about(self._regarding(pod_group), EventType.NORMAL, "Scheduled", "Binding", message)
 
     async def run(self) -> None:
         """Tell at every beat how many members run, where that changed; until cancelled."""
@@ -66,28 +66,28 @@ class GroupStatusKeeper:
 
     def tell_running(self) -> None:
         """Tell it now."""
-        gangs = self._cluster.gangs
-        for ref in gangs.take_stirred():
-            gang = gangs.get(ref) if ref.form is Form.COSCHEDULING else None
-            if gang is not None:
-                self._writer.tell(GroupNews(gang, running=gangs.running(ref), owners=self._owners(gang)))
+        pod_groups = self._cluster.pod_groups
+        for ref in pod_groups.take_stirred():
+            pod_group = pod_groups.get(ref) if ref.form is Form.COSCHEDULING else None
+            if pod_group is not None:
+                self._writer.tell(GroupNews(pod_group, running=pod_groups.running(ref), owners=self._owners(pod_group)))
 
-    def _owners(self, gang: PodGroup) -> str:
+    def _owners(self, pod_group: PodGroup) -> str:
         """Of one member, as all have the same: `namespace/name` of its owners."""
-        placements = (self._cluster.placement(uid) for uid in self._cluster.gangs.placed(gang.ref))
+        placements = (self._cluster.placement(uid) for uid in self._cluster.pod_groups.placed(pod_group.ref))
         member = next((placement.pod for placement in placements if placement is not None), None)
         owners = member.pod.metadata.owner_references if member is not None else None
-        return ",".join(sorted(f"{gang.ref.namespace}/{owner.name}" for owner in owners or ()))
+        return ",".join(sorted(f"{pod_group.ref.namespace}/{owner.name}" for owner in owners or ()))
 
-    def _regarding(self, gang: PodGroup) -> Regarding:
-        ref = gang.ref
+    def _regarding(self, pod_group: PodGroup) -> Regarding:
+        ref = pod_group.ref
         api_version, kind = {
             Form.COSCHEDULING: (f"{COSCHEDULING_GROUP}/v1alpha1", KIND),
             Form.NATIVE: (f"{NATIVE_GROUP}/{self._native_version()}", KIND),
             Form.WORKLOAD: (f"{NATIVE_GROUP}/v1alpha1", "Workload"),
             Form.VOLCANO: (f"{VOLCANO_GROUP}/v1beta1", KIND),
         }[ref.form]
-        return Regarding(api_version, kind, ref.namespace, ref.object_name, gang.uid, gang.resource_version, _REPORTER)
+        return Regarding(api_version, kind, ref.namespace, ref.object_name, pod_group.uid, pod_group.resource_version, _REPORTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +127,24 @@ class WaitingMembers:
 
     def look(self) -> Iterator[GroupRef]:
         """Go through the groups, and tell those of which something is new; each is yielded when it is done."""
-        for gang in tuple(self._queue.gangs):
-            if self._clock() - gang.since >= PATIENCE_SECONDS:
-                self._look_at(gang)
-            yield gang.ref
-        for ref in [ref for ref in self._told if self._queue.gangs.get(ref) is None]:
+        for pod_group in tuple(self._queue.pod_groups):
+            if self._clock() - pod_group.since >= PATIENCE_SECONDS:
+                self._look_at(pod_group)
+            yield pod_group.ref
+        for ref in [ref for ref in self._told if self._queue.pod_groups.get(ref) is None]:
             del self._told[ref]
 
-    def _look_at(self, gang: QueuedPodGroup) -> None:
-        kept = [queued for queued in gang.members.values() if _is_kept(queued)]
+    def _look_at(self, pod_group: QueuedPodGroup) -> None:
+        kept = [queued for queued in pod_group.members.values() if _is_kept(queued)]
         message = self._reason(kept)
         if not message:
-            self._told.pop(gang.ref, None)
+            self._told.pop(pod_group.ref, None)
             return
-        before, heard = self._told.get(gang.ref, ("", frozenset()))
+        before, heard = self._told.get(pod_group.ref, ("", frozenset()))
         news = [queued for queued in kept if message != before or queued.uid not in heard]
         if news:
-            self._told[gang.ref] = message, frozenset(queued.uid for queued in kept)
-            self._tell(gang.ref, news, message)
+            self._told[pod_group.ref] = message, frozenset(queued.uid for queued in kept)
+            self._tell(pod_group.ref, news, message)
 
     def _reason(self, kept: list[QueuedPod]) -> str:
         policy = self._policies(kept[0].pod.scheduler_name) if kept else None

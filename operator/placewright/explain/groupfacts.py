@@ -11,7 +11,7 @@ import msgspec
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.cluster.gangrules import declaration_complaint, members_complaint
+from placewright.cluster.podgrouprules import declaration_complaint, members_complaint
 from placewright.cluster.podgroups import PodGroups
 from placewright.explain.groupshortage import Shortage
 from placewright.scheduler.insight import cut
@@ -55,25 +55,25 @@ class GroupFacts(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     complaint: str = ""
 
 
-def group_facts(gangs: PodGroups, ref: GroupRef, waiting: Collection[PodInfo]) -> GroupFacts:
+def group_facts(pod_groups: PodGroups, ref: GroupRef, waiting: Collection[PodInfo]) -> GroupFacts:
     """What the cluster shows; `waiting`: members without a node, as far as they are known."""
-    gang, placed = gangs.get(ref), len(gangs.placed(ref))
+    pod_group, placed = pod_groups.get(ref), len(pod_groups.placed(ref))
     # Members that are assumed on a node are still in the queue until they are bound.
-    without = [pod for pod in waiting if pod.uid not in gangs.placed(ref)]
-    complaint = declaration_complaint(gangs, ref)
-    if gang is None:
+    without = [pod for pod in waiting if pod.uid not in pod_groups.placed(ref)]
+    complaint = declaration_complaint(pod_groups, ref)
+    if pod_group is None:
         return GroupFacts(str(ref), placed=placed, waiting=len(without), complaint=cut(complaint))
-    if not complaint and not placed and not gang.basic:
-        complaint = members_complaint(gang, Counter(pod.scheduler_name for pod in without))
+    if not complaint and not placed and not pod_group.basic:
+        complaint = members_complaint(pod_group, Counter(pod.scheduler_name for pod in without))
     return GroupFacts(
         str(ref),
-        needed=0 if gang.basic else gang.min_member,
-        singly=gang.basic,
+        needed=0 if pod_group.basic else pod_group.min_member,
+        singly=pod_group.basic,
         placed=placed,
         waiting=len(without),
-        missing=0 if gang.basic else max(gang.min_member - placed - len(without), 0),
-        topology=gang.topology_key,
-        preferred=bool(gang.topology_key) and not gang.topology_required,
+        missing=0 if pod_group.basic else max(pod_group.min_member - placed - len(without), 0),
+        topology=pod_group.topology_key,
+        preferred=bool(pod_group.topology_key) and not pod_group.topology_required,
         complaint=cut(complaint),
     )
 

@@ -62,19 +62,19 @@ class Shortage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     others: int = 0
 
 
-def shortages(evaluator: Evaluator, cluster: Cluster, gang: PodGroup, waiting: Collection[PodInfo]) -> tuple[Shortage, ...]:
+def shortages(evaluator: Evaluator, cluster: Cluster, pod_group: PodGroup, waiting: Collection[PodInfo]) -> tuple[Shortage, ...]:
     """The resources that by themselves keep the group from being placed, the scarcest first; none where it is something else.
 
     `waiting`: its members without a node. Nodes that a member may not use whoever leaves (taints, selectors) are left out.
     """
     members = sorted((pod for pod in waiting if cluster.placement(pod.uid) is None), key=lambda pod: -pod.priority)
-    needed = gang.min_member - len(cluster.gangs.placed(gang.ref))
-    if gang.basic or needed <= 0 or len(members) < needed:
+    needed = pod_group.min_member - len(cluster.pod_groups.placed(pod_group.ref))
+    if pod_group.basic or needed <= 0 or len(members) < needed:
         return ()
     try:
         rows = _usable(evaluator, cluster, members[0])
     except Exception:
-        _logger.exception("what %s lacks cannot be told", gang.ref)
+        _logger.exception("what %s lacks cannot be told", pod_group.ref)
         return ()
     found = [_shortage(cluster, rows, name, members, needed) for name in sorted({name for pod in members for name in pod.requests})]
     return tuple(sorted((each for each in found if each is not None), key=lambda each: each.fit))
@@ -120,7 +120,7 @@ def _holders(cluster: Cluster, rows: Rows, resource: str) -> list[Holder]:
         name = cluster.names[row]
         for pod in () if name is None else cluster.pods_on(name):
             if pod.requests.get(resource, 0) > 0:
-                by.setdefault(pod.gang if pod.gang is not None else pod.key, []).append(pod)
+                by.setdefault(pod.pod_group if pod.pod_group is not None else pod.key, []).append(pod)
     amounts = {who: sum(pod.requests[resource] for pod in pods) for who, pods in by.items()}
     ordered = sorted(by, key=lambda who: (-amounts[who], str(who)))
     return [_holder(cluster, who, by[who], amount_of(resource, amounts[who])) for who in ordered]
@@ -130,6 +130,6 @@ def _holder(cluster: Cluster, who: GroupRef | str, pods: Collection[PodInfo], am
     highest = max(pod.priority for pod in pods)
     if isinstance(who, str):
         return Holder(who, amount, highest)
-    gang = cluster.gangs.get(who)
-    own = None if gang is None else gang.priority
+    pod_group = cluster.pod_groups.get(who)
+    own = None if pod_group is None else pod_group.priority
     return Holder(str(who), amount, highest if own is None else own, len(pods))

@@ -290,7 +290,7 @@ class Teller:
         rows = np.flatnonzero((counts > 0) & self._cluster.present)
         column = self._cluster.label(key)
         for row in rows[column.codes(rows) == column.code(value)].tolist():
-            yield from ((row, pod) for pod in self._pods_on(row) if selection.selects(pod.group, pod.labels))
+            yield from ((row, pod) for pod in self._pods_on(row) if selection.selects(pod.pairwise_key, pod.labels))
 
     def _pods_on(self, row: int) -> Iterable[PodInfo]:
         return self._cluster.pods_on(NodeName(str(self._cluster.names[row])))

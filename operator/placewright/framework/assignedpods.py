@@ -34,7 +34,7 @@ def in_its_namespace(rejected: PodInfo, _old: Any, new: Any) -> bool:
 
 def wanted_nearby(rejected: PodInfo, _old: Any, new: Any) -> bool:
     """For plugins that look at required affinity; False only where none of the rejected pod's terms can mean the other pod."""
-    affinity = rejected.group.affinity
+    affinity = rejected.pairwise_key.affinity
     return bool(affinity) and any(term.may_match(new) for term in _required_terms(rejected.namespace, affinity))
 
 

@@ -54,7 +54,7 @@ class TrialsOfRows:
         self.rows_are_apart = all(plugin.reads is not Reads.CLUSTER for plugin in filters)
         self._complete = refusal is None and len(self._judges) == len(filters)
         self._beside_nominated = self._complete and beside_nominated == filters
-        self._carriers_version = cluster.groups.carriers_version
+        self._carriers_version = cluster.pairwise_counts.carriers_version
 
     def check(self, rows: Rows) -> RowChecks:
         """The verdict on these rows as the columns stand; raises `CycleError`."""
@@ -74,7 +74,7 @@ class TrialsOfRows:
             return RowChecks([], rows)
         with self._cluster.supposing() as supposition:
             supposition.add([(row, pod) for row in rows.tolist() for pod in self._nominated[row]])
-            if self._cluster.groups.carriers_version != self._carriers_version:  # the judges were made without some of these pods' terms
+            if self._cluster.pairwise_counts.carriers_version != self._carriers_version:  # the judges were made without some of these pods' terms
                 return RowChecks([], rows)
             return RowChecks(self._check(rows).rejections, _NO_ROWS)
 

@@ -25,8 +25,8 @@ class Members:
 
     def add(self, pod: PodInfo) -> None:
         """A pod has no node."""
-        if pod.gang is not None:
-            self._pods.setdefault(pod.gang, []).append(pod)
+        if pod.pod_group is not None:
+            self._pods.setdefault(pod.pod_group, []).append(pod)
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """Those of one group."""
@@ -38,8 +38,8 @@ def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: 
 
     What the members take is not given back: the cluster is of no use for anything else afterwards.
     """
-    gang = cluster.gangs.get(ref)
-    if gang is None or gang.basic or cluster.gangs.placed(ref) or (gang.topology_key and gang.topology_required):
+    pod_group = cluster.pod_groups.get(ref)
+    if pod_group is None or pod_group.basic or cluster.pod_groups.placed(ref) or (pod_group.topology_key and pod_group.topology_required):
         return ""
     cycle, failures = offline_cycle(cluster), list[FitError]()
     ordered = sorted(members, key=lambda pod: (-pod.priority, pod.created))[:_MOST_MEMBERS]
@@ -49,7 +49,7 @@ def tried_lacks(evaluator: Evaluator, cluster: Cluster, ref: GroupRef, members: 
         except FitError as failure:
             failures.append(failure)
     placed = len(ordered) - len(failures)
-    return "" if placed >= gang.min_member else lacking(gang.min_member, placed, gang.min_member - len(ordered), failures)
+    return "" if placed >= pod_group.min_member else lacking(pod_group.min_member, placed, pod_group.min_member - len(ordered), failures)
 
 
 def _take(cycle: SchedulingCycle, evaluator: Evaluator, cluster: Cluster, pod: PodInfo) -> None:

@@ -1,4 +1,4 @@
-"""GangScheduling: pods that name a group are placed all or none. Implements `PodGroupPlugin`; the scheduler decides (`scheduler.gangs`).
+"""GangScheduling: pods that name a group are placed all or none. Implements `PodGroupPlugin`; the scheduler decides (`scheduler.pod_groups`).
 
 A pod that names a group is not tried before somebody declares the group and enough of its members are there. Once a member of a group
 stands on a node, the others are pods like any other: they join.
@@ -14,7 +14,7 @@ import msgspec
 
 from placewright.api.podgroups import FORM_OF, PodGroup, declares
 from placewright.api.pods import PodInfo
-from placewright.cluster.gangrules import declaration_complaint, members_complaint, standing
+from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
 from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import Handle, PodGroupPlugin
@@ -48,7 +48,7 @@ class GangScheduling(PodGroupPlugin):
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._gangs = handle.cluster.gangs
+        self._pod_groups = handle.cluster.pod_groups
 
     @property
     def settings(self) -> GangSchedulingArgs:
@@ -58,27 +58,27 @@ class GangScheduling(PodGroupPlugin):
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Reject while the group is not declared, is declared wrongly, or has too few members."""
-        if pod.gang is None:
+        if pod.pod_group is None:
             return SUCCESS
-        complaint = declaration_complaint(self._gangs, pod.gang)
-        gang = self._gangs.get(pod.gang)
-        if complaint or gang is None:
-            return unresolvable(f'waiting for pods\'s pod group "{pod.gang.name}" to appear in scheduling queue: {complaint}')
-        if gang.basic or standing(self.handle.cluster, gang.ref):
+        complaint = declaration_complaint(self._pod_groups, pod.pod_group)
+        pod_group = self._pod_groups.get(pod.pod_group)
+        if complaint or pod_group is None:
+            return unresolvable(f'waiting for pods\'s pod group "{pod.pod_group.name}" to appear in scheduling queue: {complaint}')
+        if pod_group.basic or standing(self.handle.cluster, pod_group.ref):
             return SUCCESS
-        return self._enough(pod, gang)
+        return self._enough(pod, pod_group)
 
-    def _enough(self, pod: PodInfo, gang: PodGroup) -> Status:
-        ready = {member.uid: member for member in (*self.handle.waiting_members(gang.ref), pod) if _may_be_tried(member)}
-        if len(ready) >= gang.min_member:
+    def _enough(self, pod: PodInfo, pod_group: PodGroup) -> Status:
+        ready = {member.uid: member for member in (*self.handle.waiting_members(pod_group.ref), pod) if _may_be_tried(member)}
+        if len(ready) >= pod_group.min_member:
             names = Counter(member.scheduler_name for member in ready.values())
-            return unresolvable(members_complaint(gang, names)) if len(names) > 1 else SUCCESS
-        missing = gang.min_member - len(ready)
-        told = members_complaint(gang, Counter(member.scheduler_name for member in ready.values()))
+            return unresolvable(members_complaint(pod_group, names)) if len(names) > 1 else SUCCESS
+        missing = pod_group.min_member - len(ready)
+        told = members_complaint(pod_group, Counter(member.scheduler_name for member in ready.values()))
         return unresolvable(f"waiting for minCount pods from a gang to appear in scheduling queue: {missing} more needed ({told})")
 
     def events(self) -> Sequence[ClusterEventWithHint]:
-        """The group is declared, or otherwise. The coming of members needs no event: the last one brings all (see `queue.gangs`)."""
+        """The group is declared, or otherwise. The coming of members needs no event: the last one brings all (see `queue.pod_groups`)."""
         return (interest(EventResource.POD_GROUP, Action.ADD | Action.UPDATE, _declares_its_group),)
 
 
@@ -87,4 +87,4 @@ def _may_be_tried(pod: PodInfo) -> bool:
 
 
 def _declares_its_group(pod: PodInfo, _old: Any, new: Any) -> QueueingHint:
-    return QueueingHint.QUEUE if pod.gang is not None and type(new) in FORM_OF and declares(new, pod.gang) else QueueingHint.SKIP
+    return QueueingHint.QUEUE if pod.pod_group is not None and type(new) in FORM_OF and declares(new, pod.pod_group) else QueueingHint.SKIP

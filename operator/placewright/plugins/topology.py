@@ -44,7 +44,7 @@ def _domains(cluster: Cluster, key: str) -> Domains:
 
 def counts_by_row(cluster: Cluster, selection: PodSelection) -> NDArray[np.int32]:
     """Pods that the selection picks, by row; shape (size,)."""
-    return cluster.groups.tally(selection, cluster.size).counts[: cluster.size]
+    return cluster.pairwise_counts.tally(selection, cluster.size).counts[: cluster.size]
 
 
 def counts_by_domain(cluster: Cluster, selection: PodSelection, place: Domains) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ class InvariantError(AssertionError):
 def check_invariants(queue: SchedulingQueue) -> None:
     """Raise `InvariantError` unless every pod is in exactly one place and all indexes agree. O(pods)."""
     lanes = (problem for lane in queue.lanes() for problem in (*_lane(lane), *_index(lane)))
-    found = [*_places(queue), *_names(queue), *_gangs(queue), *lanes]
+    found = [*_places(queue), *_names(queue), *_pod_groups(queue), *lanes]
     if queue.flights.events_kept and not len(queue.flights):
         found.append(f"{queue.flights.events_kept} events are kept although no pod is in flight")
     if found:
@@ -47,13 +47,13 @@ def _names(queue: SchedulingQueue) -> Iterator[str]:
             yield f"{queued.key} is indexed as {queue.uid_of(queued.key)}, but {queued.uid} is in {place}"
 
 
-def _gangs(queue: SchedulingQueue) -> Iterator[str]:
-    members = {uid: gang.ref for gang in queue.gangs for uid in gang.members}
+def _pod_groups(queue: SchedulingQueue) -> Iterator[str]:
+    members = {uid: pod_group.ref for pod_group in queue.pod_groups for uid in pod_group.members}
     for _, queued in queue.pods():
-        if queued.pod.gang != members.pop(queued.uid, None):
-            yield f"pod {queued.uid} names the group {queued.pod.gang}, and is not listed with it alone"
+        if queued.pod.pod_group != members.pop(queued.uid, None):
+            yield f"pod {queued.uid} names the group {queued.pod.pod_group}, and is not listed with it alone"
     yield from (f"pod {uid} is listed with the group {ref}, and is gone" for uid, ref in members.items())
-    yield from (f"the group {gang.ref} is listed without members" for gang in queue.gangs if not gang.members)
+    yield from (f"the group {pod_group.ref} is listed without members" for pod_group in queue.pod_groups if not pod_group.members)
 
 
 def _lane(lane: Lane) -> Iterator[str]:

@@ -93,7 +93,7 @@ class SchedulingQueue(QueueView):
             queued = QueuedPod(pod, self._clock())
             self._join(queued)
             # Whoever joins a group that backs off waits with it, so that a group cannot be tried again and again by adding pods.
-            how = Requeue.IMMEDIATELY if queued.gang is None or queued.gang.failed_at is None else Requeue.AFTER_BACKOFF
+            how = Requeue.IMMEDIATELY if queued.pod_group is None or queued.pod_group.failed_at is None else Requeue.AFTER_BACKOFF
             self._requeue(self._lane(pod.scheduler_name), queued, how, POD_ADD)
         else:  # deleted and back again while it is being tried
             queued, flight.gone = flight.queued, False
@@ -125,15 +125,15 @@ class SchedulingQueue(QueueView):
         """Forget a pod; its last version, or None when it is unknown. If it is in flight, its attempt leads nowhere."""
         if uid not in self._pods:
             return None
-        pod, gang, kept = self._latest(uid), self._pods[uid].gang, self.nominator.node_of(uid)
+        pod, pod_group, kept = self._latest(uid), self._pods[uid].pod_group, self.nominator.node_of(uid)
         flight = self._flights.get(uid)
         if flight is not None:
             flight.gone = True
         else:
             self._take_from_lane(uid, pod.scheduler_name)
         self._forget(uid, pod.key)
-        if gang is not None:
-            self.stir(gang.ref)
+        if pod_group is not None:
+            self.stir(pod_group.ref)
             if kept is not None and not pod.nominated_node:
                 # Kept in memory only, so nobody else will tell those who took the room for taken.
                 self.move(ASSIGNED_POD_DELETE, pod.on(kept), None, up_to_priority=pod.priority)
@@ -161,17 +161,17 @@ class SchedulingQueue(QueueView):
             self._hand_out(queued, self._lane(queued.pod.scheduler_name))
         return queued
 
-    def take_gang(self, popped: QueuedPod) -> list[QueuedPod]:
+    def take_pod_group(self, popped: QueuedPod) -> list[QueuedPod]:
         """Hand out, with a pod that was popped, the members of its group that may be tried; all of them, highest priority first.
 
         Wherever they wait: the group is tried as one, when its first member's turn has come. Left out are members of other profiles, those
         that a PreEnqueue plugin keeps back, and those in flight.
         """
-        lane, gang = self._lane(popped.pod.scheduler_name), popped.gang
-        if gang is None:
+        lane, pod_group = self._lane(popped.pod.scheduler_name), popped.pod_group
+        if pod_group is None:
             return [popped]
-        gang.tried_at = self._clock() if gang.tried_at is None else gang.tried_at
-        taken = [q for q in gang.members.values() if q is popped or self._may_go_with(q, lane)]
+        pod_group.tried_at = self._clock() if pod_group.tried_at is None else pod_group.tried_at
+        taken = [q for q in pod_group.members.values() if q is popped or self._may_go_with(q, lane)]
         for queued in taken:
             if queued is not popped:
                 lane.take(queued.uid)
@@ -179,15 +179,15 @@ class SchedulingQueue(QueueView):
                 self._hand_out(queued, lane)
         return sorted(taken, key=lambda q: -q.pod.priority)
 
-    def gang_failed(self, ref: GroupRef, lacks: str = "") -> None:
+    def pod_group_failed(self, ref: GroupRef, lacks: str = "") -> None:
         """A group was tried as one, and stays without nodes, as it `lacks` something: its members, returned next, back off together."""
-        if (gang := self.gangs.get(ref)) is not None:
-            gang.failed(self._clock(), lacks)
+        if (pod_group := self.pod_groups.get(ref)) is not None:
+            pod_group.failed(self._clock(), lacks)
 
-    def gang_placed(self, ref: GroupRef) -> None:
+    def pod_group_placed(self, ref: GroupRef) -> None:
         """A group has what it needs: what is left of it in the queue are pods like any other."""
-        if (gang := self.gangs.get(ref)) is not None:
-            gang.placed()
+        if (pod_group := self.pod_groups.get(ref)) is not None:
+            pod_group.placed()
 
     async def wait_for_pod(self) -> None:
         """Return as soon as `pop` has something to hand out."""
@@ -260,8 +260,8 @@ class SchedulingQueue(QueueView):
         those of a priority above `up_to_priority`.
         """
         lanes = [lane for lane in self._lanes.values() if lane.served]
-        if event.resource is EventResource.ASSIGNED_POD and isinstance(new, PodInfo) and new.gang is not None:
-            self._reopen(new.gang, event.label)
+        if event.resource is EventResource.ASSIGNED_POD and isinstance(new, PodInfo) and new.pod_group is not None:
+            self._reopen(new.pod_group, event.label)
         if self._flights and any(lane.hints.wanted(event) for lane in lanes):
             self._flights.record(event, old, new)
         moved = 0
@@ -289,8 +289,8 @@ class SchedulingQueue(QueueView):
 
         When a member is gone, what the others were tried with is not what they would be tried with now.
         """
-        gang = self.gangs.get(ref)
-        for queued in () if gang is None else gang.members.values():
+        pod_group = self.pod_groups.get(ref)
+        for queued in () if pod_group is None else pod_group.members.values():
             lane = self._lanes.get(queued.pod.scheduler_name)
             if lane is not None and lane.served and queued.uid in lane.unschedulable:
                 self._requeue(lane, queued, Requeue.AFTER_BACKOFF, GANG_AGAIN)
@@ -382,7 +382,7 @@ class SchedulingQueue(QueueView):
         if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
             if new is None:
                 return []
-            return [q for q in self.gangs.declared_by(new) if q.pod.scheduler_name == lane.name and lane.waits(q)]
+            return [q for q in self.pod_groups.declared_by(new) if q.pod.scheduler_name == lane.name and lane.waits(q)]
         return lane.candidates(event, old, new)
 
     def _move(self, lane: Lane, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
@@ -404,25 +404,25 @@ class SchedulingQueue(QueueView):
 
     def _regroup(self, queued: QueuedPod) -> None:
         """List the pod with the group that it names now, if it is not."""
-        if queued.pod.gang != (None if queued.gang is None else queued.gang.ref):
+        if queued.pod.pod_group != (None if queued.pod_group is None else queued.pod_group.ref):
             self._join(queued)
 
     def _join(self, queued: QueuedPod) -> None:
         """Note which group the pod belongs to; all its members' turns change when its first one does."""
-        before = queued.gang.first if queued.gang is not None and queued.gang.members else None
-        self.gangs.join(queued, self._clock())
-        gang = queued.gang
-        if gang is None or len(gang.members) == 1 or gang.first is before:
+        before = queued.pod_group.first if queued.pod_group is not None and queued.pod_group.members else None
+        self.pod_groups.join(queued, self._clock())
+        pod_group = queued.pod_group
+        if pod_group is None or len(pod_group.members) == 1 or pod_group.first is before:
             return
-        for member in gang.members.values():
+        for member in pod_group.members.values():
             lane = self._lanes.get(member.pod.scheduler_name)
             if lane is not None and lane.served:
                 lane.resort(member)
 
     def _reopen(self, ref: GroupRef, label: str) -> None:
         """A member stands on a node: others may have been kept back only because too few were known."""
-        gang = self.gangs.get(ref)
-        gated = [queued for queued in gang.members.values() if queued.gated] if gang is not None else []
+        pod_group = self.pod_groups.get(ref)
+        gated = [queued for queued in pod_group.members.values() if queued.gated] if pod_group is not None else []
         for queued in gated:
             lane = self._lane(queued.pod.scheduler_name)
             if not lane.served or self._requeue(lane, queued, Requeue.AFTER_BACKOFF, label) is SubQueue.GATED:
@@ -430,7 +430,7 @@ class SchedulingQueue(QueueView):
 
     def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
         queued.pod = new
-        if queued.gang is not None or new.gang is not None:
+        if queued.pod_group is not None or new.pod_group is not None:
             self._join(queued)
         lane = self._lane(new.scheduler_name)
         if not lane.served:
@@ -479,7 +479,7 @@ class SchedulingQueue(QueueView):
         self._uids[pod.key] = pod.uid
 
     def _forget(self, uid: str, key: PodKey) -> None:
-        self.gangs.leave(self._pods.pop(uid))
+        self.pod_groups.leave(self._pods.pop(uid))
         del self._uids[key]
         self.nominator.delete(uid)
 

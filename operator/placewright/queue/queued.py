@@ -13,7 +13,7 @@ from placewright.api.pods import PodInfo
 from placewright.queue.policy import BackoffPolicy, QueuePolicy, SortKey
 
 if TYPE_CHECKING:
-    from placewright.queue.gangs import QueuedPodGroup
+    from placewright.queue.podgroups import QueuedPodGroup
 
 #: Backoff ends at whole seconds of the clock, so that pods that failed together come back together and in order of priority.
 WINDOW_SECONDS: Final = 1
@@ -67,7 +67,7 @@ class QueuedPod:
     gated: bool = False
     recalled: bool = False
     flushed: bool = False
-    gang: QueuedPodGroup | None = field(default=None, repr=False)
+    pod_group: QueuedPodGroup | None = field(default=None, repr=False)
 
     @property
     def uid(self) -> str:
@@ -102,16 +102,16 @@ class QueuedPod:
 
     def turn(self, policy: QueuePolicy) -> SortKey:
         """The pod's place in the order of pods to be tried: a group's members all come when its first is due, by the group's age."""
-        gang = self.gang
-        return policy.sort_key(self.pod, self.timestamp) if gang is None else policy.sort_key(gang.first.pod, gang.since)
+        pod_group = self.pod_group
+        return policy.sort_key(self.pod, self.timestamp) if pod_group is None else policy.sort_key(pod_group.first.pod, pod_group.since)
 
     def backoff_window(self, policy: BackoffPolicy) -> int | None:
         """The window (whole seconds of the clock) in which backoff ends; None when there is nothing to wait for.
 
         Members of a group that failed as one wait until the same time.
         """
-        if self.gang is not None and self.gang.failed_at is not None:
-            return _window_after(self.gang.failed_at, policy.duration(self.gang.failures))
+        if self.pod_group is not None and self.pod_group.failed_at is not None:
+            return _window_after(self.pod_group.failed_at, policy.duration(self.pod_group.failures))
         return _window_after(self.timestamp, policy.duration(self.consecutive_errors or self.unschedulable_count))
 
     def backing_off_until(self, policy: BackoffPolicy, now: float) -> int | None:

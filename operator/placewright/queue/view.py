@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from placewright.api.objects import PodKey
 from placewright.api.pods import PodInfo
-from placewright.queue.gangs import QueuedPodGroups
 from placewright.queue.inflight import Flights
 from placewright.queue.lane import Lane
+from placewright.queue.podgroups import QueuedPodGroups
 from placewright.queue.queued import QueuedPod, SubQueue
 
 
@@ -33,7 +33,7 @@ class QueueView:
     """
 
     def __init__(self) -> None:
-        self.gangs = QueuedPodGroups()
+        self.pod_groups = QueuedPodGroups()
         self._pods: dict[str, QueuedPod] = {}
         self._uids: dict[PodKey, str] = {}
         self._lanes: dict[str, Lane] = {}

@@ -46,20 +46,20 @@ class StatusWriter(Protocol):
 class GroupStatusWriter(Protocol):
     """Writes what became of groups of pods into the objects that declare them, and events about these; latest wins."""
 
-    def group_waits(self, gang: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+    def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         """Queue that the group waits: `placed` members stand, `missing` more are needed; `error` when we broke, not the cluster's room."""
 
-    def group_placed(self, gang: PodGroup, placed: int) -> None:
+    def group_placed(self, pod_group: PodGroup, placed: int) -> None:
         """Queue that the group has what it needs: so many members have a node, all bound."""
 
 
 class NoGroupStatus:
     """Nobody reads what became of groups."""
 
-    def group_waits(self, gang: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
+    def group_waits(self, pod_group: PodGroup, placed: int, missing: int, message: str, *, error: bool = False) -> None:
         """Nothing to note."""
 
-    def group_placed(self, gang: PodGroup, placed: int) -> None:
+    def group_placed(self, pod_group: PodGroup, placed: int) -> None:
         """Nothing to note."""
 
 

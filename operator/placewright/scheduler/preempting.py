@@ -87,12 +87,12 @@ class Preemption:
 
     def _torn(self, victims: Sequence[PodInfo], left: Sequence[bool]) -> list[PodInfo]:
         """Of those that did not leave, the ones whose group leaves without them."""
-        broken = {victim.gang for victim, gone in zip(victims, left, strict=True) if gone and self._is_bound(victim)}
-        return [victim for victim, gone in zip(victims, left, strict=True) if not gone and victim.gang in broken]
+        broken = {victim.pod_group for victim, gone in zip(victims, left, strict=True) if gone and self._is_bound(victim)}
+        return [victim for victim, gone in zip(victims, left, strict=True) if not gone and victim.pod_group in broken]
 
     def _is_bound(self, pod: PodInfo) -> bool:
-        gang = None if pod.gang is None else self.cluster.gangs.get(pod.gang)
-        return gang is not None and not gang.goes_apart
+        pod_group = None if pod.pod_group is None else self.cluster.pod_groups.get(pod.pod_group)
+        return pod_group is not None and not pod_group.goes_apart
 
     async def _finish(self, torn: Sequence[PodInfo], preemptor: PodInfo, node: NodeName) -> None:
         """Evict the rest of broken groups, as long as it takes."""
@@ -110,8 +110,8 @@ class Preemption:
 
     def _by(self, preemptor: PodInfo, node: NodeName) -> str:
         """Who preempts, in upstream's words: a member of a group does it for its group, wherever in the cluster."""
-        gang = None if preemptor.gang is None else self.cluster.gangs.get(preemptor.gang)
-        return f"pod {preemptor.uid} on node {node}" if gang is None else f"podgroup {gang.uid} on node {_ANYWHERE}"
+        pod_group = None if preemptor.pod_group is None else self.cluster.pod_groups.get(preemptor.pod_group)
+        return f"pod {preemptor.uid} on node {node}" if pod_group is None else f"podgroup {pod_group.uid} on node {_ANYWHERE}"
 
     async def _leaves(self, victim: PodInfo, preemptor: PodInfo, node: NodeName) -> bool:
         """True when the victim is on its way out."""

@@ -99,7 +99,7 @@ class SinglePodScheduler:
         """Filter · score · select · assume · reserve · permit; None for a pod that has no node and is back in the queue."""
         pod = attempt.pod
         try:
-            within = None if pod.gang is None else self.groups.within(pod, evaluator)
+            within = None if pod.pod_group is None else self.groups.within(pod, evaluator)
             placement = self.cycle.place(evaluator, pod, attempt.steps, within)
             attempt.chose(placement)
             self.attempts.observers.decided(attempt)  # shadows decide the same pod, beside this profile
@@ -111,7 +111,7 @@ class SinglePodScheduler:
 
     def binding_cycle(self, attempt: Attempt, placement: ScheduleResult) -> Coroutine[Any, Any, bool]:
         """Wait for permission · prepare · bind; behind the barrier of the pod's group, where that is being bound now."""
-        barrier = None if attempt.pod.gang is None else self.groups.barrier_of(attempt.pod)
+        barrier = None if attempt.pod.pod_group is None else self.groups.barrier_of(attempt.pod)
         return self.binding.run(attempt, placement, barrier)
 
 
@@ -228,7 +228,7 @@ class Scheduler:
         self._way_of(pod, evaluator).schedule_one(queued, evaluator)
 
     def _way_of(self, pod: PodInfo, evaluator: Evaluator) -> PodScheduler:
-        if pod.gang is not None and self.pod_groups.decides(pod, evaluator):
+        if pod.pod_group is not None and self.pod_groups.decides(pod, evaluator):
             return self.pod_groups
         if evaluator.runtime.extenders_for(pod):
             return self._with_extenders

@@ -114,13 +114,13 @@ def _placed(engine: Engine, kept: tuple[AttemptRecord, ...]) -> Explanation:
 
 def _group(engine: Engine, pod: PodInfo, evaluator: Evaluator | None = None) -> GroupFacts | None:
     """The pod's group, with what the queue remembers of it and the nodes that are kept for it; with an `evaluator` what it lacks now."""
-    if pod.gang is None:
+    if pod.pod_group is None:
         return None
-    gang, members = engine.cluster.gangs.get(pod.gang), engine.queue.gangs.members(pod.gang)
-    found = group_facts(engine.cluster.gangs, pod.gang, members)
-    if gang is not None and evaluator is not None and not found.complaint:
-        found = replace(found, shortages=shortages(evaluator, engine.cluster, gang, members))
-    queued, plan = engine.queue.gangs.get(pod.gang), engine.scheduler.pod_groups.reservations.plan_of(pod.gang)
+    pod_group, members = engine.cluster.pod_groups.get(pod.pod_group), engine.queue.pod_groups.members(pod.pod_group)
+    found = group_facts(engine.cluster.pod_groups, pod.pod_group, members)
+    if pod_group is not None and evaluator is not None and not found.complaint:
+        found = replace(found, shortages=shortages(evaluator, engine.cluster, pod_group, members))
+    queued, plan = engine.queue.pod_groups.get(pod.pod_group), engine.scheduler.pod_groups.reservations.plan_of(pod.pod_group)
     if queued is not None:
         waited = round(time.monotonic() - queued.since, 3)
         found = replace(found, waiting_seconds=waited, failures=queued.failures, lacks=cut(queued.lacks))

@@ -1,6 +1,6 @@
 """Members of a group in a shadow's world: as many as are needed get nodes, or none does.
 
-As `scheduler.gangs` does it, with the same rules for domains. But the members are tried a step each, with others' work in between: nobody
+As `scheduler.pod_groups` does it, with the same rules for domains. But the members are tried a step each, with others' work in between: nobody
 but the shadow sees its world.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef, PodGroup
-from placewright.cluster.gangrules import standing
+from placewright.cluster.podgrouprules import standing
 from placewright.scheduler.podgroups.domains import Domain, domains, joined_domain
 from placewright.scheduler.podgroups.group import largest_first, mixed
 from placewright.shadow.chooser import Chooser, Found
@@ -30,16 +30,16 @@ def together(world: ShadowCluster, chooser: Chooser, ref: GroupRef, members: Seq
     settings, cluster = chooser.groups, world.cluster
     if settings is None:
         return (yield from _Group(world, chooser, members, 0).tried(None)) or {}
-    gang = cluster.gangs.get(ref)
-    if gang is None:
+    pod_group = cluster.pod_groups.get(ref)
+    if pod_group is None:
         return {}
-    if gang.basic or standing(cluster, ref):
-        within = joined_domain(cluster, gang) if gang.topology_key and gang.topology_required else None
+    if pod_group.basic or standing(cluster, ref):
+        within = joined_domain(cluster, pod_group) if pod_group.topology_key and pod_group.topology_required else None
         return (yield from _Group(world, chooser, members, 0).tried(within)) or {}
-    group = _Group(world, chooser, members, gang.min_member)
-    if gang.topology_key:
-        found = yield from group.in_best_domain(gang, settings.domains_to_compare)
-        if found is not None or gang.topology_required:
+    group = _Group(world, chooser, members, pod_group.min_member)
+    if pod_group.topology_key:
+        found = yield from group.in_best_domain(pod_group, settings.domains_to_compare)
+        if found is not None or pod_group.topology_required:
             return found or {}
     return (yield from group.tried(None)) or {}
 
@@ -54,12 +54,12 @@ class _Group:
         self._needed = needed
         self._waiting = {member.pod.uid for member in members if member.pod.uid in world.waiting}
 
-    def in_best_domain(self, gang: PodGroup, most: int) -> _Trial:
-        """As `gangs.choosing` compares them, at most so many; of equally good ones that of the live profile is taken, if it is one."""
+    def in_best_domain(self, pod_group: PodGroup, most: int) -> _Trial:
+        """As `pod_groups.choosing` compares them, at most so many; of equally good ones that of the live profile is taken, if it is one."""
         live = {member.choice.node for member in self._members if member.choice is not None}
         holding: list[tuple[int, bool, float, Domain]] = []
         pods = [member.pod for member in self._members]
-        for domain in domains(self._world.cluster, gang.topology_key, pods, self._needed):
+        for domain in domains(self._world.cluster, pod_group.topology_key, pods, self._needed):
             if domain.room < 1 or len(holding) == most:
                 break
             found = yield from self.tried(domain.names, compared=True)

@@ -162,7 +162,7 @@ class Shadow:
         world = self._world
         self._changed = True
         try:
-            if kind is EntryKind.GROUP or (kind is EntryKind.DECISION and subject.pod.gang is not None):
+            if kind is EntryKind.GROUP or (kind is EntryKind.DECISION and subject.pod.pod_group is not None):
                 self._group = self._decide_group(subject if kind is EntryKind.GROUP else (subject,))
             elif kind is EntryKind.DECISION:
                 self._decided(subject)
@@ -205,7 +205,7 @@ class Shadow:
         """The same for members of one group, with those who wait already: a step a member."""
         try:
             fresh = [member for member in members if self._fresh(member)]
-            ref = members[0].pod.gang
+            ref = members[0].pod.pod_group
             if fresh and ref is not None:
                 found = yield from together(self._world, self._ready, ref, (*self._waiting_with(ref), *fresh))
                 for member in fresh:
@@ -254,8 +254,8 @@ class Shadow:
         if pod is None:
             return
         self._changed = True
-        if pod.gang is not None:
-            self._group = self._retry_group(pod.gang)
+        if pod.pod_group is not None:
+            self._group = self._retry_group(pod.pod_group)
             return
         try:
             found = self._ready.find(pod)
@@ -272,7 +272,7 @@ class Shadow:
         yield from together(self._world, self._ready, ref, waiting)
 
     def _waiting_with(self, ref: GroupRef) -> list[Decided]:
-        return [Decided(pod, 0, None) for pod in self._world.waiting.values() if pod.gang == ref]
+        return [Decided(pod, 0, None) for pod in self._world.waiting.values() if pod.pod_group == ref]
 
     # --- figures -------------------------------------------------------------------------------------------------------------
 

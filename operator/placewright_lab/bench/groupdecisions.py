@@ -85,7 +85,7 @@ def _run(manifests: Sequence[Manifest], groups: int) -> tuple[float, int]:
     """(seconds, groups placed) of everything after the warm-up."""
     world = world_from(manifests, "benchmark")
     queue = SchedulingQueue(lambda _name: policy, time.monotonic)
-    handle = ProfileHandle(world.cluster, NoBinder(), queue.nominator, (), NoVolumeWriter(), members=queue.gangs)
+    handle = ProfileHandle(world.cluster, NoBinder(), queue.nominator, (), NoVolumeWriter(), members=queue.pod_groups)
     evaluator = handle.evaluator(resolve(default_profile(), in_tree()), in_tree())
     policy = ProfilePolicy(evaluator.runtime)
     cycle = SchedulingCycle(world.cluster, queue.nominator, random.Random(0))

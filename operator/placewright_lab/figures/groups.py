@@ -58,8 +58,8 @@ def group_figures(outcome: Outcome, in_short: Callable[[str], str]) -> GroupFigu
     """None where no pod names a group. `in_short`: what stands in a pod's way, of a message that says nothing of its group."""
     members: dict[GroupRef, list[Fate]] = {}
     for fate in outcome.fates.values():
-        if fate.pod.gang is not None:
-            members.setdefault(fate.pod.gang, []).append(fate)
+        if fate.pod.pod_group is not None:
+            members.setdefault(fate.pod.pod_group, []).append(fate)
     if not members:
         return None
     placed = {ref for ref, fates in members.items() if _is_placed(outcome, ref, fates)}
@@ -69,11 +69,11 @@ def group_figures(outcome: Outcome, in_short: Callable[[str], str]) -> GroupFigu
 
 
 def _is_placed(outcome: Outcome, ref: GroupRef, fates: Iterable[Fate]) -> bool:
-    gang = outcome.cluster.gangs.get(ref)
-    if gang is None:
+    pod_group = outcome.cluster.pod_groups.get(ref)
+    if pod_group is None:
         return False
-    before = sum(uid not in outcome.fates for uid in outcome.cluster.gangs.placed(ref))
-    needed = 1 if gang.basic else gang.min_member
+    before = sum(uid not in outcome.fates for uid in outcome.cluster.pod_groups.placed(ref))
+    needed = 1 if pod_group.basic else pod_group.min_member
     return before + sum(fate.node is not None for fate in fates) >= needed
 
 

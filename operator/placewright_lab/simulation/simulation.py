@@ -173,7 +173,7 @@ class Simulation:
         nominator, permits = self._queue.nominator, self._scheduler.waiting
         volumes = VolumeController(self._cluster, self._loop.time, self._server.put)
         for profile in profiles:
-            handle = ProfileHandle(self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.gangs)
+            handle = ProfileHandle(self._cluster, self._server, nominator, permits, volumes, self._claims, members=self._queue.pod_groups)
             self._evaluators[profile.scheduler_name] = handle.evaluator(profile, registry)
         if len(profiles) == 1 and profiles[0].scheduler_name not in _asked_for(self._scenario):
             self._for_all = self._evaluators[profiles[0].scheduler_name]

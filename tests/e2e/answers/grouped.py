@@ -86,9 +86,9 @@ def _lacks(objects: Sequence[Object], group: Object, members: Sequence[Object]) 
     pods = [{"apiVersion": "v1", "kind": "Pod", **each} for each in members]
     world, evaluator = evaluator_of([*objects, group, *pods], GROUPS)
     found = list(world.pending.values())
-    ref = found[0].gang
+    ref = found[0].pod_group
     assert ref is not None, "the members name their group"
-    return tried_lacks(evaluator, world.cluster, ref, [each for each in found if each.gang == ref])
+    return tried_lacks(evaluator, world.cluster, ref, [each for each in found if each.pod_group == ref])
 
 
 async def _settled(client: Client, names: Sequence[str]) -> int:

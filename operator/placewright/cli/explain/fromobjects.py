@@ -44,7 +44,7 @@ async def explained_here(client: ApiClient, subject: Subject, why: str) -> Expla
     if not pod.node_name:
         seen = await _seen(client)
         return _evaluated(_with_company(about, pod, seen), pod, seen)
-    if pod.gang is not None or pod.pod.spec.resource_claims:
+    if pod.pod_group is not None or pod.pod.spec.resource_claims:
         try:
             about = _with_company(about, pod, await _seen(client))
         except InputError as problem:  # what is left needs no more than the pod
@@ -106,8 +106,8 @@ async def _seen(client: ApiClient) -> _Seen:
 
 def _with_company(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
     """With the pod's group and its claims."""
-    gangs, claims = seen.cluster.gangs, claim_facts(pod, seen.cluster.objects.devices.claims)
-    group = None if pod.gang is None else group_facts(gangs, pod.gang, seen.waiting.members(pod.gang))
+    pod_groups, claims = seen.cluster.pod_groups, claim_facts(pod, seen.cluster.objects.devices.claims)
+    group = None if pod.pod_group is None else group_facts(pod_groups, pod.pod_group, seen.waiting.members(pod.pod_group))
     return replace(about, group=group, claims=claims, notes=(*about.notes, *seen.notes))
 
 
@@ -132,12 +132,12 @@ def _evaluated(about: Explanation, pod: PodInfo, seen: _Seen) -> Explanation:
 
 def _lacking(group: GroupFacts, pod: PodInfo, evaluator: Evaluator, seen: _Seen) -> GroupFacts:
     """With what the group lacks; nothing else can be asked of the cluster afterwards."""
-    gang = None if pod.gang is None else seen.cluster.gangs.get(pod.gang)
-    if gang is None:
+    pod_group = None if pod.pod_group is None else seen.cluster.pod_groups.get(pod.pod_group)
+    if pod_group is None:
         return group
-    members = seen.waiting.members(gang.ref)
-    short = shortages(evaluator, seen.cluster, gang, members)
-    return replace(group, shortages=short, lacks=cut(tried_lacks(evaluator, seen.cluster, gang.ref, members)))
+    members = seen.waiting.members(pod_group.ref)
+    short = shortages(evaluator, seen.cluster, pod_group, members)
+    return replace(group, shortages=short, lacks=cut(tried_lacks(evaluator, seen.cluster, pod_group.ref, members)))
 
 
 def _oldest(profiles: list[SchedulingProfile]) -> SchedulingProfile | None:

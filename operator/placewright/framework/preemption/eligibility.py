@@ -27,9 +27,9 @@ def why_not_eligible(pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> st
     row = cluster.row(pod.nominated_node) if pod.nominated_node else None
     if row is None or _code_of(row, diagnosis) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
-    priority, gangs = priority_of(cluster.gangs, pod), cluster.gangs
+    priority, pod_groups = priority_of(cluster.pod_groups, pod), cluster.pod_groups
     leaving = any(
-        min(other.priority, priority_of(gangs, other)) < priority and _leaves_for_preemption(cluster, other)
+        min(other.priority, priority_of(pod_groups, other)) < priority and _leaves_for_preemption(cluster, other)
         for other in cluster.pods_on(pod.nominated_node)
     )
     return WAITING_FOR_VICTIM if leaving else ""

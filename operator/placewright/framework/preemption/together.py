@@ -74,10 +74,10 @@ class OnNode:
     members: dict[GroupRef, list[PodInfo]] = field(default_factory=dict)
 
 
-def priority_of(gangs: PodGroups, pod: PodInfo) -> int:
+def priority_of(pod_groups: PodGroups, pod: PodInfo) -> int:
     """The priority with which a pod evicts others: its group's own one, if it has one."""
-    gang = None if pod.gang is None else gangs.get(pod.gang)
-    return pod.priority if gang is None or gang.priority is None else gang.priority
+    pod_group = None if pod.pod_group is None else pod_groups.get(pod.pod_group)
+    return pod.priority if pod_group is None or pod_group.priority is None else pod_group.priority
 
 
 class Together:
@@ -87,25 +87,25 @@ class Together:
         self._cluster = cluster
         self._preemptor = preemptor
         self._bonds: dict[GroupRef, Bond | None] = {}
-        self.priority = priority_of(cluster.gangs, preemptor)
+        self.priority = priority_of(cluster.pod_groups, preemptor)
 
     @property
     def pointless(self) -> bool:
         """True when nobody anywhere has a lower priority: the common case of a full cluster without priorities."""
-        lowest, own = self._cluster.lowest_priority, self._cluster.gangs.lowest_priority()
+        lowest, own = self._cluster.lowest_priority, self._cluster.pod_groups.lowest_priority()
         return (lowest is None or lowest >= self.priority) and (lowest is None or own is None or own >= self.priority)
 
     def on(self, node: NodeName) -> OnNode:
         """Who may leave a node, for as far as the node itself goes."""
         found = OnNode()
         for pod in self._cluster.pods_on(node):
-            bond = None if pod.gang is None else self._bond(pod.gang)
-            if pod.gang is None or bond is None or self._cluster.leaves(pod):
+            bond = None if pod.pod_group is None else self._bond(pod.pod_group)
+            if pod.pod_group is None or bond is None or self._cluster.leaves(pod):
                 if pod.priority < self.priority:
                     found.singles.append(pod)
             elif pod.priority < self.priority if bond.spare else bond.whole is not None:
-                found.bonds[pod.gang] = bond
-                found.members.setdefault(pod.gang, []).append(pod)
+                found.bonds[pod.pod_group] = bond
+                found.members.setdefault(pod.pod_group, []).append(pod)
         for ref in tuple(found.bonds):
             self._loosen(found, ref)
         return found
@@ -113,7 +113,7 @@ class Together:
     def completed(self, pods: Iterable[PodInfo]) -> tuple[PodInfo, ...]:
         """These victims, and whoever has to leave with them; most important first."""
         chosen = {pod.uid: pod for pod in pods}
-        for ref in {pod.gang for pod in chosen.values() if pod.gang is not None}:
+        for ref in {pod.pod_group for pod in chosen.values() if pod.pod_group is not None}:
             bond = self._bond(ref)
             if bond is not None and sum(member.uid in chosen for member in bond.members) > bond.spare:
                 chosen.update({member.uid: member for member in bond.members})
@@ -121,7 +121,7 @@ class Together:
 
     def rank_of(self, pod: PodInfo) -> int:
         """The priority that a victim counts with: that of the group with which it leaves as a whole, else its own."""
-        bond = None if pod.gang is None else self._bond(pod.gang)
+        bond = None if pod.pod_group is None else self._bond(pod.pod_group)
         return pod.priority if bond is None or bond.whole is None or bond.spare else bond.whole.priority
 
     def _loosen(self, found: OnNode, ref: GroupRef) -> None:
@@ -139,24 +139,24 @@ class Together:
     def _bond(self, ref: GroupRef) -> Bond | None:
         """What holds a group together; None where each of its members may go by itself."""
         if ref not in self._bonds:
-            gang = self._cluster.gangs.get(ref)
-            self._bonds[ref] = None if gang is None or gang.goes_apart else self._bound(gang)
+            pod_group = self._cluster.pod_groups.get(ref)
+            self._bonds[ref] = None if pod_group is None or pod_group.goes_apart else self._bound(pod_group)
         return self._bonds[ref]
 
-    def _bound(self, gang: PodGroup) -> Bond:
-        standing = [self._cluster.stands(uid) for uid in self._cluster.gangs.placed(gang.ref)]
+    def _bound(self, pod_group: PodGroup) -> Bond:
+        standing = [self._cluster.stands(uid) for uid in self._cluster.pod_groups.placed(pod_group.ref)]
         places = sorted(
             (place for place in standing if place is not None and not self._cluster.leaves(place.pod)),
             key=lambda place: (importance(place.pod), place.pod.uid),
         )
         members = tuple(place.pod for place in places)
-        spare = 0 if gang.disruption is Disruption.POD_GROUP else max(len(members) - gang.min_member, 0)
-        priority = gang.priority if gang.priority is not None else max((pod.priority for pod in members), default=0)
-        if gang.ref == self._preemptor.gang or priority >= self.priority or not members:
+        spare = 0 if pod_group.disruption is Disruption.POD_GROUP else max(len(members) - pod_group.min_member, 0)
+        priority = pod_group.priority if pod_group.priority is not None else max((pod.priority for pod in members), default=0)
+        if pod_group.ref == self._preemptor.pod_group or priority >= self.priority or not members:
             return Bond(members, spare, None)
         rows = [(self._cluster.row(place.node), place.pod) for place in places]
         moves = tuple((row, pod) for row, pod in rows if row is not None)
-        return Bond(members, spare, Unit(members, moves, priority, gang.ref))
+        return Bond(members, spare, Unit(members, moves, priority, pod_group.ref))
 
 
 def alone(row: int, pod: PodInfo) -> Unit:
@@ -168,15 +168,15 @@ def units_of(cluster: Cluster, victims: Iterable[PodInfo]) -> list[Unit]:
     """The victims as they leave: a group of which nobody stays is one unit, every other pod is one by itself."""
     by_group: dict[GroupRef | None, list[PodInfo]] = {}
     for victim in victims:
-        by_group.setdefault(victim.gang, []).append(victim)
+        by_group.setdefault(victim.pod_group, []).append(victim)
     units: list[Unit] = []
     for ref, pods in by_group.items():
-        gang = None if ref is None else cluster.gangs.get(ref)
+        pod_group = None if ref is None else cluster.pod_groups.get(ref)
         moves = [(row, pod) for pod in pods if (row := _row_of(cluster, pod)) is not None]
-        if ref is None or gang is None or gang.goes_apart or _somebody_stays(cluster, ref, {pod.uid for pod in pods}):
+        if ref is None or pod_group is None or pod_group.goes_apart or _somebody_stays(cluster, ref, {pod.uid for pod in pods}):
             units += [alone(row, pod) for row, pod in moves]
         else:
-            priority = gang.priority if gang.priority is not None else max(pod.priority for pod in pods)
+            priority = pod_group.priority if pod_group.priority is not None else max(pod.priority for pod in pods)
             units.append(Unit(tuple(sorted(pods, key=importance)), tuple(moves), priority, ref))
     return units
 
@@ -187,5 +187,5 @@ def _row_of(cluster: Cluster, pod: PodInfo) -> int | None:
 
 
 def _somebody_stays(cluster: Cluster, ref: GroupRef, leaving: AbstractSet[str]) -> bool:
-    places = [cluster.placement(uid) for uid in cluster.gangs.placed(ref) if uid not in leaving]
+    places = [cluster.placement(uid) for uid in cluster.pod_groups.placed(ref) if uid not in leaving]
     return any(place is not None and not cluster.leaves(place.pod) for place in places)

@@ -51,7 +51,7 @@ class HttpEvictor(ApiWriter):
             "type": DISRUPTION_TARGET,
             "status": "True",
             "reason": PREEMPTION_BY_SCHEDULER,
-            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {'podgroup' if preemptor.gang else 'pod'}",
+            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {'podgroup' if preemptor.pod_group else 'pod'}",
             "lastTransitionTime": since or seconds_time(self._now()),
         }
         if victim.pod.metadata.generation:

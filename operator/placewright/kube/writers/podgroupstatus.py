@@ -73,7 +73,7 @@ class GroupView:
 class GroupNews:
     """What is to be said of a group; None: nothing new about that."""
 
-    gang: PodGroup
+    pod_group: PodGroup
     placed: bool | None = None
     error: bool = False
     message: str = ""
@@ -120,11 +120,11 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
 
     def tell(self, news: GroupNews) -> None:
         """Queue news of a group; returns at once. What is not new in it stays as it waits to be said."""
-        ref = news.gang.ref
+        ref = news.pod_group.ref
         before = self._queue.waiting.get(ref)
         if before is not None:
             self.counts.overtaken += 1
-            if before.gang.uid == news.gang.uid:
+            if before.pod_group.uid == news.pod_group.uid:
                 news = _together(before, news)
         self._queue.put(ref, replace(news, message=news.message[:_LONGEST_MESSAGE]))
         if len(self._queue.waiting) > MOST_WAITING:
@@ -141,9 +141,9 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
         _log.exception("status of %s not written", ref)
 
     async def _write(self, news: GroupNews) -> None:
-        ref = news.gang.ref
+        ref = news.pod_group.ref
         item = self._view.shown(ref)
-        if item is None or item.metadata.uid != news.gang.uid:
+        if item is None or item.metadata.uid != news.pod_group.uid:
             self.counts.vanished += 1
             return
         status = self._status(item, news)
@@ -199,7 +199,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
 
 def _together(before: GroupNews, news: GroupNews) -> GroupNews:
     if news.placed is None:
-        return replace(before, gang=news.gang, running=news.running, owners=news.owners)
+        return replace(before, pod_group=news.pod_group, running=news.running, owners=news.owners)
     return replace(news, running=before.running, owners=before.owners) if news.running is None else news
 
 
@@ -216,7 +216,7 @@ def coscheduling_changes(known: CoschedulingStatus, news: GroupNews, now: dateti
 
 def _phase(known: CoschedulingStatus, news: GroupNews) -> str:
     """As far as a scheduler can tell, and never against who counts those that ended."""
-    least = news.gang.min_member
+    least = news.pod_group.min_member
     running = known.running if news.running is None else news.running
     if known.phase in _FINAL or (known.phase == RUNNING and known.succeeded + known.failed):
         return known.phase

@@ -66,14 +66,14 @@ class ClaimSeries:
 
 def standing(engine: Engine) -> Iterator[Metric]:
     """Groups that wait, and groups that have a place. A walk over groups, not over pods."""
-    gangs = engine.cluster.gangs
-    waiting = [queued.since for queued in engine.queue.gangs if not gangs.placed(queued.ref) and not _placed_singly(engine, queued.ref)]
+    pod_groups = engine.cluster.pod_groups
+    waiting = [queued.since for queued in engine.queue.pod_groups if not pod_groups.placed(queued.ref) and not _placed_singly(engine, queued.ref)]
     reserving = len(engine.scheduler.pod_groups.reservations) if engine.started else 0
-    yield counted(own.GROUPS, {("waiting",): len(waiting), ("placed",): gangs.placed_groups, ("reserving",): reserving})
+    yield counted(own.GROUPS, {("waiting",): len(waiting), ("placed",): pod_groups.placed_groups, ("reserving",): reserving})
     yield single(own.GROUPS_OLDEST, max(time.monotonic() - min(waiting), 0.0) if waiting else 0.0)
 
 
 def _placed_singly(engine: Engine, ref: GroupRef) -> bool:
     """Whether members of this group do not wait for each other, as its object says."""
-    gang = engine.cluster.gangs.get(ref)
-    return gang is not None and gang.basic
+    pod_group = engine.cluster.pod_groups.get(ref)
+    return pod_group is not None and pod_group.basic

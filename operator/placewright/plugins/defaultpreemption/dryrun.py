@@ -55,7 +55,7 @@ class DryRun:
 
     def _trial(self, row: int, node: NodeName) -> AnyTrial:
         priority = self._together.priority
-        if not self._cluster.gangs.placed_groups:
+        if not self._cluster.pod_groups.placed_groups:
             return Trial(row, node, [pod for pod in self._cluster.pods_on(node) if pod.priority < priority])
         found = self._together.on(node)
         return BoundTrial(row, node, found) if found.bonds else Trial(row, node, found.singles)

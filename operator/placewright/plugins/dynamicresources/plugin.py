@@ -184,7 +184,7 @@ class DynamicResources(
             if self._table.releasing(claim):
                 return error(f"resource claim {called(claim)} is in the process of being released")
             pending = self._table.pending(claim)
-            if pending is not None and not pending.written and pod.gang is None:
+            if pending is not None and not pending.written and pod.pod_group is None:
                 self._table.wait_for(claim)
                 return unresolvable(f"resource claim {called(claim)} is in the process of being allocated")
             if claim.status.allocation is not None and not has_room(claim) and not reserved_for(claim, pod):

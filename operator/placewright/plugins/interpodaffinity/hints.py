@@ -65,7 +65,7 @@ def _hint(worth_it: bool) -> QueueingHint:
 
 
 def _picks(pods: PodSelection | None, pod: PodInfo) -> bool:
-    return pods is not None and pods.selects(pod.group, pod.labels)
+    return pods is not None and pods.selects(pod.pairwise_key, pod.labels)
 
 
 def _wanted(own: OwnTerms, pod: PodInfo) -> bool:

@@ -92,26 +92,26 @@ class Matcher:
 
     def own(self, pod: PodInfo, cluster: Cluster) -> OwnTerms:
         """The pod's own terms; raise `TermsError` when they do not parse."""
-        if not pod.group.affinity:
+        if not pod.pairwise_key.affinity:
             return NO_OWN_TERMS
         self._refresh(cluster)
-        return self._own.recall(pod.group, lambda: _own_terms(pod, cluster.objects.namespaces))
+        return self._own.recall(pod.pairwise_key, lambda: _own_terms(pod, cluster.objects.namespaces))
 
     def facing(self, pod: PodInfo, cluster: Cluster) -> FacingTerms:
         """Terms of existing pods that mean this pod."""
-        if not cluster.groups.carriers:
+        if not cluster.pairwise_counts.carriers:
             return NONE_FACING
         self._refresh(cluster)
-        look = (pod.group.namespace, pod.group.labels)
+        look = (pod.pairwise_key.namespace, pod.pairwise_key.labels)
         return self._facing.recall(look, lambda: self._face_alike(pod, cluster))
 
     def _face_alike(self, pod: PodInfo, cluster: Cluster) -> FacingTerms:
         """Pods that differ only in labels that no term mentions, such as the members of a StatefulSet, face the same."""
-        mentioned = frozenset([pair for pair in pod.group.labels if pair[0] in self._mentioned])
+        mentioned = frozenset([pair for pair in pod.pairwise_key.labels if pair[0] in self._mentioned])
         return self._alike.recall((pod.namespace, mentioned), lambda: self._face(pod, cluster))
 
     def _refresh(self, cluster: Cluster) -> None:
-        groups = cluster.groups
+        groups = cluster.pairwise_counts
         if groups is not self._groups or self._namespaces_changed(cluster.objects):
             self._own.forget()
         elif groups.carriers_version == self._carriers_version:
@@ -162,7 +162,7 @@ def _own_terms(pod: PodInfo, namespaces: Mapping[str, Namespace]) -> OwnTerms:
     return OwnTerms(
         keys=tuple(t.key for t in terms.affinity),
         wanted=wanted,
-        wants_itself=wanted is not None and wanted.selects(pod.group, pod.labels),
+        wants_itself=wanted is not None and wanted.selects(pod.pairwise_key, pod.labels),
         bans=tuple(Ban(key, pods) for key, pods in bans if pods is not None),
         pulls=tuple(Pull(key, weight, pods) for key, weight, pods in pulls if pods is not None),
         requires=bool(terms.affinity or terms.anti_affinity),

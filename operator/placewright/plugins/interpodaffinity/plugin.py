@@ -102,7 +102,7 @@ class InterPodAffinity(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin
 
     def pre_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Work out which domains are wanted and which are barred; skip pods that no required term concerns."""
-        if not pod.group.affinity and not cluster.groups.carriers:
+        if not pod.pairwise_key.affinity and not cluster.pairwise_counts.carriers:
             return _NOTHING_TO_CHECK
         try:
             own = self._matcher.own(pod, cluster)
@@ -183,7 +183,7 @@ class InterPodAffinity(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Add up what preferred terms, and existing pods' required affinity, give to each domain; skip when that is nothing."""
-        if not pod.group.affinity and not cluster.groups.carriers:
+        if not pod.pairwise_key.affinity and not cluster.pairwise_counts.carriers:
             return SKIP
         try:
             own = self._matcher.own(pod, cluster)
@@ -249,9 +249,9 @@ class InterPodAffinity(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin
     def _aversions(self, other: PodInfo) -> tuple[Term, ...]:
         """Its required anti-affinity; kept, because each pod that waits asks about the same other pod."""
         affinity = other.pod.spec.affinity
-        if affinity is None or not other.group.affinity:
+        if affinity is None or not other.pairwise_key.affinity:
             return ()
-        key = (other.namespace, other.group.affinity)
+        key = (other.namespace, other.pairwise_key.affinity)
         return self._averse.recall(key, lambda: compile_leniently(affinity, other.namespace).anti_affinity)
 
     def _own_or_none(self, pod: PodInfo) -> OwnTerms:

@@ -39,7 +39,7 @@ class DefaultSelectors:
         owner = owner_of(pod) if pod.pod.metadata.owner_references else None
         if owner is None and not self._services.get(pod.namespace):
             return _NOTHING
-        key = (pod.group.namespace, pod.group.labels, owner and (owner.kind, owner.name, owner.api_version))
+        key = (pod.pairwise_key.namespace, pod.pairwise_key.labels, owner and (owner.kind, owner.name, owner.api_version))
         selector = self._known.get(key)
         if selector is None:
             selector = self._known[key] = self._select(pod, owner, objects)

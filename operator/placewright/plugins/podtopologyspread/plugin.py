@@ -226,7 +226,7 @@ class PodTopologySpread(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugi
     def _constraints(self, pod: PodInfo, action: str, cluster: Cluster) -> tuple[Constraint, ...]:
         own = pod.pod.spec.topology_spread_constraints
         if own:
-            written = (action, msgspec.json.encode(own), pod.group)
+            written = (action, msgspec.json.encode(own), pod.pairwise_key)
             return self._compiled.recall(written, lambda: compile_own(own, action, pod))
         if not self._defaults:
             return ()
@@ -234,7 +234,7 @@ class PodTopologySpread(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugi
         if selector.empty:
             return ()
         # By identity: hashing a selector costs more than the look-up, and the compiled constraints keep this one alive.
-        key = (action, id(selector), pod.group)
+        key = (action, id(selector), pod.pairwise_key)
         return self._compiled.recall(key, lambda: compile_default(self._defaults, action, pod, selector))
 
     # --- events --------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class PodServices:
             self._look_again(objects)
         if pod.namespace not in self._by_namespace:
             return ()
-        return self._known.recall((pod.namespace, pod.group.labels), lambda: self._select(pod))
+        return self._known.recall((pod.namespace, pod.pairwise_key.labels), lambda: self._select(pod))
 
     def _look_again(self, objects: ClusterObjects) -> None:
         self._objects, self._version = objects, objects.version

@@ -21,8 +21,8 @@ class Choosing:
         Of the domains that hold the whole group the one with the highest sum of members' scores is taken, ties by lot. They are tried in
         the order of `domains`, and no more are compared than the profile says. Each domain is a trial of its own, on the real columns.
         """
-        gang = group.gang
-        if not gang.topology_key:
+        pod_group = group.pod_group
+        if not pod_group.topology_key:
             return self._trial(group, None)
         found = self.domains(group)
         holding: list[tuple[int, int, Domain]] = []
@@ -57,7 +57,7 @@ class Choosing:
 
     async def best_with_extenders(self, group: Group) -> GroupTrial:
         """The same, but the first domain that holds the group is taken: every question costs a request."""
-        found = self.domains(group) if group.gang.topology_key else []
+        found = self.domains(group) if group.pod_group.topology_key else []
         for domain in found:
             if domain.room < 1:
                 break
@@ -70,12 +70,12 @@ class Choosing:
     def domains(self, group: Group) -> list[Domain]:
         """Those of the group's label, in the order in which they are to be tried."""
         pods = [attempt.pod for attempt in group.attempts]
-        return domains(self.members.cluster, group.gang.topology_key, pods, group.needed)
+        return domains(self.members.cluster, group.pod_group.topology_key, pods, group.needed)
 
     def _otherwise(self, group: Group, found: list[Domain]) -> Domain | None:
         """Where the group is tried when no domain holds it: anywhere if it only prefers one, else in the one that comes closest."""
-        gang = group.gang
-        if not gang.topology_key or not gang.topology_required:
+        pod_group = group.pod_group
+        if not pod_group.topology_key or not pod_group.topology_required:
             return None
-        nowhere = Domain(gang.topology_key, "", frozenset(), 0.0)
+        nowhere = Domain(pod_group.topology_key, "", frozenset(), 0.0)
         return max(found, key=lambda domain: domain.room, default=nowhere)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
-from placewright.cluster.gangrules import declaration_complaint, members_complaint, standing
+from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
 from placewright.framework.blame import why
 from placewright.framework.interface import PodGroupPlugin, Seconds
 from placewright.framework.runtime.evaluation import Evaluator
@@ -73,21 +73,21 @@ class PodGroupScheduler:
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:
         """Whether this pod is to be decided with its group: it names one, its profile cares, and no member stands yet."""
-        if pod.gang is None or evaluator.runtime.pod_groups is None or pod.gang in self.forming:
+        if pod.pod_group is None or evaluator.runtime.pod_groups is None or pod.pod_group in self.forming:
             return False
-        gang = self._cluster.gangs.get(pod.gang)
-        return gang is None or not (gang.basic or standing(self._cluster, pod.gang))
+        pod_group = self._cluster.pod_groups.get(pod.pod_group)
+        return pod_group is None or not (pod_group.basic or standing(self._cluster, pod.pod_group))
 
     def barrier_of(self, pod: PodInfo) -> Barrier | None:
         """Where a pod that joins a group has to wait for it; None for most pods."""
-        return None if pod.gang is None else self.forming.get(pod.gang)
+        return None if pod.pod_group is None else self.forming.get(pod.pod_group)
 
     def within(self, pod: PodInfo, evaluator: Evaluator) -> frozenset[NodeName] | None:
         """The nodes that a pod which joins its group may stand on: those of the domain where the group stands, if it requires one."""
-        gang = None if pod.gang is None or evaluator.runtime.pod_groups is None else self._cluster.gangs.get(pod.gang)
-        if gang is None or not gang.topology_key or not gang.topology_required:
+        pod_group = None if pod.pod_group is None or evaluator.runtime.pod_groups is None else self._cluster.pod_groups.get(pod.pod_group)
+        if pod_group is None or not pod_group.topology_key or not pod_group.topology_required:
             return None
-        return joined_domain(self._cluster, gang)
+        return joined_domain(self._cluster, pod_group)
 
     def schedule_one(self, popped: QueuedPod, evaluator: Evaluator) -> None:
         """Decide the group of a pod that was popped, and start the bindings of its members."""
@@ -135,22 +135,22 @@ class PodGroupScheduler:
 
     def _gathered(self, popped: QueuedPod, evaluator: Evaluator) -> Group | None:
         """The group with its members that wait; None when it cannot be decided, and the pod has been told why."""
-        ref, attempts = popped.pod.gang, self._attempts
+        ref, attempts = popped.pod.pod_group, self._attempts
         plugin = evaluator.runtime.pod_groups
         assert ref is not None and plugin is not None  # else nobody asks
-        gang = self._cluster.gangs.get(ref)
-        complaint = declaration_complaint(self._cluster.gangs, ref)
-        if gang is None or complaint:
+        pod_group = self._cluster.pod_groups.get(ref)
+        complaint = declaration_complaint(self._cluster.pod_groups, ref)
+        if pod_group is None or complaint:
             attempts.fail(attempts.begin(popped, evaluator), _waits_for_its_group(complaint, plugin))
             return None
-        group = Group(gang, plugin, evaluator)
-        for queued in self._queue.take_gang(popped):
+        group = Group(pod_group, plugin, evaluator)
+        for queued in self._queue.take_pod_group(popped):
             if queued is not popped and attempts.skip(queued.pod):
                 self._queue.done(queued.uid)
             else:
                 group.attempts.append(attempts.begin(queued, evaluator))
-        profiles = Counter(pod.scheduler_name for pod in self._queue.gangs.members(ref))
-        complaint = members_complaint(gang, profiles)
+        profiles = Counter(pod.scheduler_name for pod in self._queue.pod_groups.members(ref))
+        complaint = members_complaint(pod_group, profiles)
         if complaint:  # others may have left since this one was let in
             self._fail(group, {}, complaint)
             return None
@@ -198,7 +198,7 @@ class PodGroupScheduler:
         for attempt, placement in trial.placed:
             attempt.together = len(trial.placed)
             self._reserver.settle(placement, waits[placement.pod.uid])
-        self.reservations.end(group.gang.ref)
+        self.reservations.end(group.pod_group.ref)
         left_over = {misfit.attempt.uid: misfit.failure for misfit in trial.misfits} | dict(objections)
         for attempt in group.attempts:
             if attempt.uid in left_over:
@@ -212,34 +212,34 @@ class PodGroupScheduler:
     def binding_cycle(self, trial: GroupTrial) -> Coroutine[Any, Any, bool]:
         """Bind all members, behind one barrier. From now on others of the group join it; True when all are bound."""
         barrier = self._barrier(trial)
-        self.forming[trial.group.gang.ref] = barrier
+        self.forming[trial.group.pod_group.ref] = barrier
         self.bindings += len(trial.placed) - 1
         return self._bind(trial.group, trial.placed, barrier)
 
     def _barrier(self, trial: GroupTrial) -> Barrier:
-        ref, queue, binding = trial.group.gang.ref, self._queue, self._binding
+        ref, queue, binding = trial.group.pod_group.ref, self._queue, self._binding
         pods = {placement.pod.uid: placement.pod for _, placement in trial.placed}
 
         def decided(opened: bool) -> None:
-            (queue.gang_placed if opened else queue.gang_failed)(ref)
+            (queue.pod_group_placed if opened else queue.pod_group_failed)(ref)
 
         return Barrier(trial.group.plugin.name, pods, trial.group.needed, lambda uid: binding.call_off(uid, TAKEN_BACK), decided)
 
     async def _bind(self, group: Group, placed: Sequence[tuple[Attempt, ScheduleResult]], barrier: Barrier) -> bool:
-        seconds = group.gang.timeout_seconds or group.settings.schedule_timeout_seconds
+        seconds = group.pod_group.timeout_seconds or group.settings.schedule_timeout_seconds
         timer = asyncio.get_running_loop().call_later(seconds, barrier.expire, seconds) if seconds else None
         try:
             bound = await asyncio.gather(*(self._binding.run(attempt, placement, barrier) for attempt, placement in placed))
         finally:
             if timer is not None:
                 timer.cancel()
-            self.forming.pop(group.gang.ref, None)
+            self.forming.pop(group.pod_group.ref, None)
             self.bindings -= len(placed) - 1
         if barrier.expired:
-            self._queue.stir(group.gang.ref)
-        standing_now = len(self._cluster.gangs.placed(group.gang.ref))
+            self._queue.stir(group.pod_group.ref)
+        standing_now = len(self._cluster.pod_groups.placed(group.pod_group.ref))
         if any(bound) and standing_now >= group.needed:
-            self._status.group_placed(group.gang, standing_now)
+            self._status.group_placed(group.pod_group, standing_now)
         return all(bound)
 
     def _refuse(self, trial: GroupTrial) -> None:
@@ -272,30 +272,30 @@ class PodGroupScheduler:
         try:
             self.reservations.consider(group)
         except Exception:
-            _logger.exception("keeping nodes for %s broke; it waits without", group.gang.ref)
+            _logger.exception("keeping nodes for %s broke; it waits without", group.pod_group.ref)
 
     def _fail(self, group: Group, failures: Mapping[str, FitError], why: str, room: GroupRoom | None = None) -> None:
         """All members go back to the queue, each with what keeps it, and with what keeps the group; `room` is made for it."""
-        gang, room = group.gang, room or GroupRoom()
-        message = f'pod group "{gang.ref.name}" is unschedulable: {why}'
-        self._queue.gang_failed(gang.ref, why)
+        pod_group, room = group.pod_group, room or GroupRoom()
+        message = f'pod group "{pod_group.ref.name}" is unschedulable: {why}'
+        self._queue.pod_group_failed(pod_group.ref, why)
         for attempt in group.attempts:
             self._attempts.fail(attempt, _with_its_group(group, failures.get(attempt.uid), message, attempt.uid, room))
-        standing_now = len(self._cluster.gangs.placed(gang.ref))
-        self._status.group_waits(gang, standing_now, max(group.needed - standing_now, 0), why)
+        standing_now = len(self._cluster.pod_groups.placed(pod_group.ref))
+        self._status.group_waits(pod_group, standing_now, max(group.needed - standing_now, 0), why)
         self._ended(group, GroupResult.WAITING_ON_PREEMPTION if room.nodes else GroupResult.UNSCHEDULABLE)
 
     def _broke(self, group: Group, problem: Exception) -> None:
         """Something is wrong with us, or with a plugin; all members are tried again, together."""
-        gang = group.gang
+        pod_group = group.pod_group
         if not isinstance(problem, FitError):
             what = why(problem)
-            _logger.error("deciding %s broke: %s", gang.ref, what, exc_info=problem)
+            _logger.error("deciding %s broke: %s", pod_group.ref, what, exc_info=problem)
             problem = broken(what)
-        self._queue.gang_failed(gang.ref, problem.message)
+        self._queue.pod_group_failed(pod_group.ref, problem.message)
         for attempt in group.attempts:
             self._attempts.fail(attempt, problem)
-        self._status.group_waits(gang, 0, group.needed, problem.message, error=True)
+        self._status.group_waits(pod_group, 0, group.needed, problem.message, error=True)
         self._ended(group, GroupResult.ERROR)
 
     def _ended(self, group: Group, result: GroupResult) -> None:

@@ -52,13 +52,13 @@ def domains(cluster: Cluster, key: str, pods: Sequence[PodInfo], needed: int) ->
     return sorted(found, key=lambda domain: (domain.room < 1, domain.room if domain.room >= 1 else -domain.room, domain.value))
 
 
-def joined_domain(cluster: Cluster, gang: PodGroup) -> frozenset[NodeName] | None:
+def joined_domain(cluster: Cluster, pod_group: PodGroup) -> frozenset[NodeName] | None:
     """The nodes of the domain that a group's members stand in; None while no member is on a node that has the label.
 
     Members of one group may stand in several domains if that was not asked when they were placed; then the most of them count.
     """
-    column, values = cluster.label(gang.topology_key), Counter[str]()
-    for uid in cluster.gangs.placed(gang.ref):
+    column, values = cluster.label(pod_group.topology_key), Counter[str]()
+    for uid in cluster.pod_groups.placed(pod_group.ref):
         placement = cluster.placement(uid)
         row = None if placement is None else cluster.row(placement.node)
         value = None if row is None else column.get(row)

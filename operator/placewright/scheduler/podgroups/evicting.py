@@ -57,7 +57,7 @@ class Evicting:
         if any(attempt.pod.pod.spec.preemption_policy == "Never" for attempt in group.attempts):
             return GroupRoom(why=f"preemption: {NEVER}")
         where: list[Domain | None] = [None]
-        if group.gang.topology_key and group.gang.topology_required:
+        if group.pod_group.topology_key and group.pod_group.topology_required:
             found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
             where = list(found[: group.settings.domains_to_compare])
         room = GroupRoom()

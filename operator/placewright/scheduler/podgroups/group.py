@@ -40,7 +40,7 @@ class Group:
         decided: when it was known where they could go, seconds on the scheduler's clock.
     """
 
-    gang: PodGroup
+    pod_group: PodGroup
     plugin: PodGroupPlugin
     evaluator: Evaluator
     attempts: list[Attempt] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Group:
     @property
     def needed(self) -> int:
         """The fewest members that may be placed."""
-        return self.gang.min_member
+        return self.pod_group.min_member
 
     @property
     def mixed(self) -> bool:
@@ -58,7 +58,7 @@ class Group:
 
     def largest_first(self) -> Group:
         """The same group, with the members that ask for most first."""
-        return Group(self.gang, self.plugin, self.evaluator, largest_first(self.attempts))
+        return Group(self.pod_group, self.plugin, self.evaluator, largest_first(self.attempts))
 
     @property
     def settings(self) -> PodGroupSettings:

@@ -47,7 +47,7 @@ class Planning:
     def best(self, group: Group) -> Plan | None:
         """The plan for which least has to leave; None when the group could not stand even if everything that can leave had left."""
         where: list[Domain | None] = [None]
-        if group.gang.topology_key and group.gang.topology_required:
+        if group.pod_group.topology_key and group.pod_group.topology_required:
             found = sorted(self.choosing.domains(group), key=lambda domain: (-domain.room, domain.value))
             where = list(found[: group.settings.domains_to_compare])
         plans = [plan for domain in where if (plan := self._plan(group, domain)) is not None]

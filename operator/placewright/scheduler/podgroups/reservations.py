@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from placewright.api.podgroups import GroupRef
 from placewright.cluster.cluster import Cluster
-from placewright.cluster.gangrules import standing
+from placewright.cluster.podgrouprules import standing
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.podgroups.group import Group
@@ -57,7 +57,7 @@ class Reservations:
 
     def consider(self, group: Group) -> None:
         """A group did not fit, and waits in the queue: it gets a reservation if it is its turn; the one it has is looked at again."""
-        ref, order = group.gang.ref, self._order(group)
+        ref, order = group.pod_group.ref, self._order(group)
         if order is None or not self._admitted(ref, order, group.settings.reservations):
             return
         before = self._held.get(ref)
@@ -84,9 +84,9 @@ class Reservations:
     def review(self) -> None:
         """Give up what is kept for groups that cannot use it: too few members are left, or nobody declares the group any more."""
         for ref, held in tuple(self._held.items()):
-            waiting = self._queue.gangs.get(ref)
+            waiting = self._queue.pod_groups.get(ref)
             alive = waiting is not None and held.plan.nodes.keys() <= waiting.members.keys() and self._may_be_tried(held)
-            if not alive or self._cluster.gangs.get(ref) is None or standing(self._cluster, ref):
+            if not alive or self._cluster.pod_groups.get(ref) is None or standing(self._cluster, ref):
                 self.end(ref)
 
     def _may_be_tried(self, held: _Held) -> bool:
@@ -98,12 +98,12 @@ class Reservations:
 
     def _order(self, group: Group) -> _Order | None:
         """The group's place among those that may have a reservation; None for one that has not waited long enough."""
-        waiting = self._queue.gangs.get(group.gang.ref)
+        waiting = self._queue.pod_groups.get(group.pod_group.ref)
         if waiting is None or waiting.tried_at is None:
             return None
         if self._clock() - waiting.tried_at < group.settings.reservation_after_seconds:
             return None
-        return -group.priority, waiting.since, group.gang.ref
+        return -group.priority, waiting.since, group.pod_group.ref
 
     def _admitted(self, ref: GroupRef, order: _Order, places: int) -> bool:
         if ref in self._held:

@@ -33,25 +33,25 @@ _NAMED_BY: Final = {
 }
 
 
-def declaration_complaint(gangs: PodGroups, ref: GroupRef) -> str:
+def declaration_complaint(pod_groups: PodGroups, ref: GroupRef) -> str:
     """What is wrong with how the group is declared, or that it is not, or not any more."""
-    gang = gangs.get(ref)
-    if gang is None:
-        return _missing(gangs, ref)
-    return _count_complaint(gang) or _timeout_complaint(gang) or _topology_complaint(gangs, gang)
+    pod_group = pod_groups.get(ref)
+    if pod_group is None:
+        return _missing(pod_groups, ref)
+    return _count_complaint(pod_group) or _timeout_complaint(pod_group) or _topology_complaint(pod_groups, pod_group)
 
 
-def members_complaint(gang: PodGroup, members: Mapping[str, int]) -> str:
+def members_complaint(pod_group: PodGroup, members: Mapping[str, int]) -> str:
     """What is wrong with the members that there are: `members` counts those on nodes and those that wait, by `spec.schedulerName`.
 
     A group over several profiles is nobody's to decide. Too few members may become enough later: their coming asks again.
     """
     if len(members) > 1:
         spread = ", ".join(f"{count} of {shown(name)}" for name, count in sorted(members.items()))
-        return f"{gang.ref}: spec.schedulerName must be the same in all members, found {spread}"
+        return f"{pod_group.ref}: spec.schedulerName must be the same in all members, found {spread}"
     existing = sum(members.values())
-    if existing < gang.min_member:
-        return f"{gang.ref}: {count_field(gang.ref)} is {gang.min_member}, but {_pods(existing)} of it"
+    if existing < pod_group.min_member:
+        return f"{pod_group.ref}: {count_field(pod_group.ref)} is {pod_group.min_member}, but {_pods(existing)} of it"
     return ""
 
 
@@ -66,13 +66,13 @@ def count_field(ref: GroupRef) -> str:
 
 def standing(cluster: Cluster, ref: GroupRef) -> bool:
     """Whether a member stands on a node, or is assumed there; those that are being deleted do not count."""
-    placements = (cluster.placement(uid) for uid in cluster.gangs.placed(ref))
+    placements = (cluster.placement(uid) for uid in cluster.pod_groups.placed(ref))
     return any(placement is not None and not placement.pod.terminating for placement in placements)
 
 
-def _missing(gangs: PodGroups, ref: GroupRef) -> str:
+def _missing(pod_groups: PodGroups, ref: GroupRef) -> str:
     named, by = ref.object_in_words, _NAMED_BY[ref.form]
-    if gangs.object_of(ref) is None:
+    if pod_groups.object_of(ref) is None:
         return f"{named} does not exist (the pod's {by} names it)"
     return f'{named}: spec.podGroups has no "{_group_in_workload(ref)}" (the pod\'s {by} names it)'
 
@@ -81,26 +81,26 @@ def _group_in_workload(ref: GroupRef) -> str:
     return "".join(ref.name.split("/")[1:2])
 
 
-def _count_complaint(gang: PodGroup) -> str:
-    if gang.min_member >= 1:
+def _count_complaint(pod_group: PodGroup) -> str:
+    if pod_group.min_member >= 1:
         return ""
-    return f"{gang.ref}: {count_field(gang.ref)} is {gang.min_member}, at least 1 is allowed"
+    return f"{pod_group.ref}: {count_field(pod_group.ref)} is {pod_group.min_member}, at least 1 is allowed"
 
 
-def _timeout_complaint(gang: PodGroup) -> str:
-    if gang.timeout_seconds is None or gang.timeout_seconds >= 0:
+def _timeout_complaint(pod_group: PodGroup) -> str:
+    if pod_group.timeout_seconds is None or pod_group.timeout_seconds >= 0:
         return ""
-    return f"{gang.ref}: spec.scheduleTimeoutSeconds is {gang.timeout_seconds}, at least 0 is allowed"
+    return f"{pod_group.ref}: spec.scheduleTimeoutSeconds is {pod_group.timeout_seconds}, at least 0 is allowed"
 
 
-def _topology_complaint(gangs: PodGroups, gang: PodGroup) -> str:
-    if gang.topology_key and not _LABEL_KEY.fullmatch(gang.topology_key):
-        return f"{gang.ref}: the topology {shown(gang.topology_key)} is no key of a node label"
-    item = gangs.object_of(gang.ref)
+def _topology_complaint(pod_groups: PodGroups, pod_group: PodGroup) -> str:
+    if pod_group.topology_key and not _LABEL_KEY.fullmatch(pod_group.topology_key):
+        return f"{pod_group.ref}: the topology {shown(pod_group.topology_key)} is no key of a node label"
+    item = pod_groups.object_of(pod_group.ref)
     mode = (item.metadata.annotations or {}).get(TOPOLOGY_MODE, REQUIRED) if item is not None else REQUIRED
     if mode in (REQUIRED, PREFERRED):
         return ""
-    return f"{gang.ref}: metadata.annotations[{TOPOLOGY_MODE}] is {shown(mode)}, {REQUIRED} or {PREFERRED} is allowed"
+    return f"{pod_group.ref}: metadata.annotations[{TOPOLOGY_MODE}] is {shown(mode)}, {REQUIRED} or {PREFERRED} is allowed"
 
 
 def _pods(count: int) -> str:

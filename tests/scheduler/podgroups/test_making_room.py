@@ -123,7 +123,7 @@ async def test_on_full_random_clusters_it_is_all_or_nobody(seed: int) -> None:
     world.pods(*[member("job", n, str(rng.randint(1, 3))).priority(100) for n in range(count)])
     await tried(world)
     await world.scheduler.drain()
-    minimum = world.cluster.gangs.get(member("job", 0).info().gang).min_member  # type: ignore[arg-type,union-attr]
+    minimum = world.cluster.pod_groups.get(member("job", 0).info().pod_group).min_member  # type: ignore[arg-type,union-attr]
     if world.ports.evicted:
         await gone(world)
         assert len(bound(world)) >= minimum

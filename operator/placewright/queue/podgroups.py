@@ -69,59 +69,59 @@ class QueuedPodGroup:
 class QueuedPodGroups:
     """All groups with members in the queue. Implements `framework.ports.GangMembers`."""
 
-    __slots__ = ("_declared", "_gangs")
+    __slots__ = ("_declared", "_pod_groups")
 
     def __init__(self) -> None:
-        self._gangs: dict[GroupRef, QueuedPodGroup] = {}
+        self._pod_groups: dict[GroupRef, QueuedPodGroup] = {}
         self._declared: dict[_Declarer, dict[GroupRef, None]] = {}
 
     def __len__(self) -> int:
-        return len(self._gangs)
+        return len(self._pod_groups)
 
     def __iter__(self) -> Iterator[QueuedPodGroup]:
         """All groups, in order of arrival."""
-        return iter(self._gangs.values())
+        return iter(self._pod_groups.values())
 
     def get(self, ref: GroupRef) -> QueuedPodGroup | None:
         """The group, or None when no member of it is in the queue."""
-        return self._gangs.get(ref)
+        return self._pod_groups.get(ref)
 
     def members(self, ref: GroupRef) -> Collection[PodInfo]:
         """The members without a node, in order of arrival, those that are being tried or bound included."""
-        gang = self._gangs.get(ref)
-        return () if gang is None else [queued.pod for queued in gang.members.values()]
+        pod_group = self._pod_groups.get(ref)
+        return () if pod_group is None else [queued.pod for queued in pod_group.members.values()]
 
     def declared_by(self, item: GroupObject) -> Iterator[QueuedPod]:
         """Members of the groups that stand in this object."""
         meta = item.metadata
         for ref in self._declared.get((FORM_OF[type(item)], meta.namespace, meta.name), ()):
-            yield from self._gangs[ref].members.values()
+            yield from self._pod_groups[ref].members.values()
 
     def join(self, queued: QueuedPod, now: float) -> None:
         """The pod is in the queue; harmless for one that joined before. One that names another group than before changes over."""
-        ref = queued.pod.gang
-        if queued.gang is not None and queued.gang.ref != ref:
+        ref = queued.pod.pod_group
+        if queued.pod_group is not None and queued.pod_group.ref != ref:
             self.leave(queued)
         if ref is None:
             return
-        gang = self._gangs.get(ref)
-        if gang is None:
-            gang = self._gangs[ref] = QueuedPodGroup(ref, now)
+        pod_group = self._pod_groups.get(ref)
+        if pod_group is None:
+            pod_group = self._pod_groups[ref] = QueuedPodGroup(ref, now)
             self._declared.setdefault(_declarer(ref), {})[ref] = None
-        gang.members[queued.uid] = queued
-        gang.changed()
-        queued.gang = gang
+        pod_group.members[queued.uid] = queued
+        pod_group.changed()
+        queued.pod_group = pod_group
 
     def leave(self, queued: QueuedPod) -> None:
         """The pod has a node, or is gone; harmless for one that belongs to no group."""
-        gang, queued.gang = queued.gang, None
-        if gang is None:
+        pod_group, queued.pod_group = queued.pod_group, None
+        if pod_group is None:
             return
-        gang.members.pop(queued.uid, None)
-        gang.changed()
-        if not gang.members:
-            self._gangs.pop(gang.ref, None)
-            self._undeclare(gang.ref)
+        pod_group.members.pop(queued.uid, None)
+        pod_group.changed()
+        if not pod_group.members:
+            self._pod_groups.pop(pod_group.ref, None)
+            self._undeclare(pod_group.ref)
 
     def _undeclare(self, ref: GroupRef) -> None:
         refs = self._declared[_declarer(ref)]

@@ -160,7 +160,7 @@ async def test_members_do_not_wait_for_each_other_longer_than_the_group_says(rea
     assert any("was not ready after 1s: job-1, job-2" in note for _, _, _, _, note in world.ports.events)
     world.now += 3
     world.queue.flush_backoff()
-    assert len(world.queue.take_gang(world.pop())) == 3, "no event brings them back, so they are tried again by themselves"
+    assert len(world.queue.take_pod_group(world.pop())) == 3, "no event brings them back, so they are tried again by themselves"
 
 
 async def test_one_that_permit_refuses_takes_all_back(doorman: type[Doorman]) -> None:
