@@ -56,7 +56,7 @@ CHOICE: Final[Mapping[str, tuple[str, ...]]] = {
         "faults/test_api_server.py::test_10_percent_of_bindings_answered_409_429_500_or_never",
     ),
     "docs/reconciler.md": ("handlers/test_reconciling.py",),
-    "docs/gangs.md": ("faults/test_groups.py::test_groups_with_the_leader_killed_in_mid_group", "scheduler/gangs"),
+    "docs/gangs.md": ("faults/test_groups.py::test_groups_with_the_leader_killed_in_mid_group", "scheduler/podgroups"),
     "docs/conversion.md": ("profiles/test_conversion.py",),
     "docs/reference.md": ("profiles/test_schema.py",),
     "docs/reload.md": ("handlers/test_reload.py",),

@@ -154,16 +154,16 @@ def test_the_configuration_of_devices_is_kept_to_the_letter() -> None:
 def test_an_allocation_is_told_by_which_devices_go_to_which_requests() -> None:
     one = {"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}
     shared = {"request": "r/sub", "driver": "d", "pool": "p", "device": "gpu-1", "shareID": "s", "consumedCapacity": {"memory": "1Gi"}}
-    allocation = convert({"devices": {"results": [one, shared]}, "allocationTimestamp": "2026-01-01T00:00:00Z"}, devices.Allocation)
+    allocation = convert({"devices": {"results": [one, shared]}, "allocationTimestamp": "2026-01-01T00:00:00Z"}, devices.AllocationResult)
     assert devices.devices_of(allocation) == [("r", "d", "p", "gpu-0", ""), ("r/sub", "d", "p", "gpu-1", "s")]
-    assert devices.devices_of(devices.Allocation()) == []
+    assert devices.devices_of(devices.AllocationResult()) == []
 
 
 @pytest.mark.parametrize("field", ["request", "driver", "pool", "device", "shareID"])
 def test_allocations_that_differ_in_any_part_of_a_devices_name_are_two(field: str) -> None:
     said = {"request": "r", "driver": "d", "pool": "p", "device": "x", "shareID": "s"}
     one, other = (
-        devices.devices_of(convert({"devices": {"results": [body]}}, devices.Allocation)) for body in (said, said | {field: "other"})
+        devices.devices_of(convert({"devices": {"results": [body]}}, devices.AllocationResult)) for body in (said, said | {field: "other"})
     )
     assert one != other
 

@@ -17,9 +17,9 @@ from placewright.api.podgroups import (
     GroupObject,
     GroupRef,
     NativePodGroup,
-    NativeWorkload,
     PodGroup,
     VolcanoPodGroup,
+    Workload,
     declares,
     group_of,
     pod_group_of,
@@ -80,7 +80,8 @@ def test_kubernetes_own_field_goes_before_the_label_and_the_label_before_the_ann
 
 def test_a_group_of_scheduler_plugins_is_read_with_our_topology_annotations() -> None:
     annotations = {"placewright.dev/topology-key": "rack", "placewright.dev/topology-mode": "preferred"}
-    read = pod_group(CoschedulingPodGroup, {"minMember": 3, "scheduleTimeoutSeconds": 0, "minResources": {"cpu": 3}}, annotations=annotations)
+    spec = {"minMember": 3, "scheduleTimeoutSeconds": 0, "minResources": {"cpu": 3}}
+    read = pod_group(CoschedulingPodGroup, spec, annotations=annotations)
     assert read == PodGroup(
         CRD, "u", 3, 0, topology_key="rack", topology_required=False, created="2030-01-01T00:00:00Z", resource_version="5"
     )
@@ -137,7 +138,7 @@ def test_a_native_group_without_a_policy_is_one_that_cannot_be() -> None:
 
 def test_a_workload_holds_several_groups_each_of_which_may_have_replicas() -> None:
     spec = {"podGroups": [{"name": "drivers", "policy": {"basic": {}}}, {"name": "workers", "policy": {"gang": {"minCount": 4}}}]}
-    item = declared(NativeWorkload, spec)
+    item = declared(Workload, spec)
     workers = [GroupRef(Form.WORKLOAD, "shop", name) for name in ("train/workers", "train/workers/0", "train/workers/1")]
     assert [found.min_member for ref in workers if (found := pod_group_of(item, ref))] == [4, 4, 4]
     drivers = pod_group_of(item, GroupRef(Form.WORKLOAD, "shop", "train/drivers"))
@@ -229,7 +230,7 @@ def test_members_of_one_group_hold_equal_references() -> None:
     [
         (CoschedulingPodGroup, Form.COSCHEDULING, {"minMember": 2}), (VolcanoPodGroup, Form.VOLCANO, {"minMember": 2}),
         (NativePodGroup, Form.NATIVE, {"schedulingPolicy": {"gang": {"minCount": 2}}}),
-        (NativeWorkload, Form.WORKLOAD, {"podGroups": [{"name": "g", "policy": {"gang": {"minCount": 2}}}]}),
+        (Workload, Form.WORKLOAD, {"podGroups": [{"name": "g", "policy": {"gang": {"minCount": 2}}}]}),
     ],
 )  # fmt: skip
 def test_every_form_takes_our_topology_and_tells_who_it_is(kind: type[GroupObject], form: Form, spec: dict[str, Any]) -> None:
@@ -242,7 +243,7 @@ def test_every_form_takes_our_topology_and_tells_who_it_is(kind: type[GroupObjec
         assert pod_group(kind, spec, ref, annotations=preferred | {"placewright.dev/topology-mode": mode}).topology_required
     assert FORM_OF[kind] is form
     assert (kind in POD_GROUPS.values()) is (form is not Form.WORKLOAD)
-    assert kind is NativeWorkload or POD_GROUPS[form.removeprefix("PodGroup.")] is kind
+    assert kind is Workload or POD_GROUPS[form.removeprefix("PodGroup.")] is kind
 
 
 @pytest.mark.parametrize("constraints", [None, {}, {"topology": []}, {"topology": None, "topologyConstraints": []}])
@@ -272,12 +273,12 @@ def test_all_goes_before_single(mode: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["train/", "train", "train/workers2", "other/absent"])
 def test_a_workload_has_no_group_that_it_does_not_name(name: str) -> None:
-    item = declared(NativeWorkload, {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 4}}}]})
+    item = declared(Workload, {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 4}}}]})
     assert pod_group_of(item, GroupRef(Form.WORKLOAD, "shop", name)) is None
-    assert pod_group_of(declared(NativeWorkload, {}), GroupRef(Form.WORKLOAD, "shop", "train/workers")) is None
+    assert pod_group_of(declared(Workload, {}), GroupRef(Form.WORKLOAD, "shop", "train/workers")) is None
 
 
 def test_of_groups_of_one_name_in_a_workload_the_first_counts() -> None:
     policies = [{"name": "g", "policy": {"gang": {"minCount": minimum}}} for minimum in (2, 9)]
-    found = pod_group_of(declared(NativeWorkload, {"podGroups": policies}), GroupRef(Form.WORKLOAD, "shop", "train/g"))
+    found = pod_group_of(declared(Workload, {"podGroups": policies}), GroupRef(Form.WORKLOAD, "shop", "train/g"))
     assert found is not None and found.min_member == 2

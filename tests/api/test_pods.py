@@ -116,7 +116,8 @@ def test_a_pod_put_on_a_node_keeps_everything_but_the_node() -> None:
     found = info({"containers": [{"resources": {"requests": {"cpu": "1"}}, "ports": [{"hostPort": 80}]}], "priority": 3})
     placed = found.on(NodeName("here"))
     assert placed.node_name == "here"
-    for field in ("pod", "key", "uid", "requests", "scoring_cpu", "scoring_memory", "host_ports", "volumes", "group", "priority", "gang"):
+    fields = ("pod", "key", "uid", "requests", "scoring_cpu", "scoring_memory", "host_ports", "volumes")
+    for field in (*fields, "pairwise_key", "priority", "pod_group"):
         assert getattr(placed, field) is getattr(found, field), field
 
 

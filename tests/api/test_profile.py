@@ -11,6 +11,7 @@ from placewright.api import profile
 from placewright.api.decode import DecodeError, convert, decode
 from placewright.api.extenders import ExtenderSpec
 from placewright.api.profile import (
+    Allocation,
     Backoff,
     EmptyNodes,
     PluginConfig,
@@ -21,7 +22,6 @@ from placewright.api.profile import (
     ProfileStatus,
     QueueSizes,
     Regret,
-    RequestedShare,
     SchedulingProfile,
     ShadowSettings,
     ShadowStatus,
@@ -132,7 +132,7 @@ def test_what_a_shadow_found_is_written_whole_with_its_zeros() -> None:
         "emptyNodes": {"shadow": 0, "live": 0}, "resources": [{"name": "cpu", "shadow": share, "live": share}], "pending": 0, "backlog": 0,
         "restarts": 0, "timePercent": 0.0, "errors": 0, "lastError": "",
     }  # fmt: skip
-    assert (as_json(Regret()), as_json(RequestedShare()), as_json(EmptyNodes())) == (zeros, share, {"shadow": 0, "live": 0})
+    assert (as_json(Regret()), as_json(Allocation()), as_json(EmptyNodes())) == (zeros, share, {"shadow": 0, "live": 0})
 
 
 def test_a_profile_with_its_status_is_read_as_it_was_written() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from msgspec.structs import replace
 
 from placewright.api.decode import convert
-from placewright.api.devices import Allocation, DeviceClass, ResourceClaim
+from placewright.api.devices import AllocationResult, DeviceClass, ResourceClaim
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster, PodOnNode
@@ -119,21 +119,23 @@ def filled(found: C, *names: str) -> C:
 # --- claims ------------------------------------------------------------------------------------------------------------------------
 
 
-def claim(version: str = "1", *, uid: str = "u", name: str = "c", allocated: Allocation | None = None, **metadata: Any) -> ResourceClaim:
+def claim(
+    version: str = "1", *, uid: str = "u", name: str = "c", allocated: AllocationResult | None = None, **metadata: Any
+) -> ResourceClaim:
     """A ResourceClaim `ns/c` at a resourceVersion, allocated or not."""
     meta = {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": version, **metadata}
     found = convert({"metadata": meta}, ResourceClaim)
     return found if allocated is None else with_allocation(found, allocated)
 
 
-def with_allocation(found: ResourceClaim, allocation: Allocation | None) -> ResourceClaim:
+def with_allocation(found: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
     return replace(found, status=replace(found.status, allocation=allocation))
 
 
-def gets(*devices: str) -> Allocation:
+def gets(*devices: str) -> AllocationResult:
     """An allocation of these devices of one pool to one request."""
     results = [{"request": "r", "driver": "d", "pool": "p", "device": device} for device in devices]
-    return convert({"devices": {"results": results}}, Allocation)
+    return convert({"devices": {"results": results}}, AllocationResult)
 
 
 def device_class(name: str, *, serves: str | None = None, created: str = "") -> DeviceClass:

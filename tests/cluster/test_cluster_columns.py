@@ -54,7 +54,7 @@ def snapshot(found: Cluster) -> dict[str, Any]:
             {resource: pair for resource, pair in amounts.items() if any(pair)},
             int(found.scoring_memory[row]),
             bool(found.ports.free(pod("x", spec=PORT).host_ports, np.array([row]))[0]),
-            sorted((sorted(group.labels), found.groups.rows(group)[row]) for group in found.groups if row in found.groups.rows(group)),
+            sorted((sorted(key.labels), count[row]) for key in found.pairwise_counts if row in (count := found.pairwise_counts.rows(key))),
             sorted(p.uid for p in found.pods_on(NodeName(name))),
         )
     return view

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.makers import claim, gets, with_allocation
-from placewright.api.devices import Allocation, ResourceClaim, devices_of
+from placewright.api.devices import AllocationResult, ResourceClaim, devices_of
 from placewright.cluster.devices import ClaimTable, owner_of_extended
 
 ONE, OTHER = gets("gpu-1"), gets("gpu-2")
@@ -33,7 +33,7 @@ class Table(ClaimTable):
         return self.get("c", "ns")
 
     @property
-    def has(self) -> Allocation | None:
+    def has(self) -> AllocationResult | None:
         """What it is taken to have."""
         return self.here.status.allocation if self.here else None
 
@@ -168,7 +168,7 @@ def test_another_allocation_than_ours_ends_ours_and_frees_its_devices() -> None:
 
 
 def test_an_allocation_of_the_same_devices_is_ours_whatever_else_it_says() -> None:
-    stamped = Allocation(devices=ONE.devices, allocation_timestamp="2026-01-01T00:00:00Z")
+    stamped = AllocationResult(devices=ONE.devices, allocation_timestamp="2026-01-01T00:00:00Z")
     table = allocated()
     table.put(claim("2", allocated=stamped))
     pending = table.pending(claim())
@@ -361,7 +361,7 @@ class Story:
     def target(self) -> ResourceClaim:
         return self.shown or claim()
 
-    def show(self, allocation: Allocation | None, uid: str) -> None:
+    def show(self, allocation: AllocationResult | None, uid: str) -> None:
         self.version += 1
         self.shown = claim(str(self.version), uid=uid, allocated=allocation)
         self.table.put(self.shown)
@@ -370,7 +370,7 @@ class Story:
         if self.shown is not None:
             self.table.put(self.shown)
 
-    def allocate(self, allocation: Allocation, user: str) -> None:
+    def allocate(self, allocation: AllocationResult, user: str) -> None:
         if self.table.has is None:
             self.table.allocate(self.target, allocation, user)
 

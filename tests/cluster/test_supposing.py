@@ -160,7 +160,7 @@ def test_as_many_pods_as_you_like_count_as_one_by_one(count: int) -> None:
         assert not found.pod_count.any()
         assert list(found.pods_on(A)) == []
     assert not found.resources.column("cpu").requested.any()
-    assert list(found.groups) == []
+    assert list(found.pairwise_counts) == []
 
 
 def test_no_pods_are_no_change() -> None:

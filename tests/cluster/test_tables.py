@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from placewright.api.decode import convert
 from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from placewright.api.objects import KubeObject, ObjectMeta
-from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup, NativeWorkload, VolcanoPodGroup
+from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup, VolcanoPodGroup, Workload
 from placewright.api.storage import (
     CSIDriver,
     CSINode,
@@ -36,7 +36,7 @@ from placewright.cluster.storage import Table, claim_class, key_of, volume_class
 WATCHED = (
     Namespace, Service, ReplicationController, ReplicaSet, StatefulSet, PodDisruptionBudget, PersistentVolume, PersistentVolumeClaim,
     StorageClass, CSINode, CSIDriver, VolumeAttachment, CSIStorageCapacity, ResourceClaim, ResourceSlice, DeviceClass, DeviceTaintRule,
-    CoschedulingPodGroup, NativePodGroup, NativeWorkload, VolcanoPodGroup,
+    CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup,
 )  # fmt: skip
 CLUSTER_SCOPED = (
     Namespace, PersistentVolume, StorageClass, CSINode, CSIDriver, VolumeAttachment, ResourceSlice, DeviceClass, DeviceTaintRule,

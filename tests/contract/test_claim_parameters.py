@@ -8,7 +8,7 @@ import pytest
 from contract.cluster import Cluster
 from contract.devices import DRIVER, FINALIZER, VERSION, allocation, claim, claims_path
 from contract.objects import pod
-from placewright.api.devices import Allocation
+from placewright.api.devices import AllocationResult
 from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.kube.auth.login import ClusterAccess
@@ -33,7 +33,7 @@ async def test_a_claim_gets_devices_and_pods_and_is_freed_whatever_the_text_of_i
     opaque = {"opaque": {"driver": DRIVER, "parameters": msgspec.Raw(parameters)}}
     path = claims_path(cluster)
     (await cluster.client.post(path, msgspec.json.encode(claim("it", config=[opaque])))).expect(201)
-    given = msgspec.json.decode(msgspec.json.encode(allocation(config=[{"source": "FromClaim", **opaque}])), type=Allocation)
+    given = msgspec.json.decode(msgspec.json.encode(allocation(config=[{"source": "FromClaim", **opaque}])), type=AllocationResult)
     first, second = await using(cluster, "first"), await using(cluster, "second")
     access = ClusterAccess(cluster.client.server, cluster.client._context, authorization=cluster.client._headers.get("Authorization", ""))
     async with ApiClient(access) as client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from placewright.api.objects import KubeObject, Node, Pod
-from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup, NativeWorkload, VolcanoPodGroup
+from placewright.api.podgroups import CoschedulingPodGroup, NativePodGroup, VolcanoPodGroup, Workload
 from placewright.api.storage import (
     CSIDriver,
     CSINode,
@@ -173,7 +173,7 @@ GROUPS: Final[tuple[tuple[Document, type[KubeObject]], ...]] = (
         },
         NativePodGroup,
     ),
-    ({"metadata": {**_META, "namespace": "default"}, "spec": {"podGroups": [{"name": "workers", "policy": _GANG}]}}, NativeWorkload),
+    ({"metadata": {**_META, "namespace": "default"}, "spec": {"podGroups": [{"name": "workers", "policy": _GANG}]}}, Workload),
     ({"metadata": {**_META, "namespace": "default", "annotations": _TOPOLOGY}, "spec": {"minMember": 3}}, VolcanoPodGroup),
 )
 #: Pods that name the groups above, each in another way.

@@ -63,7 +63,8 @@ class Scene:
 
     def standings(self) -> Mapping[str, ProfileStanding]:
         live = {profile: ProfileStanding(profile, name, 1, 1, Reason.ACTIVE, "") for name, profile in self.live.items()}
-        refused = {profile: ProfileStanding(profile, name, 1, None, Reason.INVALID_PROFILE, "bad") for name, profile in self.refused.items()}
+        bad = Reason.INVALID_PROFILE
+        refused = {profile: ProfileStanding(profile, name, 1, None, bad, "bad") for name, profile in self.refused.items()}
         return {**refused, **live}
 
     async def remembered(self) -> Mapping[str, str]:

@@ -31,7 +31,8 @@ class Bench:
         self.waited: list[float] = []
 
     def binder(self, **options: Any) -> HttpBinder:
-        return HttpBinder(self.client, lambda: self.allowed, backoff=RetryBackoff(0.1, 10.0, uniform=lambda: 1.0), sleep=self._sleep, **options)
+        backoff = RetryBackoff(0.1, 10.0, uniform=lambda: 1.0)
+        return HttpBinder(self.client, lambda: self.allowed, backoff=backoff, sleep=self._sleep, **options)
 
     async def _sleep(self, seconds: float) -> None:
         self.waited.append(seconds)

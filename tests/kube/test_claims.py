@@ -11,7 +11,7 @@ import pytest
 from fake_api import FakeApi, answer, answer_bytes, hang_up, refuse
 
 from placewright.api.decode import convert
-from placewright.api.devices import Allocation, ClaimMeta, ResourceClaim
+from placewright.api.devices import AllocationResult, ClaimMeta, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import OwnerReference, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
@@ -24,7 +24,7 @@ GET, PATCH, STATUS = f"GET {PATH}", f"PATCH {PATH}", f"PATCH {PATH}/status"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 DEVICES = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "x"}]}}
 OTHER_DEVICES = {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "y"}]}}
-ALLOCATION = convert(DEVICES, Allocation)
+ALLOCATION = convert(DEVICES, AllocationResult)
 WEB = PodInfo(convert({"metadata": {"name": "web", "namespace": "shop", "uid": "w-1"}}, Pod))
 US = {"resource": "pods", "name": "web", "uid": "w-1"}
 THEM = {"resource": "pods", "name": "else", "uid": "e-1"}

@@ -48,7 +48,8 @@ class Desk:
         self.tick = 60.0
         self.items: dict[str, GroupObject] = {}
         view = GroupView(lambda: self.active, lambda ref: self.items.get(ref.name), lambda: self.version)
-        self.writer = HttpGroupStatusWriter(client, view, backoff=RetryBackoff(0.1, 0.1), clock=self._tick, now=lambda: NOON, sleep=self._sleep)
+        backoff = RetryBackoff(0.1, 0.1)
+        self.writer = HttpGroupStatusWriter(client, view, backoff=backoff, clock=self._tick, now=lambda: NOON, sleep=self._sleep)
 
     def _tick(self) -> float:
         self.clock += self.tick

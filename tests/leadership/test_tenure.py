@@ -70,7 +70,9 @@ def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
     assert tenure.claim(STAMP, 101).transitions == 8
 
 
-@pytest.mark.parametrize("record", [LeaseRecord("", 15), LeaseRecord(), LeaseRecord(garbled=b"[]"), LeaseRecord("nobody", 0), LeaseRecord("us", 15)])
+@pytest.mark.parametrize(
+    "record", [LeaseRecord("", 15), LeaseRecord(), LeaseRecord(garbled=b"[]"), LeaseRecord("nobody", 0), LeaseRecord("us", 15)]
+)
 def test_a_record_that_says_nothing_to_go_by_is_waited_for_and_then_taken(record: LeaseRecord) -> None:
     tenure = Tenure("us", TIMING)
     tenure.observe(seen(record), 100)

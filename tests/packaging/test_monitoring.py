@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from placewright.observability.metrics import Kind, families
+from placewright.observability.metrics import MetricKind, families
 from placewright.profiles.profilestate import Reason
 from programs import needs
 
@@ -34,7 +34,7 @@ def exported() -> dict[str, set[str]]:
     found = dict(OF_THE_PROCESS)
     for family in families():
         labels = set(family.labels)
-        if family.kind is Kind.HISTOGRAM:
+        if family.kind is MetricKind.HISTOGRAM:
             found |= {f"{family.name}_bucket": labels | {"le"}, f"{family.name}_sum": labels, f"{family.name}_count": labels}
         else:
             found[family.name] = labels

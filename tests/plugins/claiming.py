@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from placewright.api.decode import convert
 from placewright.api.devices import (
-    Allocation,
+    AllocationResult,
     ConsumerReference,
     DeviceClass,
     DeviceStatus,
@@ -65,7 +65,7 @@ class Server:
             raise ClaimError("gone")
         return self.claims[claim.metadata.name]
 
-    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         status = self._note("reserve", claim).status
         if status.allocation is None:
             status = replace(status, allocation=allocation)

@@ -13,9 +13,9 @@ from placewright.api.podgroups import (
     GroupObject,
     GroupRef,
     NativePodGroup,
-    NativeWorkload,
     PodGroup,
     VolcanoPodGroup,
+    Workload,
 )
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint
@@ -45,7 +45,7 @@ def workload(minimum: int, name: str = "workers") -> dict[str, Any]:
         (CRD, CoschedulingPodGroup, {"minMember": 2**31 - 1, "scheduleTimeoutSeconds": 0}),
         (NATIVE, NativePodGroup, {"schedulingPolicy": {"gang": {"minCount": 1}}}),
         (NATIVE, NativePodGroup, {"schedulingPolicy": {"basic": {}}}),
-        (WORKERS, NativeWorkload, workload(4)),
+        (WORKERS, Workload, workload(4)),
         (VOLCANO, VolcanoPodGroup, {"minMember": 1}),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_group_that_does_not_exist_is_named_with_who_names_it(ref: GroupRef, l
         (CRD, CoschedulingPodGroup, lambda n: {"minMember": n}, "spec.minMember"),
         (VOLCANO, VolcanoPodGroup, lambda n: {"minMember": n}, "spec.minMember"),
         (NATIVE, NativePodGroup, lambda n: {"schedulingPolicy": {"gang": {"minCount": n}}}, "spec.schedulingPolicy.gang.minCount"),
-        (WORKERS, NativeWorkload, workload, "spec.podGroups[workers].policy.gang.minCount"),
+        (WORKERS, Workload, workload, "spec.podGroups[workers].policy.gang.minCount"),
     ],
 )
 def test_a_minimum_below_one_is_named_with_its_field(ref: GroupRef, kind: Any, spec: Any, field: str, minimum: int) -> None:
@@ -81,7 +81,7 @@ def test_a_minimum_below_one_is_named_with_its_field(ref: GroupRef, kind: Any, s
 
 
 def test_a_workload_that_lacks_the_group_says_which() -> None:
-    said = complaint(WORKERS, NativeWorkload, workload(2, name="drivers"))
+    said = complaint(WORKERS, Workload, workload(2, name="drivers"))
     assert said == 'Workload.scheduling.k8s.io shop/train: spec.podGroups has no "workers" (the pod\'s spec.workloadRef names it)'
 
 

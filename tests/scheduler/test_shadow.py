@@ -14,7 +14,7 @@ from placewright.api.annotations import DEVICES, write_devices
 from placewright.api.objects import NodeName
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.pods import PodInfo
-from placewright.api.profile import EmptyNodes, RequestedShare
+from placewright.api.profile import Allocation, EmptyNodes
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import (
     BoolColumn,
@@ -318,7 +318,7 @@ async def test_choices_regret_and_use_are_those_of_a_plain_shadow(seed: int) -> 
     deviation = (sum((each - mean) ** 2 for each in used) / len(used)) ** 0.5
     assert report.resources is not None
     cpu = next(use for use in report.resources if use.name == "cpu")
-    assert cpu.shadow == RequestedShare(mean_percent=round(mean, 2), deviation_percent=round(deviation, 2))
+    assert cpu.shadow == Allocation(mean_percent=round(mean, 2), deviation_percent=round(deviation, 2))
     assert report.empty_nodes.shadow == sum(each == 0 for each in plain.used.values())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from placewright.observability.metrics import Family, Kind, families
+from placewright.observability.metrics import MetricFamily, MetricKind, families
 
 #: name | type | labels | first bucket, factor, count.
 UPSTREAM = """
@@ -44,20 +44,20 @@ leader_election_master_status                          | gauge     | name
 """
 
 
-def upstream() -> Iterator[Family]:
+def upstream() -> Iterator[MetricFamily]:
     for line in UPSTREAM.strip().splitlines():
         name, kind, labels, buckets, *_ = [*(cell.strip() for cell in line.split("|")), ""]
         numbers = [float(number) for number in buckets.split()]
         if len(numbers) == 3:
             numbers = [numbers[0] * numbers[1] ** power for power in range(int(numbers[2]))]
-        yield Family(name, Kind(kind), "", tuple(labels.split()), tuple(numbers))
+        yield MetricFamily(name, MetricKind(kind), "", tuple(labels.split()), tuple(numbers))
 
 
 DECLARED = {family.name: family for family in families()}
 
 
 @pytest.mark.parametrize("wanted", list(upstream()), ids=lambda family: family.name)
-def test_a_metric_of_kube_scheduler_is_what_it_is_there(wanted: Family) -> None:
+def test_a_metric_of_kube_scheduler_is_what_it_is_there(wanted: MetricFamily) -> None:
     found = DECLARED[wanted.name]
     assert (found.kind, sorted(found.labels)) == (wanted.kind, sorted(wanted.labels))
     assert found.buckets == pytest.approx(wanted.buckets, rel=1e-12)
@@ -72,9 +72,9 @@ def test_names_and_labels_follow_prometheus_rules() -> None:
     for family in DECLARED.values():
         assert re.fullmatch(r"[a-z][a-z0-9_]*", family.name)
         assert all(re.fullmatch(r"[a-z][a-z0-9_]*", label) and label != "le" for label in family.labels)
-        assert family.name.endswith("_total") == (family.kind is Kind.COUNTER), family.name
-        assert family.name.endswith("_info") == (family.kind is Kind.INFO), family.name
-        assert bool(family.buckets) == (family.kind is Kind.HISTOGRAM), family.name
+        assert family.name.endswith("_total") == (family.kind is MetricKind.COUNTER), family.name
+        assert family.name.endswith("_info") == (family.kind is MetricKind.INFO), family.name
+        assert bool(family.buckets) == (family.kind is MetricKind.HISTOGRAM), family.name
         assert family.help.endswith("."), family.name
 
 

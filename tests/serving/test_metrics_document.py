@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from placewright.observability.metrics import Family, families
+from placewright.observability.metrics import MetricFamily, families
 
 TEXT = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<kind>\w+) \| (?P<labels>[^|]*) \| (?P<told>.*) \|$", re.MULTILINE)
 
 
-def row(family: Family) -> tuple[str, str, str, str]:
+def row(family: MetricFamily) -> tuple[str, str, str, str]:
     labels = ", ".join(f"`{label}`" for label in family.labels) or "–"
     buckets = f" Buckets {family.buckets[0]:g} to {family.buckets[-1]:g}." if family.buckets else ""
     return family.name, family.kind.value, labels, family.help + buckets

@@ -16,8 +16,8 @@ from types import FrameType
 
 import pytest
 
+from placewright.observability import watchdog as module
 from placewright.observability.watchdog import LoopWatchdog, Patience
-from placewright.serving import watchdog as module
 
 #: No test here waits longer, seconds.
 DEADLINE = 20.0
@@ -25,7 +25,7 @@ DEADLINE = 20.0
 BEAT = 0.1
 PROGRAM = f"""
 import asyncio, logging, sys, time
-from placewright.serving import watchdog as module
+from placewright.observability import watchdog as module
 from placewright.observability.watchdog import LoopWatchdog, Patience
 
 module.BEAT_SECONDS = {BEAT}

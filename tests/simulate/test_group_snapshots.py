@@ -79,7 +79,10 @@ def asked(world: OfflineCluster) -> list[tuple[Any, ...]]:
         return pod_group
 
     pod_groups = [of(pod.pod_group) for pod in sorted(world.pending.values(), key=lambda pod: pod.pod_group.form if pod.pod_group else "")]
-    return [(pod_group.ref.form, pod_group.min_member, pod_group.timeout_seconds, bool(pod_group.topology_key), pod_group.topology_required) for pod_group in pod_groups]
+    return [
+        (group.ref.form, group.min_member, group.timeout_seconds, bool(group.topology_key), group.topology_required)
+        for group in pod_groups
+    ]
 
 
 EXPECTED = asked(world_from([*OBJECTS, *MEMBERS], "test"))
@@ -112,7 +115,8 @@ def test_made_up_names_leave_groups_together_and_tell_nothing(key: bytes) -> Non
     assert asked(world) == EXPECTED
     assert b"secret" not in b"".join(made) and b"example.com/rack" not in b"".join(made)
     (node,) = world.cluster.nodes()
-    keys = {pod_group.topology_key for pod in world.pending.values() if pod.pod_group and (pod_group := world.cluster.pod_groups.get(pod.pod_group))}
+    named = (pod.pod_group for pod in world.pending.values() if pod.pod_group)
+    keys = {group.topology_key for ref in named if (group := world.cluster.pod_groups.get(ref))}
     assert keys - {""} == set(node.metadata.labels or ()), "the label that they ask for is one that nodes have"
 
 

@@ -140,7 +140,7 @@ def test_without_optuna_every_combination_can_still_be_tried_and_a_search_names_
 
     monkeypatch.setattr(weightsearch, "import_module", missing)
     assert len(searched(task(world(0), *WEIGHTS), 16).trials) == 17
-    with pytest.raises(InputError, match=r"pip install 'placewright\[tune\]'"):
+    with pytest.raises(InputError, match=r"pip install 'placewright\[lab\]'"):
         searched(task(world(0), *WEIGHTS), 15)
 
 

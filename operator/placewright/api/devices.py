@@ -286,7 +286,7 @@ class AllocatedDevices(KubeObject, frozen=True):
     config: tuple[msgspec.Raw, ...] | None = None
 
 
-class Allocation(KubeObject, frozen=True):
+class AllocationResult(KubeObject, frozen=True):
     """What a claim got, and from where it can be used."""
 
     devices: AllocatedDevices = AllocatedDevices()
@@ -325,7 +325,7 @@ class DeviceStatus(KubeObject, frozen=True):
 class ResourceClaimStatus(KubeObject, frozen=True):
     """`status` of a ResourceClaim."""
 
-    allocation: Allocation | None = None
+    allocation: AllocationResult | None = None
     reserved_for: tuple[ConsumerReference, ...] | None = None
     devices: tuple[DeviceStatus, ...] | None = None
 
@@ -338,6 +338,6 @@ class ResourceClaim(KubeObject, frozen=True):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-def devices_of(allocation: Allocation) -> list[tuple[str, ...]]:
+def devices_of(allocation: AllocationResult) -> list[tuple[str, ...]]:
     """Which devices an allocation gives to which requests: what makes it the same allocation as another one."""
     return [(each.request, each.driver, each.pool, each.device, each.share_id or "") for each in allocation.devices.results or ()]

@@ -215,7 +215,7 @@ class WorkloadSpec(KubeObject, frozen=True):
     pod_groups: tuple[WorkloadPodGroup, ...] | None = None
 
 
-class NativeWorkload(KubeObject, frozen=True):
+class Workload(KubeObject, frozen=True):
     """A Workload of 1.35: its groups stand in it. Later ones only hold templates of PodGroups, and are not read."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -241,7 +241,7 @@ class VolcanoPodGroup(KubeObject, frozen=True):
 # --- what they mean ------------------------------------------------------------------------------------------------------------
 
 _NOTHING: Final[Labels] = {}
-GroupObject = CoschedulingPodGroup | NativePodGroup | NativeWorkload | VolcanoPodGroup
+GroupObject = CoschedulingPodGroup | NativePodGroup | Workload | VolcanoPodGroup
 #: What is called PodGroup, by API group; a Workload is the only one of its name.
 POD_GROUPS: Final[dict[str, type[GroupObject]]] = {
     COSCHEDULING_GROUP: CoschedulingPodGroup,
@@ -251,7 +251,7 @@ POD_GROUPS: Final[dict[str, type[GroupObject]]] = {
 FORM_OF: Final[dict[type[GroupObject], Form]] = {
     CoschedulingPodGroup: Form.COSCHEDULING,
     NativePodGroup: Form.NATIVE,
-    NativeWorkload: Form.WORKLOAD,
+    Workload: Form.WORKLOAD,
     VolcanoPodGroup: Form.VOLCANO,
 }
 
@@ -293,7 +293,7 @@ def pod_group_of(item: GroupObject, ref: GroupRef) -> PodGroup | None:
         case NativePodGroup(spec=spec):
             told = replace(plain, disruption=_disruption(spec.disruption_mode), priority=spec.priority)
             return _constrained(_by_policy(told, spec.scheduling_policy), spec.scheduling_constraints)
-        case NativeWorkload(spec=spec):
+        case Workload(spec=spec):
             name = ref.name.split("/")[1:2]
             policies = [group.policy for group in spec.pod_groups or () if [group.name] == name]
             return _by_policy(plain, policies[0]) if policies else None

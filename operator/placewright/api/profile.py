@@ -116,7 +116,7 @@ class Regret(KubeObject, frozen=True, omit_defaults=False):
     mean_percent: float = 0.0
 
 
-class RequestedShare(KubeObject, frozen=True, omit_defaults=False):
+class Allocation(KubeObject, frozen=True, omit_defaults=False):
     """Requested share of a resource over the nodes that offer it, in percent: their mean and standard deviation."""
 
     mean_percent: float = 0.0
@@ -127,8 +127,8 @@ class ShadowUse(KubeObject, frozen=True, omit_defaults=False):
     """A resource under the shadow's placements, and as it is."""
 
     name: str
-    shadow: RequestedShare = RequestedShare()
-    live: RequestedShare = RequestedShare()
+    shadow: Allocation = Allocation()
+    live: Allocation = Allocation()
 
 
 class EmptyNodes(KubeObject, frozen=True, omit_defaults=False):

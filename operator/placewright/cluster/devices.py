@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from placewright.api.devices import (
     EXTENDED_CLAIM,
     IMPLICIT_RESOURCE,
-    Allocation,
+    AllocationResult,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
@@ -44,7 +44,7 @@ class Pending:
     """
 
     uid: str
-    allocation: Allocation
+    allocation: AllocationResult
     users: set[str] = field(default_factory=set)
     written: str = ""
     unseen: bool = False
@@ -88,7 +88,7 @@ class ClaimTable(Table[ResourceClaim]):
         found = self._pending.get(key_of(claim.metadata))
         return found if found is not None and found.uid == claim.metadata.uid else None
 
-    def allocate(self, claim: ResourceClaim, allocation: Allocation, user: str) -> Pending:
+    def allocate(self, claim: ResourceClaim, allocation: AllocationResult, user: str) -> Pending:
         """From now on the claim has this; `user` is the pod for which. A claim of which the table knows nothing is kept, too."""
         meta = claim.metadata
         pending = self._pending[key_of(meta)] = Pending(meta.uid, allocation, {user})
@@ -213,7 +213,7 @@ def owner_of_extended(claim: ResourceClaim) -> str:
     return next((owner.uid for owner in claim.metadata.owner_references or () if owner.controller), "")
 
 
-def _allocated(claim: ResourceClaim, allocation: Allocation) -> ResourceClaim:
+def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
     return replace(claim, status=replace(claim.status, allocation=allocation))
 
 

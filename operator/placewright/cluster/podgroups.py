@@ -13,16 +13,16 @@ from placewright.api.podgroups import (
     GroupObject,
     GroupRef,
     NativePodGroup,
-    NativeWorkload,
     PodGroup,
     VolcanoPodGroup,
+    Workload,
     pod_group_of,
 )
 from placewright.api.pods import PodInfo
 from placewright.cluster.storage import Table
 
 #: The kinds kept here.
-GROUP_KINDS: Final = (CoschedulingPodGroup, NativePodGroup, NativeWorkload, VolcanoPodGroup)
+GROUP_KINDS: Final = (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup)
 _RUNNING: Final = "Running"
 _NOBODY: Final[AbstractSet[str]] = frozenset()
 
@@ -37,10 +37,10 @@ class GroupObjects:
     def __init__(self) -> None:
         coscheduling: Table[CoschedulingPodGroup] = Table()
         native: Table[NativePodGroup] = Table()
-        workloads: Table[NativeWorkload] = Table()
+        workloads: Table[Workload] = Table()
         volcano: Table[VolcanoPodGroup] = Table()
         self.tables: Final[Mapping[type[Any], Table[Any]]] = MappingProxyType(
-            {CoschedulingPodGroup: coscheduling, NativePodGroup: native, NativeWorkload: workloads, VolcanoPodGroup: volcano}
+            {CoschedulingPodGroup: coscheduling, NativePodGroup: native, Workload: workloads, VolcanoPodGroup: volcano}
         )
         self.by_form: Final[Mapping[Form, Table[Any]]] = MappingProxyType(
             {Form.COSCHEDULING: coscheduling, Form.NATIVE: native, Form.WORKLOAD: workloads, Form.VOLCANO: volcano}

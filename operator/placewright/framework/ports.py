@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from placewright.api.devices import Allocation, ResourceClaim
+from placewright.api.devices import AllocationResult, ResourceClaim
 from placewright.api.extenders import ExtenderSettings, Filtered, NodeVictims
 from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import GroupRef
@@ -71,7 +71,7 @@ class ClaimWriter(Protocol):
     at, and what is wanted is tried again on top of it, or found to be impossible.
     """
 
-    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """The pod may use the claim, which gets this allocation if it has none (None: it has one); what the claim is now.
 
         Refused when somebody else gave the claim other devices, or took its devices away.

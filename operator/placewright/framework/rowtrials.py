@@ -74,7 +74,8 @@ class TrialsOfRows:
             return RowChecks([], rows)
         with self._cluster.supposing() as supposition:
             supposition.add([(row, pod) for row in rows.tolist() for pod in self._nominated[row]])
-            if self._cluster.pairwise_counts.carriers_version != self._carriers_version:  # the judges were made without some of these pods' terms
+            # The judges were made without some of these pods' terms.
+            if self._cluster.pairwise_counts.carriers_version != self._carriers_version:
                 return RowChecks([], rows)
             return RowChecks(self._check(rows).rejections, _NO_ROWS)
 

@@ -17,8 +17,8 @@ from placewright.api.podgroups import (
     VOLCANO_GROUP,
     CoschedulingPodGroup,
     NativePodGroup,
-    NativeWorkload,
     VolcanoPodGroup,
+    Workload,
 )
 from placewright.api.storage import (
     CSIDriver,
@@ -102,7 +102,7 @@ REFLECTED: Final = (
     Reflected(
         Wanted(NATIVE_GROUP, "podgroups", ("v1beta1", "v1alpha3", "v1alpha2"), "GangScheduling"), NativePodGroup, one_of_several=True
     ),
-    Reflected(Wanted(NATIVE_GROUP, "workloads", ("v1alpha1",), "GangScheduling"), NativeWorkload, one_of_several=True),
+    Reflected(Wanted(NATIVE_GROUP, "workloads", ("v1alpha1",), "GangScheduling"), Workload, one_of_several=True),
     Reflected(Wanted(VOLCANO_GROUP, "podgroups", ("v1beta1",), "GangScheduling"), VolcanoPodGroup, one_of_several=True),
 )
 GROUPS: Final = frozenset(row.wanted.group for row in REFLECTED)

@@ -69,7 +69,10 @@ class OfflineCluster:
 
 
 def read_object(manifest: Mapping[str, Any], where: str) -> Node | PodInfo | ClusterObject | None:
-    """One object as an API server would serve it; None for kinds that placement does not look at. Raises `InputError`, as `OfflineCluster.add`."""
+    """One object as an API server would serve it; None for kinds that placement does not look at.
+
+    Raises `InputError`, as `OfflineCluster.add`.
+    """
     if not isinstance(manifest, Mapping):
         raise bad_field(where, manifest, "objects, each a mapping with kind and metadata")
     kind = manifest.get("kind")

@@ -70,7 +70,9 @@ RULES: Final[Mapping[tuple[str, str], tuple[ValidationRule, ...]]] = {
         ),
     ),
     ("ExtenderTLS", ""): (
-        ValidationRule(f"({_CERTIFICATE}) == ({_KEY})", "a certificate and its key go together: certFile or certData with keyFile or keyData"),
+        ValidationRule(
+            f"({_CERTIFICATE}) == ({_KEY})", "a certificate and its key go together: certFile or certData with keyFile or keyData"
+        ),
         ValidationRule(
             f"!has(self.insecure) || !self.insecure || !({_given('caFile', 'caData')})",
             "insecure beside a CA: nothing would be verified with it",

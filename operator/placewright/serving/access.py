@@ -138,7 +138,8 @@ class AskingTheApiServer:
         if endpoint.audience is Audience.EVERYBODY:
             return
         if endpoint.audience is Audience.LOOPBACK and not is_loopback(question.peer):
-            raise RequestRefused(_FORBIDDEN, f'forbidden: path "{question.path}" is for this machine alone, such as through kubectl port-forward')
+            why = f'forbidden: path "{question.path}" is for this machine alone, such as through kubectl port-forward'
+            raise RequestRefused(_FORBIDDEN, why)
         user = await self._user(question)
         if not await self._may(user, question.path):
             raise RequestRefused(_FORBIDDEN, f'forbidden: User "{user.username}" cannot get path "{question.path}"')

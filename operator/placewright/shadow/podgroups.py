@@ -1,7 +1,7 @@
 """Members of a group in a shadow's world: as many as are needed get nodes, or none does.
 
-As `scheduler.pod_groups` does it, with the same rules for domains. But the members are tried a step each, with others' work in between: nobody
-but the shadow sees its world.
+As `scheduler.podgroups` does it, with the same rules for domains. But the members are tried a step each, with others' work in between:
+nobody but the shadow sees its world.
 """
 
 from __future__ import annotations

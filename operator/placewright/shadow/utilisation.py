@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.api.pods import PodInfo
-from placewright.api.profile import EmptyNodes, RequestedShare, ShadowUse
+from placewright.api.profile import Allocation, EmptyNodes, ShadowUse
 from placewright.api.requests import CPU, MEMORY, is_extended_resource
 from placewright.cluster.cluster import Cluster
 
@@ -18,14 +18,14 @@ def uses(shadow: Cluster, live: Cluster) -> list[ShadowUse]:
     return [ShadowUse(name=name, shadow=allocation(shadow, name), live=allocation(live, name)) for name in (CPU, MEMORY, *offered)]
 
 
-def allocation(cluster: Cluster, resource: str) -> RequestedShare:
+def allocation(cluster: Cluster, resource: str) -> Allocation:
     """Over the nodes that offer the resource; the standard deviation is that of these nodes, not of a sample."""
     rows, column = cluster.rows(), cluster.resources.column(resource)
     have = rows[column.allocatable[rows] > 0]
     if not len(have):
-        return RequestedShare()
+        return Allocation()
     shares = 100 * column.requested[have] / column.allocatable[have]
-    return RequestedShare(mean_percent=round(float(shares.mean()), 2), deviation_percent=round(float(shares.std()), 2))
+    return Allocation(mean_percent=round(float(shares.mean()), 2), deviation_percent=round(float(shares.std()), 2))
 
 
 def empty(shadow: Cluster, live: Cluster) -> EmptyNodes:

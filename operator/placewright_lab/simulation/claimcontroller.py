@@ -15,7 +15,7 @@ from placewright.api.bad_input import bad_field
 from placewright.api.decode import DecodeError, convert
 from placewright.api.devices import (
     ALLOCATION_FINALIZER,
-    Allocation,
+    AllocationResult,
     ConsumerReference,
     DeviceCondition,
     DeviceStatus,
@@ -109,7 +109,7 @@ class ClaimController:
 
     # --- what the scheduler writes ----------------------------------------------------------------------------------------------
 
-    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """Raises `ClaimError` for a claim that is gone, or in other hands."""
         current = self._current(claim)
         status = current.status
@@ -211,7 +211,7 @@ def _named(claim: ResourceClaim, uid: str) -> bool:
     return any(consumer.uid == uid for consumer in claim.status.reserved_for or ())
 
 
-def _ready(allocation: Allocation | None) -> Iterator[DeviceStatus]:
+def _ready(allocation: AllocationResult | None) -> Iterator[DeviceStatus]:
     """What drivers would report of devices that have something to get ready."""
     for device in (() if allocation is None else allocation.devices.results or ()):
         if device.binding_conditions:

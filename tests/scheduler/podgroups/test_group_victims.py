@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from placewright.api.decode import convert
-from placewright.api.podgroups import VOLCANO_GROUP_ANNOTATION, NativeWorkload, VolcanoPodGroup
+from placewright.api.podgroups import VOLCANO_GROUP_ANNOTATION, VolcanoPodGroup, Workload
 from placewright.api.pods import PodInfo
 from placewright.queue.queued import SubQueue
 from plugins.preempting import budget as disruption_budget
@@ -138,7 +138,7 @@ async def test_groups_that_are_declared_otherwise_leave_as_a_whole_too(form: str
         running = [maker.annotated(**{VOLCANO_GROUP_ANNOTATION: "la"}) for maker in running]
     else:
         policies = [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]
-        world.intake.cluster_object(convert({"metadata": meta, "spec": {"podGroups": policies}}, NativeWorkload))
+        world.intake.cluster_object(convert({"metadata": meta, "spec": {"podGroups": policies}}, Workload))
         for maker in running:
             maker._spec["workloadRef"] = {"name": "la", "podGroup": "workers"}
     world.pods(*running)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from placewright.api.devices import Allocation, ResourceClaim
+from placewright.api.devices import AllocationResult, ResourceClaim
 from placewright.api.objects import NodeName, PodExtendedResourceClaimStatus
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
@@ -64,7 +64,7 @@ class NoVolumeWriter:
 class NoClaimWriter:
     """For evaluations outside a running scheduler: it refuses."""
 
-    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """There is nothing to write to."""
         raise _no_api_server(claim, "reserved")
 

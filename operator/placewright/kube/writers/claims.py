@@ -19,7 +19,7 @@ from placewright.api.decode import DecodeError, decode
 from placewright.api.devices import (
     ALLOCATION_FINALIZER,
     GROUP,
-    Allocation,
+    AllocationResult,
     ConsumerReference,
     ResourceClaim,
     devices_of,
@@ -77,7 +77,7 @@ class HttpClaimWriter(ApiWriter):
         self._beside: set[asyncio.Task[None]] = set()
         self.listeners: list[ClaimListener] = []
 
-    async def reserve(self, claim: ResourceClaim, allocation: Allocation | None, pod: PodInfo) -> ResourceClaim:
+    async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """Finalizer, then allocation and pod in one write; raises `ClaimError`."""
         current = claim
         for _ in range(_CONFLICTS):
@@ -262,7 +262,7 @@ class _Gone(ClaimError):
     """There is no such claim."""
 
 
-def _require_possible(current: ResourceClaim, claim: ResourceClaim, allocation: Allocation | None) -> None:
+def _require_possible(current: ResourceClaim, claim: ResourceClaim, allocation: AllocationResult | None) -> None:
     if current.metadata.deletion_timestamp is not None:
         raise ClaimError(f"claim {_called(claim)} got deleted in the meantime")
     there = current.status.allocation
@@ -272,7 +272,7 @@ def _require_possible(current: ResourceClaim, claim: ResourceClaim, allocation: 
         raise ClaimError(f"claim {_called(claim)} got allocated elsewhere in the meantime")
 
 
-def _has_still(current: ResourceClaim, allocation: Allocation | None) -> bool:
+def _has_still(current: ResourceClaim, allocation: AllocationResult | None) -> bool:
     """Whether the claim has the devices of this allocation, or any where that is not known: others may have given it other ones."""
     there = current.status.allocation
     return there is not None and (allocation is None or devices_of(there) == devices_of(allocation))

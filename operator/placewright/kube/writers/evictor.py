@@ -51,9 +51,14 @@ class HttpEvictor(ApiWriter):
             "type": DISRUPTION_TARGET,
             "status": "True",
             "reason": PREEMPTION_BY_SCHEDULER,
-            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {'podgroup' if preemptor.pod_group else 'pod'}",
+            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {_kind_of(preemptor)}",
             "lastTransitionTime": since or seconds_time(self._now()),
         }
         if victim.pod.metadata.generation:
             condition["observedGeneration"] = victim.pod.metadata.generation
         return condition
+
+
+def _kind_of(preemptor: PodInfo) -> str:
+    """As kube-scheduler's message names it."""
+    return "podgroup" if preemptor.pod_group else "pod"

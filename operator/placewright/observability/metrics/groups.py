@@ -67,7 +67,8 @@ class ClaimSeries:
 def standing(engine: Engine) -> Iterator[Metric]:
     """Groups that wait, and groups that have a place. A walk over groups, not over pods."""
     pod_groups = engine.cluster.pod_groups
-    waiting = [queued.since for queued in engine.queue.pod_groups if not pod_groups.placed(queued.ref) and not _placed_singly(engine, queued.ref)]
+    undecided = (queued for queued in engine.queue.pod_groups if not pod_groups.placed(queued.ref))
+    waiting = [queued.since for queued in undecided if not _placed_singly(engine, queued.ref)]
     reserving = len(engine.scheduler.pod_groups.reservations) if engine.started else 0
     yield counted(own.GROUPS, {("waiting",): len(waiting), ("placed",): pod_groups.placed_groups, ("reserving",): reserving})
     yield single(own.GROUPS_OLDEST, max(time.monotonic() - min(waiting), 0.0) if waiting else 0.0)

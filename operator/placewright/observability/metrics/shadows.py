@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import Metric
 
-from placewright.api.profile import RequestedShare
+from placewright.api.profile import Allocation
 from placewright.observability.metrics import own
 from placewright.observability.metrics.series import Labels, counted
 from placewright.shadow.shadow import Shadow
@@ -43,6 +43,6 @@ def _nodes(shadows: Mapping[str, Shadow]) -> Iterator[Metric]:
     yield counted(own.SHADOW_EMPTY_NODES, empty)
 
 
-def _shares(allocation: RequestedShare) -> Iterator[tuple[str, float]]:
+def _shares(allocation: Allocation) -> Iterator[tuple[str, float]]:
     yield "mean", allocation.mean_percent / 100
     yield "deviation", allocation.deviation_percent / 100

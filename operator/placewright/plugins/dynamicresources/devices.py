@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.api.devices import Allocation, ResourceClaim
+from placewright.api.devices import AllocationResult, ResourceClaim
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.framework.interface import BoolColumn, IntColumn
@@ -38,7 +38,7 @@ _MOST_CLAIMS: Final = 256
 class Allocated:
     """What each claim gets, in the order in which they were asked for."""
 
-    allocations: tuple[Allocation, ...]
+    allocations: tuple[AllocationResult, ...]
 
 
 @dataclass(frozen=True, slots=True)

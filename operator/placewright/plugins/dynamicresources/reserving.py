@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from placewright.api.devices import Allocation, ResourceClaim
+from placewright.api.devices import AllocationResult, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
@@ -37,7 +37,7 @@ class Share:
     """
 
     claim: ResourceClaim
-    allocation: Allocation | None
+    allocation: AllocationResult | None
     tried: bool = False
     variant: Variant | None = None
 
@@ -54,7 +54,7 @@ class Reserved:
         return [share.claim for share in self.shares]
 
 
-def take(claim: ResourceClaim, allocation: Allocation, pod: PodInfo, table: ClaimTable) -> Share:
+def take(claim: ResourceClaim, allocation: AllocationResult, pod: PodInfo, table: ClaimTable) -> Share:
     """The claim gets these devices with this pod."""
     table.allocate(claim, allocation, pod.uid)
     return Share(claim, allocation)
@@ -69,7 +69,7 @@ def join(claim: ResourceClaim, pod: PodInfo, table: ClaimTable) -> Share:
     return Share(claim, pending.allocation)
 
 
-async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWriter, allocation: Allocation | None) -> None:
+async def write(share: Share, pod: PodInfo, table: ClaimTable, writer: ClaimWriter, allocation: AllocationResult | None) -> None:
     """Let the claim say what was decided; `allocation`: the share's, as it is to be written. Raises `ClaimError`."""
     if share.allocation is None and reserved_for(share.claim, pod):
         return

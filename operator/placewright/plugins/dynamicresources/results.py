@@ -8,17 +8,17 @@ from typing import Final
 
 import msgspec
 
-from placewright.api.devices import AllocatedDevice, AllocatedDevices, Allocation
+from placewright.api.devices import AllocatedDevice, AllocatedDevices, AllocationResult
 from placewright.api.objects import NodeSelector, NodeSelectorTerm, Requirement
 from placewright.api.selectors import NODE_NAME_FIELD
 from placewright.plugins.dynamicresources.allocator import Pick
 from placewright.plugins.dynamicresources.demands import ClaimDemand
 
 
-def allocation_of(claim: ClaimDemand, picks: Sequence[Pick], node: str) -> Allocation:
+def allocation_of(claim: ClaimDemand, picks: Sequence[Pick], node: str) -> AllocationResult:
     """The allocation of a claim that gets these devices for a pod on this node."""
     devices = AllocatedDevices(tuple(_result(pick) for pick in picks) or None, _configuration(claim, picks))
-    return Allocation(devices, _node_selector(picks, node))
+    return AllocationResult(devices, _node_selector(picks, node))
 
 
 def _result(pick: Pick) -> AllocatedDevice:

@@ -66,7 +66,8 @@ def _outcome(case: ET.Element) -> SpecOutcome:
             return SpecOutcome(spec, SpecVerdict.FAILED, seconds, _one_line(failed.get("message") or failed.text or "it does not say why"))
     if (skipped := case.find("skipped")) is not None:
         message = skipped.get("message", "")
-        return SpecOutcome(spec, SpecVerdict.SKIPPED, seconds, _one_line(message.removeprefix(_WHY_SKIPPED)) if _WHY_SKIPPED in message else "")
+        why = _one_line(message.removeprefix(_WHY_SKIPPED)) if _WHY_SKIPPED in message else ""
+        return SpecOutcome(spec, SpecVerdict.SKIPPED, seconds, why)
     return SpecOutcome(spec, SpecVerdict.PASSED, seconds)
 
 

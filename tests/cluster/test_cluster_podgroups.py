@@ -17,8 +17,8 @@ from placewright.api.podgroups import (
     Form,
     GroupRef,
     NativePodGroup,
-    NativeWorkload,
     VolcanoPodGroup,
+    Workload,
 )
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
@@ -183,7 +183,7 @@ def test_whatever_happens_the_members_on_nodes_are_those_that_the_placements_sho
 def test_a_workloads_groups_are_found_by_the_workloads_name(workload: str) -> None:
     cluster = Cluster()
     spec = {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 2}}}]}
-    cluster.objects.put(convert({"metadata": {"name": "train", "namespace": "shop"}, "spec": spec}, NativeWorkload))
+    cluster.objects.put(convert({"metadata": {"name": "train", "namespace": "shop"}, "spec": spec}, Workload))
     found = cluster.pod_groups.get(GroupRef(Form.WORKLOAD, "shop", workload))
     assert found is not None and found.min_member == 2
 
@@ -198,7 +198,7 @@ def native(name: str, priority: int | None = None) -> NativePodGroup:
 
 def test_every_form_has_its_table_and_is_read_from_it_alone() -> None:
     objects = GroupObjects()
-    assert GROUP_KINDS == (CoschedulingPodGroup, NativePodGroup, NativeWorkload, VolcanoPodGroup) == tuple(objects.tables)
+    assert GROUP_KINDS == (CoschedulingPodGroup, NativePodGroup, Workload, VolcanoPodGroup) == tuple(objects.tables)
     assert {FORM_OF[kind]: table for kind, table in objects.tables.items()} == dict(objects.by_form)
 
 
