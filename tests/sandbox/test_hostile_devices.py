@@ -120,4 +120,4 @@ def test_a_status_is_taken_or_refused_and_what_is_refused_changes_nothing() -> N
             found = core.get("resourceclaims", name)
             assert found is not None
             assert "status" not in found
-    assert seen == {200, 400, 422}
+    assert seen == {200, 422}

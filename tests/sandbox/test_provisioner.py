@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kubesandbox.ephemeralclaims import EphemeralClaims
+from kubesandbox.status import ApiError
 from kubesandbox.volumecontroller import VolumeController
 from kubesandbox.writes import DeleteOptions, WriteOptions
 
@@ -305,14 +306,27 @@ async def test_a_pod_with_an_ephemeral_volume_gets_a_claim_that_goes_with_it(clu
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [{"accessModes": 7}, {"resources": []}, {"selector": {"matchExpressions": [{"operator": "Near"}]}}, {"resources": {"requests": 1}}],
+    ("plural", "spec"),
+    [
+        ("persistentvolumeclaims", {"accessModes": 7}),
+        ("persistentvolumeclaims", {"resources": []}),
+        ("persistentvolumeclaims", {"resources": {"requests": 1}}),
+        ("persistentvolumes", {"capacity": "full"}),
+        ("persistentvolumes", {"capacity": {"storage": "full"}}),
+        ("persistentvolumes", {"claimRef": "me"}),
+    ],
 )
-async def test_a_claim_that_makes_no_sense_keeps_no_other_from_its_volume(cluster: Cluster, spec: Object) -> None:
+async def test_a_volume_or_claim_of_another_shape_is_refused(cluster: Cluster, plural: str, spec: Object) -> None:
+    with pytest.raises(ApiError) as refused:
+        cluster.core.create(plural, {"metadata": {"name": "bad"}, "spec": spec})
+    assert refused.value.code == 400
+
+
+async def test_a_claim_that_makes_no_sense_keeps_no_other_from_its_volume(cluster: Cluster) -> None:
     cluster.storage_class()
     cluster.volume("disk", size="2Gi")
-    cluster.core.create("persistentvolumeclaims", {"metadata": {"name": "bad"}, "spec": {"storageClassName": "disks", **spec}})
-    cluster.core.create("persistentvolumes", {"metadata": {"name": "odd"}, "spec": {"capacity": "full", "claimRef": "me"}})
+    spec = {"storageClassName": "disks", "selector": {"matchExpressions": [{"operator": "Near"}]}}
+    cluster.core.create("persistentvolumeclaims", {"metadata": {"name": "bad"}, "spec": spec})
     cluster.claim()
     await settled()
     assert cluster.volume_of() != ""

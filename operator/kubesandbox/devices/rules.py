@@ -7,9 +7,7 @@ groups, the declared validation of scheduling.k8s.io/v1alpha2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from kubesandbox.devices.claimrules import (
     ADMIN_LABEL,
@@ -32,32 +30,8 @@ from kubesandbox.devices.fields import (
 )
 from kubesandbox.devices.fields import invalid as invalid_field
 from kubesandbox.resources import ResourceType
-from kubesandbox.status import Object, bad_request, invalid
-from placewright.api.quantity import QuantityError, nano
+from kubesandbox.status import Object, invalid
 
-_QUANTITIES: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-#: Where amounts stand: the fields that lead to one, `*` for every entry of a list or a map.
-_AMOUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "ResourceClaim": (
-            "spec.devices.requests.*.exactly.capacity.requests.*",
-            "spec.devices.requests.*.firstAvailable.*.capacity.requests.*",
-            "status.allocation.devices.results.*.consumedCapacity.*",
-        ),
-        "ResourceClaimTemplate": (
-            "spec.spec.devices.requests.*.exactly.capacity.requests.*",
-            "spec.spec.devices.requests.*.firstAvailable.*.capacity.requests.*",
-        ),
-        "ResourceSlice": (
-            "spec.devices.*.capacity.*.value",
-            "spec.devices.*.capacity.*.requestPolicy.default",
-            "spec.devices.*.capacity.*.requestPolicy.validValues.*",
-            *(f"spec.devices.*.capacity.*.requestPolicy.validRange.{limit}" for limit in ("min", "max", "step")),
-            "spec.devices.*.consumesCounters.*.counters.*.value",
-            "spec.sharedCounters.*.counters.*.value",
-        ),
-    }
-)
 #: A resource with a domain that is not Kubernetes' own, and no quota's.
 _EXTENDED: Final = re.compile(
     r"(?!(.*\.)?kubernetes\.io/|requests\.)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
@@ -72,7 +46,6 @@ def check_spec(resource: ResourceType, new: Object, old: Object | None, namespac
 
     `namespace` is the Namespace of the object, None for cluster-scoped ones.
     """
-    _check_amounts(resource, new)
     admin = namespace is not None and (namespace["metadata"].get("labels") or {}).get(ADMIN_LABEL) == "true"
     spec, former = new.get("spec") or {}, None if old is None else old.get("spec") or {}
     if faults := list(_spec_faults(resource.kind, spec, former, admin=admin)):
@@ -81,7 +54,6 @@ def check_spec(resource: ResourceType, new: Object, old: Object | None, namespac
 
 def check_status(resource: ResourceType, new: Object, old: Object) -> None:
     """Raises ApiError 400 or 422 for what is wrong with a status that is written; drops from it what goes with it."""
-    _check_amounts(resource, new)
     if resource.kind == "ResourceClaim":
         drop_departed(new, old)
         faults = list(check_claim_status(new, old))
@@ -192,25 +164,3 @@ def _check_policy(path: str, policy: Object) -> Faults:
             yield required(f"{path}.gang.minCount")
         elif count < 0:
             yield invalid_field(f"{path}.gang.minCount", count, "must be greater than or equal to 1")
-
-
-def _check_amounts(resource: ResourceType, new: Object) -> None:
-    for path in _AMOUNTS.get(resource.kind, ()):
-        for value in _found(new, path.split(".")):
-            try:
-                nano(value)
-            except QuantityError:
-                what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
-                raise bad_request(f"{what}: {_QUANTITIES}") from None
-
-
-def _found(value: Any, path: list[str]) -> Iterator[Any]:
-    if value is None:
-        return
-    if not path:
-        yield value
-    elif path[0] == "*":
-        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            yield from _found(each, path[1:])
-    elif isinstance(value, dict):
-        yield from _found(value.get(path[0]), path[1:])
