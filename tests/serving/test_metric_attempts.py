@@ -67,7 +67,7 @@ async def test_durations_are_those_of_the_clock() -> None:
         return world.now
 
     world.now = 107.0  # it came to the queue at 100
-    world.scheduler._clock = ticking
+    world.scheduler.attempts.clock = ticking
     await world.attempt()
     [attempt] = world.observed.attempts
     assert attempt.ended is not None
@@ -176,7 +176,7 @@ async def test_what_is_counted_by_the_hundred_is_what_was_observed() -> None:
         return world.now
 
     chance = random.Random(3)
-    world.scheduler._clock = ticking
+    world.scheduler.attempts.clock = ticking
     for _ in range(pods):
         await world.attempt()
     seen, attempts = world.seen(), world.observed.attempts

@@ -99,7 +99,7 @@ async def test_times_are_the_wall_clock_s_and_steps_lie_within_the_attempt() -> 
         world.now += 0.25
         return world.now
 
-    world.scheduler._clock = ticking
+    world.scheduler.attempts.clock = ticking
     spans = by_name(await traced(world))
     root, queue = spans["schedule pod"], spans["queue"]
     assert abs((queue.end_time or 0) - began) < 3600e9, "the clock that is taken for the wall's is not the scheduler's"
