@@ -7,7 +7,7 @@ provisioners do it: on the selected node's topology where the claim waited for a
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesandbox.claims import IS_DEFAULT_CLASS, PROVISIONED_BY
@@ -32,10 +32,8 @@ def simulated_class(name: str) -> Object:
     return {"metadata": metadata, "provisioner": PROVISIONER, "volumeBindingMode": "WaitForFirstConsumer"}
 
 
-def place_on_node(node: Object, csi_node: Object | None, driver: str) -> Place:
-    """The topology of a node, in the keys that the driver registered on it; in the zone where it registered none."""
-    labels = node["metadata"].get("labels") or {}
-    keys = _topology_keys(csi_node, driver)
+def place_on_node(labels: Mapping[str, object], keys: Sequence[str] | None) -> Place:
+    """The topology of a node with these labels, in the keys that the driver registered on it; in the zone where it registered none."""
     return Place(tuple((key, str(labels[key])) for key in ([ZONE] if keys is None else keys) if key in labels))
 
 
@@ -71,8 +69,8 @@ def made_volume(claim: Object, storage_class: Object, place: Place) -> Object:
     return {"metadata": {"name": name, "annotations": {PROVISIONED_BY: driver}}, "spec": spec}
 
 
-def _topology_keys(csi_node: Object | None, driver: str) -> Sequence[str] | None:
-    """None where the driver is not registered on the node."""
+def topology_keys(csi_node: Object | None, driver: str) -> Sequence[str] | None:
+    """What a driver registered on a node; None where it did not."""
     drivers = ((csi_node or {}).get("spec") or {}).get("drivers") or ()
     return next((each.get("topologyKeys") or () for each in drivers if each.get("name") == driver), None)
 

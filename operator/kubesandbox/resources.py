@@ -124,6 +124,12 @@ class ResourceRegistry:
         """The type behind a path, or None."""
         return self._types.get((group, version, plural))
 
+    def served(self, key: GroupResource) -> ResourceType:
+        """The first version of a type that every server serves."""
+        found = self.find(key[0], "v1", key[1])
+        assert found is not None, f"{key[1]} is served"
+        return found
+
     def by_kind(self, api_version: str, kind: str) -> ResourceType | None:
         """The type whose objects carry this apiVersion and kind, or None."""
         return next((t for t in self if t.kind == kind and t.api_version == api_version), None)

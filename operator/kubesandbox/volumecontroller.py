@@ -6,12 +6,10 @@ volume or the node on the claim. What a claim leaves behind is released, or goes
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Iterable
 
+from kubesandbox.backlog import Backlog, Key
 from kubesandbox.claimedits import annotate, drop_selected_node, forget_claim, name_claim, name_volume
 from kubesandbox.claims import (
     BIND_COMPLETED,
@@ -26,9 +24,9 @@ from kubesandbox.claims import (
     satisfies,
     waits_for_consumer,
 )
-from kubesandbox.provisioner import Place, made_volume, place_for_anybody, place_on_node
-from kubesandbox.resources import GroupResource, ResourceType
-from kubesandbox.status import ApiError, Object
+from kubesandbox.provisioner import Place, made_volume, place_for_anybody, place_on_node, topology_keys
+from kubesandbox.resources import GroupResource
+from kubesandbox.status import Object
 from kubesandbox.store import Change
 from kubesandbox.writes import DeleteOptions, Writes
 
@@ -37,11 +35,6 @@ CLAIMS: GroupResource = ("", "persistentvolumeclaims")
 NODES: GroupResource = ("", "nodes")
 CSI_NODES: GroupResource = ("storage.k8s.io", "csinodes")
 _STORAGE_PROVISIONERS = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
-_log = logging.getLogger(__name__)
-BATCH = 200
-"""Claims, and as many volumes, handled in one go, before requests get their turn again."""
-_Key = tuple[str, str]
-"""Namespace and name of a claim."""
 
 
 class VolumeController:
@@ -50,16 +43,13 @@ class VolumeController:
     def __init__(self, writes: Writes) -> None:
         self._writes = writes
         self._store = writes.store
-        self._claims = _served(writes, CLAIMS)
-        self._volumes = _served(writes, VOLUMES)
+        self._claims = writes.registry.served(CLAIMS)
+        self._volumes = writes.registry.served(VOLUMES)
         self._waiting = _Waiting()
         #: Volumes that name a claim, by that claim, and those that name none, by class.
-        self._named: defaultdict[_Key, set[str]] = defaultdict(set)
+        self._named: defaultdict[Key, set[str]] = defaultdict(set)
         self._free: defaultdict[str, set[str]] = defaultdict(set)
-        #: What is to be looked at, in the order in which it came up: dicts as sets that keep it.
-        self._due_claims: dict[_Key, None] = {}
-        self._due_volumes: dict[str, None] = {}
-        self._working = False
+        self._backlog = Backlog(self._store, {CLAIMS: self._sync_claim, VOLUMES: self._sync_volume})
         self._store.collection(CLAIMS).listeners.append(self._on_claim)
         self._store.collection(VOLUMES).listeners.append(self._on_volume)
         self._store.collection(STORAGE_CLASSES).listeners.append(self._on_class)
@@ -87,7 +77,7 @@ class VolumeController:
                 keys += self._waiting.for_class(storage_class)
         self._look_at(keys, [volume.name])
 
-    def _note(self, volume: Object, *, known: bool) -> list[_Key]:
+    def _note(self, volume: Object, *, known: bool) -> list[Key]:
         """Keep in mind, or forget, whose a volume is; answers the claim that it names, if any."""
         reference, name = reference_of(volume), volume["metadata"]["name"]
         key = (reference.namespace, reference.name) if reference is not None else None
@@ -104,31 +94,9 @@ class VolumeController:
         if change.current is not None:
             self._look_at(self._waiting.for_class(change.current.name) + self._waiting.for_class(""), [])
 
-    def _look_at(self, claims: Iterable[_Key], volumes: Iterable[str]) -> None:
-        self._due_claims.update(dict.fromkeys(claims))
-        self._due_volumes.update(dict.fromkeys(volumes))
-        if not self._working and (self._due_claims or self._due_volumes):
-            self._working = True
-            asyncio.get_running_loop().call_soon(self._work)
-
-    def _work(self) -> None:
-        for key in list(islice(self._due_claims, BATCH)):
-            del self._due_claims[key]
-            self._with(self._claim(key), self._sync_claim)
-        for name in list(islice(self._due_volumes, BATCH)):
-            del self._due_volumes[name]
-            self._with(self._volume(name), self._sync_volume)
-        self._working = False
-        self._look_at((), ())
-
-    def _with(self, content: Object | None, act: Callable[[Object], None]) -> None:
-        """Objects of these types are stored as they come: what one of them lacks must not stop the others."""
-        try:
-            if content is not None:
-                act(content)
-        except (ApiError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
-            assert content is not None
-            _log.warning("%s %s is left as it is: %r", content["kind"], content["metadata"]["name"], problem)
+    def _look_at(self, claims: Iterable[Key], volumes: Iterable[str]) -> None:
+        self._backlog.add(CLAIMS, claims)
+        self._backlog.add(VOLUMES, (("", name) for name in volumes))
 
     # --- claims ---
 
@@ -178,7 +146,8 @@ class VolumeController:
                 self._writes.modify(self._claims, *_key(claim), drop_selected_node)
             return None
         csi_node = self._store.get(CSI_NODES, "", node.name)
-        return place_on_node(node.object, csi_node.object if csi_node else None, str(storage_class["provisioner"]))
+        keys = topology_keys(csi_node.object if csi_node else None, str(storage_class["provisioner"]))
+        return place_on_node(node.object["metadata"].get("labels") or {}, keys)
 
     def _give_default_class(self, claim: Object) -> bool:
         name = default_class(each.object for each in self._store.listed(STORAGE_CLASSES))
@@ -236,7 +205,7 @@ class VolumeController:
 
     # --- what there is ---
 
-    def _claim(self, key: _Key) -> Object | None:
+    def _claim(self, key: Key) -> Object | None:
         found = self._store.get(CLAIMS, *key)
         return found.object if found is not None else None
 
@@ -253,34 +222,28 @@ class _Waiting:
     """Claims without a volume, by what could help them: the volume that they ask for, or else their class."""
 
     def __init__(self) -> None:
-        self._topics: dict[_Key, str] = {}
-        self._claims: defaultdict[str, dict[_Key, None]] = defaultdict(dict)
+        self._topics: dict[Key, str] = {}
+        self._claims: defaultdict[str, dict[Key, None]] = defaultdict(dict)
 
-    def add(self, key: _Key, claim: Object) -> None:
+    def add(self, key: Key, claim: Object) -> None:
         asked = claim["spec"].get("volumeName")
         topic = f"volume {asked}" if asked else f"class {class_of(claim) or ''}"
         self._topics[key] = topic
         self._claims[topic][key] = None
 
-    def drop(self, key: _Key) -> None:
+    def drop(self, key: Key) -> None:
         topic = self._topics.pop(key, None)
         if topic is not None:
             del self._claims[topic][key]
 
-    def for_volume(self, name: str) -> list[_Key]:
+    def for_volume(self, name: str) -> list[Key]:
         return list(self._claims.get(f"volume {name}", ()))
 
-    def for_class(self, name: str) -> list[_Key]:
+    def for_class(self, name: str) -> list[Key]:
         return list(self._claims.get(f"class {name}", ()))
 
 
-def _served(writes: Writes, key: GroupResource) -> ResourceType:
-    found = writes.registry.find(key[0], "v1", key[1])
-    assert found is not None
-    return found
-
-
-def _key(claim: Object) -> _Key:
+def _key(claim: Object) -> Key:
     return claim["metadata"]["namespace"], claim["metadata"]["name"]
 
 

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from kubesandbox.devices.claimcontroller import LONGEST_BASE, generated_claim
-from kubesandbox.devices.podclaims import POD_CLAIM_NAME, PodClaim
+from kubesandbox.devices.podclaims import LONGEST_BASE, POD_CLAIM_NAME, PodClaim, generated_claim
 from kubesandbox.status import Object
 from sandbox.claims import CLAIMS, Claims, claim_spec, pod_with, settled
 

@@ -6,13 +6,11 @@ holds any more gives its devices back, and one that was made for a pod which wil
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import TypeVar
 
+from kubesandbox.backlog import Backlog, Key
 from kubesandbox.devices.podclaims import (
     FINALIZER,
     POD_CLAIM_NAME,
@@ -20,6 +18,7 @@ from kubesandbox.devices.podclaims import (
     allocation,
     consumer,
     consumers,
+    generated_claim,
     is_done,
     is_reserved_for,
     may_be_reserved,
@@ -27,7 +26,7 @@ from kubesandbox.devices.podclaims import (
     pod_claims,
 )
 from kubesandbox.devices.podevents import PodEvents
-from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.store import Change
 from kubesandbox.writes import Writes
@@ -35,14 +34,7 @@ from kubesandbox.writes import Writes
 PODS: GroupResource = ("", "pods")
 CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")
 TEMPLATES: GroupResource = ("resource.k8s.io", "resourceclaimtemplates")
-BATCH = 200
-"""Pods, and as many claims, handled in one go, before requests get their turn again."""
-LONGEST_BASE = 57
-"""Characters before the random part of a generated name."""
-_log = logging.getLogger(__name__)
-_Key = tuple[str, str]
-"""Namespace and name."""
-_K = TypeVar("_K", _Key, str)
+_K = TypeVar("_K", Key, str)
 
 
 class ClaimController:
@@ -54,16 +46,13 @@ class ClaimController:
     def __init__(self, writes: Writes) -> None:
         self._writes = writes
         self._store = writes.store
-        self._pods, self._claims = _served(writes, PODS), _served(writes, CLAIMS)
+        self._pods, self._claims = writes.registry.served(PODS), writes.registry.served(CLAIMS)
         self._events = PodEvents(writes, "resource_claim")
         #: Pods by a claim that they name, claims by the uid of the pod that owns them, pods by a template that is not there yet.
-        self._users: defaultdict[_Key, set[_Key]] = defaultdict(set)
-        self._owned: defaultdict[str, set[_Key]] = defaultdict(set)
-        self._wanting: defaultdict[_Key, set[_Key]] = defaultdict(set)
-        #: What is to be looked at, in the order in which it came up: dicts as sets that keep it.
-        self._due_pods: dict[_Key, None] = {}
-        self._due_claims: dict[_Key, None] = {}
-        self._working = False
+        self._users: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._owned: defaultdict[str, set[Key]] = defaultdict(set)
+        self._wanting: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._backlog = Backlog(self._store, {PODS: self._sync_pod, CLAIMS: self._sync_claim})
         for key, listener in ((PODS, self._on_pod), (CLAIMS, self._on_claim), (TEMPLATES, self._on_template)):
             self._store.collection(key).listeners.append(listener)
         for key, listener in ((CLAIMS, self._on_claim), (PODS, self._on_pod)):
@@ -106,32 +95,9 @@ class ClaimController:
         if change.current is not None:
             self._look_at(sorted(self._wanting.pop((change.current.namespace, change.current.name), ())), ())
 
-    def _look_at(self, pods: Iterable[_Key], claims: Iterable[_Key]) -> None:
-        self._due_pods.update(dict.fromkeys(pods))
-        self._due_claims.update(dict.fromkeys(claims))
-        if not self._working and (self._due_pods or self._due_claims):
-            self._working = True
-            asyncio.get_running_loop().call_soon(self._work)
-
-    def _work(self) -> None:
-        for due, key, sync in (
-            (self._due_pods, PODS, self._sync_pod),
-            (self._due_claims, CLAIMS, self._sync_claim),
-        ):
-            for place in list(islice(due, BATCH)):
-                del due[place]
-                self._with(key, place, sync)
-        self._working = False
-        self._look_at((), ())
-
-    def _with(self, key: GroupResource, place: _Key, sync: Callable[[Object], None]) -> None:
-        """What one object lacks must not stop the others."""
-        stored = self._store.get(key, *place)
-        try:
-            if stored is not None:
-                sync(stored.object)
-        except (ApiError, AttributeError, LookupError, TypeError, ValueError) as problem:
-            _log.warning("%s %s/%s is left as it is: %r", key[1], *place, problem)
+    def _look_at(self, pods: Iterable[Key], claims: Iterable[Key]) -> None:
+        self._backlog.add(PODS, pods)
+        self._backlog.add(CLAIMS, claims)
 
     # --- pods ---
 
@@ -223,29 +189,11 @@ class ClaimController:
         self._writes.modify(self._claims, claim["metadata"]["namespace"], claim["metadata"]["name"], change)
 
 
-def _discard(index: defaultdict[_K, set[_Key]], of: _K, key: _Key) -> None:
+def _discard(index: defaultdict[_K, set[Key]], of: _K, key: Key) -> None:
     """Forget an entry, and who has none left."""
     index[of].discard(key)
     if not index[of]:
         del index[of]
-
-
-def generated_claim(pod: Object, wanted: PodClaim, template: Object) -> Object:
-    """The claim that a pod gets from a template: named after both, owned by the pod, with the template's labels and annotations."""
-    meta, spec = pod["metadata"], template.get("spec") or {}
-    like = spec.get("metadata") or {}
-    base = f"{meta['name']}-{wanted.name}-"
-    if len(base) > LONGEST_BASE:  # cut both, each in proportion, so that something of both stays
-        cut = LONGEST_BASE / len(base)
-        base = f"{meta['name'][: int(len(meta['name']) * cut)]}-{wanted.name[: int(len(wanted.name) * cut)]}"
-    reference = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
-    metadata = {
-        "generateName": base,
-        "annotations": {**(like.get("annotations") or {}), POD_CLAIM_NAME: wanted.name},
-        "labels": {**(like.get("labels") or {})},
-        "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
-    }
-    return {"metadata": metadata, "spec": {**(spec.get("spec") or {})}}
 
 
 def _release(claim: Object, kept: list[Object], *, deallocate: bool) -> None:
@@ -263,10 +211,3 @@ def _unprotect(claim: Object) -> None:
     claim["metadata"]["finalizers"] = kept
     if not kept:
         del claim["metadata"]["finalizers"]
-
-
-def _served(writes: Writes, key: GroupResource) -> ResourceType:
-    group, plural = key
-    found = writes.registry.find(group, "v1", plural)
-    assert found is not None, f"{plural} is served"
-    return found

@@ -23,7 +23,7 @@ from kubesandbox.devices.layouts import (
     devices_of,
 )
 from kubesandbox.devices.podclaims import allocation
-from kubesandbox.resources import GroupResource, ResourceType
+from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.store import Change, Stored
 from kubesandbox.writes import Writes
@@ -48,12 +48,12 @@ class SimulatedDriver:
         self.attaches = True
         self._writes = writes
         self._store = writes.store
-        self._slices, self._claims = _served(writes, SLICES), _served(writes, CLAIMS)
+        self._slices, self._claims = writes.registry.served(SLICES), writes.registry.served(CLAIMS)
         self._devices: dict[str, list[Object]] = {}
         #: The names of our slices, by node.
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         if self._store.get(CLASSES, "", layout.driver) is None:
-            self._writes.create(_served(writes, CLASSES), "", device_class(layout))
+            self._writes.create(writes.registry.served(CLASSES), "", device_class(layout))
         self._store.collection(SLICES).listeners.append(self._on_slice)
         self._store.collection(NODES).listeners.append(self._on_node)
         self._store.collection(CLAIMS).listeners.append(self._on_claim)
@@ -205,10 +205,3 @@ def _unattached(claim: Object, driver: str) -> list[Object]:
 def _new_slice(node: Stored, driver: str, spec: Object) -> Object:
     owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid, "controller": True}
     return {"metadata": {"generateName": f"{node.name}-{driver}-", "ownerReferences": [owner]}, "spec": spec}
-
-
-def _served(writes: Writes, key: GroupResource) -> ResourceType:
-    group, plural = key
-    found = writes.registry.find(group, "v1", plural)
-    assert found is not None, f"{plural} is served"
-    return found

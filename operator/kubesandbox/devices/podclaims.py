@@ -15,6 +15,8 @@ POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 #: On a claim with an allocation, so that it cannot vanish while devices are set aside for it.
 FINALIZER = "resource.kubernetes.io/delete-protection"
 MAX_CONSUMERS = 256
+#: Characters before the random part of a generated name.
+LONGEST_BASE = 57
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -86,3 +88,21 @@ def owner(claim: Object) -> tuple[str, str]:
         if each.get("controller") and each.get("apiVersion") == "v1" and each.get("kind") == "Pod":
             return str(each.get("name")), str(each.get("uid"))
     return "", ""
+
+
+def generated_claim(pod: Object, wanted: PodClaim, template: Object) -> Object:
+    """The claim that a pod gets from a template: named after both, owned by the pod, with the template's labels and annotations."""
+    meta, spec = pod["metadata"], template.get("spec") or {}
+    like = spec.get("metadata") or {}
+    base = f"{meta['name']}-{wanted.name}-"
+    if len(base) > LONGEST_BASE:  # cut both, each in proportion, so that something of both stays
+        cut = LONGEST_BASE / len(base)
+        base = f"{meta['name'][: int(len(meta['name']) * cut)]}-{wanted.name[: int(len(wanted.name) * cut)]}"
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+    metadata = {
+        "generateName": base,
+        "annotations": {**(like.get("annotations") or {}), POD_CLAIM_NAME: wanted.name},
+        "labels": {**(like.get("labels") or {})},
+        "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
+    }
+    return {"metadata": metadata, "spec": {**(spec.get("spec") or {})}}

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from kubesandbox.devices.podclaims import PodClaim, generated_claim
 from placewright.api.bad_input import bad_field
 from placewright.api.decode import DecodeError, convert
 from placewright.api.devices import (
@@ -24,7 +25,6 @@ from placewright.api.devices import (
 )
 from placewright.api.errors import ClaimError
 from placewright.api.objects import (
-    OwnerReference,
     PodExtendedResourceClaimStatus,
     PodResourceClaim,
     PodResourceClaimStatus,
@@ -63,7 +63,7 @@ class ClaimController:
         self._show = show
         self._hide = hide
         self._tell = tell
-        self._templates: dict[str, ResourceClaim] = {}
+        self._templates: dict[str, tuple[dict[str, Any], ResourceClaim]] = {}
         self._writes = 0
         self._beside: set[asyncio.Task[None]] = set()
 
@@ -74,7 +74,7 @@ class ClaimController:
         meta = manifest.get("metadata") or {}
         name = f"{meta.get('namespace') or 'default'}/{meta.get('name')}"
         try:
-            self._templates[name] = convert((manifest.get("spec") or {}), ResourceClaim)
+            self._templates[name] = dict(manifest), convert((manifest.get("spec") or {}), ResourceClaim)
         except DecodeError as problem:
             raise bad_field(f"{where}: {TEMPLATE} {name}", str(problem), f"a valid {TEMPLATE}") from None
 
@@ -98,12 +98,14 @@ class ClaimController:
                 self._show(self._next(without(shown, {uid})))
 
     def _make(self, pod: PodInfo, entry: PodResourceClaim) -> PodResourceClaimStatus | None:
-        template = self._templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
-        if entry.resource_claim_template_name is None or template is None:
+        manifest, template = self._templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}", (None, None))
+        if manifest is None or template is None:
             return None
         name = f"{pod.name}-{entry.name}-{pod.uid[-5:].replace('/', '-')}"
-        owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, api_version="v1", controller=True)
-        meta = replace(template.metadata, name=name, namespace=pod.namespace, uid=f"{pod.uid}/{entry.name}", owner_references=(owner,))
+        owner = {"metadata": {"name": pod.name, "uid": pod.uid}}
+        made = generated_claim(owner, PodClaim(entry.name, name, entry.resource_claim_template_name or "", owned=True), manifest)
+        meta = convert(made["metadata"], type(template.metadata))
+        meta = replace(meta, name=name, namespace=pod.namespace, uid=f"{pod.uid}/{entry.name}")
         self._show(self._next(replace(template, metadata=meta)))
         return PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
 

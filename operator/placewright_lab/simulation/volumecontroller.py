@@ -1,6 +1,7 @@
 """Stands in for the volume controller and every provisioner: a claim has its volume as soon as the scheduler has said which, or where.
 
-Volumes are made in the zone of the node, and reached from there; without a zone label, from everywhere.
+Volumes are those that the sandbox's provisioner makes (`kubesandbox.provisioner`): snapshots keep no topology of drivers, so in the zone of
+the node, and reached from there; without a zone label, from everywhere.
 """
 
 from __future__ import annotations
@@ -9,20 +10,20 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
+from kubesandbox.provisioner import Place, made_volume, place_on_node
+from placewright.api.decode import convert
 from placewright.api.errors import VolumeError
-from placewright.api.objects import NodeName, NodeSelector, NodeSelectorTerm, ObjectMeta, Requirement
+from placewright.api.objects import NodeName
 from placewright.api.storage import (
     BIND_COMPLETED,
     SELECTED_NODE,
-    CsiVolumeSource,
     ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
-    PersistentVolumeSpec,
     StorageClass,
-    VolumeNodeAffinity,
     VolumePhase,
 )
 from placewright.cluster.cluster import Cluster
@@ -30,7 +31,6 @@ from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.ports import Clock
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
-ZONE: Final = "topology.kubernetes.io/zone"
 _BOUND: Final = VolumePhase(phase="Bound")
 _LOOK_SECONDS: Final = 1.0
 
@@ -61,7 +61,7 @@ class VolumeController:
         row = self._cluster.row(NodeName(node))
         if row is None:
             raise VolumeError(f"node {node} is gone")
-        volume = self._made(claim, (self._cluster.node(row).metadata.labels or {}).get(ZONE))
+        volume = self._made(claim, place_on_node(self._cluster.node(row).metadata.labels or {}, None))
         self._show(volume)
         return self._complete(claim, volume.metadata.name)
 
@@ -74,21 +74,13 @@ class VolumeController:
             await asyncio.sleep(_LOOK_SECONDS)
         return True
 
-    def _made(self, claim: PersistentVolumeClaim, zone: str | None) -> PersistentVolume:
-        meta, wanted = claim.metadata, claim.spec
-        storage_class = self._cluster.objects.storage.classes.get(wanted.storage_class_name or "") or StorageClass()
-        name = f"pvc-{meta.uid}"
-        spec = PersistentVolumeSpec(
-            capacity=wanted.resources.requests,
-            access_modes=wanted.access_modes,
-            claim_ref=ObjectReference("PersistentVolumeClaim", "v1", meta.namespace, meta.name, meta.uid, meta.resource_version),
-            storage_class_name=wanted.storage_class_name or "",
-            volume_mode=wanted.volume_mode,
-            volume_attributes_class_name=wanted.volume_attributes_class_name,
-            node_affinity=None if zone is None else _only_in(zone),
-            csi=CsiVolumeSource(storage_class.provisioner, name),
-        )
-        return self._next(PersistentVolume(ObjectMeta(name=name), spec, _BOUND))
+    def _made(self, claim: PersistentVolumeClaim, place: Place) -> PersistentVolume:
+        meta, name = claim.metadata, claim.spec.storage_class_name or ""
+        storage_class = self._cluster.objects.storage.classes.get(name) or StorageClass()
+        named = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "resourceVersion": meta.resource_version}
+        content = {"metadata": named, "spec": msgspec.to_builtins(claim.spec)}
+        made = made_volume(content, {"metadata": {"name": name}, "provisioner": storage_class.provisioner}, place)
+        return self._next(replace(convert(made, PersistentVolume), status=_BOUND))
 
     def _complete(self, claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
         annotations = {**(claim.metadata.annotations or {}), BIND_COMPLETED: "yes"}
@@ -110,8 +102,3 @@ def identified(item: ClusterObject) -> ClusterObject:
         namespace = meta.namespace or "default"
         return replace(item, metadata=replace(meta, namespace=namespace, uid=f"{namespace}-{meta.name}"))
     return item
-
-
-def _only_in(zone: str) -> VolumeNodeAffinity:
-    term = NodeSelectorTerm(match_expressions=(Requirement(ZONE, "In", (zone,)),))
-    return VolumeNodeAffinity(required=NodeSelector((term,)))
