@@ -25,7 +25,7 @@ from placewright.cli.main import main
 from placewright.explain.explanation import Explanation, Now, Queued, Tried
 from placewright.explain.nearestmiss import Miss
 from placewright.explain.remedies import Change, Kind
-from placewright.scheduler.insight import NodeRefusal
+from placewright.scheduler.decisiondetail import NodeRefusal
 from serving.desk import Desk, desk
 
 

@@ -37,7 +37,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.rowwise import FilterAsJudge, JudgesApart
+from placewright.framework.rowwise import PlainRowVerdict, RowwiseFilter
 from placewright.framework.status import SUCCESS, Code, Status
 
 #: What a filter says of a node: by name (nodes that are not named fit), or a function of its name and the pods on it.
@@ -85,11 +85,11 @@ class Script:
         return self._answers(PreFilterPlugin, "pre_filter", answer)
 
     def filters(self, verdicts: Verdicts | None = None, *, apart: bool | None = None) -> Self:
-        """`apart`: it is a `JudgesApart`, whose judge is there, or is None."""
+        """`apart`: it is a `RowwiseFilter`, whose judge is there, or is None."""
         self.told["verdict"] = verdicts or {}
-        base = FilterPlugin if apart is None else JudgesApart
+        base = FilterPlugin if apart is None else RowwiseFilter
         if apart is not None:
-            self._answers(base, "judge", lambda *asked: FilterAsJudge(self._own, *asked) if apart else None)
+            self._answers(base, "judge", lambda *asked: PlainRowVerdict(self._own, *asked) if apart else None)
         return self._answers(base, "filter", self._passes)._answers(base, "explain", self._rejections)
 
     def post_filters(self, answer: Any) -> Self:

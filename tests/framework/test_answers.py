@@ -14,7 +14,7 @@ from framework.makers import pod
 from placewright.api.objects import NodeName
 from placewright.framework.events import Action, EventResource, QueueingHint, interest
 from placewright.framework.interface import Alternatives, PermitResult, PostFilterResult, PreFilterResult, Rejection
-from placewright.framework.rowwise import FilterAsJudge
+from placewright.framework.rowwise import PlainRowVerdict
 from placewright.framework.runtime import answers
 from placewright.framework.runtime.answers import WrongAnswer, described
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
@@ -126,7 +126,7 @@ def test_reasons_are_a_tuple_of_texts(check: Check, around: Callable[[Status], A
         (answers.permit_result, "a PermitResult"),
         (answers.post_filter_result, "a PostFilterResult"),
         (answers.hint, "QueueingHint.QUEUE or QueueingHint.SKIP"),
-        (answers.judge, "a Judge, or None"),
+        (answers.judge, "a RowVerdict, or None"),
         (answers.rejections, "a list of Rejection from explain"),
         (answers.sort_key(), "a tuple"),
         (lambda answer, _asked: answers.interests(answer), "a list of interest(…), or None, from events"),
@@ -313,7 +313,7 @@ def test_nothing_is_wanted_of_who_only_hears() -> None:
 
 
 def test_a_judge_is_one_or_nobody() -> None:
-    judge = FilterAsJudge(None, None, None, None)  # type: ignore[arg-type]
+    judge = PlainRowVerdict(None, None, None, None)  # type: ignore[arg-type]
     assert answers.judge(judge, ()) is judge
     assert answers.judge(None, ()) is None
 

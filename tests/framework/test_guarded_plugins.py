@@ -13,7 +13,6 @@ import pytest
 from framework.makers import Scene, node, pod
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
-from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError
 from placewright.framework.events import Action, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
@@ -38,7 +37,7 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.runtime.evaluation import Evaluator
-from placewright.framework.runtime.guard import running
+from placewright.framework.runtime.guard import running, why
 from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 from placewright.plugins.tainttoleration import TaintToleration

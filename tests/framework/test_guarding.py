@@ -14,14 +14,13 @@ from framework.scripts import Script, bare
 from placewright.api.bad_input import InputError
 from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
-from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, PluginBuildError, PluginError, raised
 from placewright.framework.events import Action, EventResource, QueueingHint, always, interest
 from placewright.framework.interface import CycleState, Plugin, PreFilterResult, Reads, Rejection
 from placewright.framework.registry import Registry
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.runtime.failures import Call, PluginFailures
-from placewright.framework.runtime.guard import Guarding, is_ours
+from placewright.framework.runtime.guard import Guarding, is_ours, why
 from placewright.framework.runtime.handle import ProfileHandle
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.framework.status import SUCCESS, Status, error, unschedulable

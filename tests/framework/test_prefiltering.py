@@ -11,8 +11,8 @@ from framework.makers import names, node, pod
 from framework.scripts import Script, bare
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import CycleState, PreFilterResult, Reads
-from placewright.framework.prefiltering import outside, rows_named
 from placewright.framework.runtime.evaluation import Evaluation
+from placewright.framework.runtime.podcolumns import outside, rows_named
 from placewright.framework.status import SKIP, SUCCESS, Code, Status, error, unresolvable, unschedulable
 
 PENDING = Status(Code.PENDING, ("wait for me",))

@@ -251,8 +251,8 @@ async def test_a_weight_on_a_plugin_that_has_nothing_to_score_is_hinted_at_once_
         await until_active(stage, stage.edit_profile(weights={"ImageLocality": 4}))
         active = running.engine._live.by_scheduler_name("placewright")
         assert active is not None
-        influence = active.runtime.influence
-        influence._every = influence._left = 1
+        impact = active.runtime.impact
+        impact._every = impact._left = 1
         names = stage.pods(100, cpu="10m")
         await stage.until(lambda: stage.placed(*names))
         await stage.until(lambda: stage.profile_condition("Advice"))

@@ -19,7 +19,7 @@ from storage_worlds import populate as populate_storage
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import CycleState
-from placewright.framework.rowwise import Judge
+from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Code
 from placewright.plugins.interpodaffinity import InterPodAffinity
 from placewright.plugins.nodevolumelimits import NodeVolumeLimits
@@ -32,7 +32,7 @@ Said = tuple[str, str]
 SEEDS = st.integers(0, 2**32)
 
 
-def apart(judge: Judge, cluster: Cluster) -> dict[str, Said]:
+def apart(judge: RowVerdict, cluster: Cluster) -> dict[str, Said]:
     """Why the judge rejects nodes, by name."""
     rows = cluster.rows()
     rejected = rows[~judge.passes(rows)]

@@ -7,30 +7,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from placewright.framework.influence import Influence
+from placewright.framework.runtime.evaluation import ScoreImpact
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.advice import ENOUGH_SAMPLES, Recommendation, advise, advise_beforehand
 from placewright.profiles.resolve import resolve
 from profiles.makers import CATALOGUE, profile
 
-QUIET = Influence([])
+QUIET = ScoreImpact([])
 
 
-def hints(spec: dict[str, Any], influence: Influence | None = None) -> tuple[Recommendation, ...]:
+def hints(spec: dict[str, Any], impact: ScoreImpact | None = None) -> tuple[Recommendation, ...]:
     resolved = resolve(profile({"schedulerName": "batch", **spec}), CATALOGUE)
     names = resolved.at(ExtensionPoint.SCORE)
-    found = advise(resolved, [CATALOGUE[name] for name in names], influence or Influence(names))
+    found = advise(resolved, [CATALOGUE[name] for name in names], impact or ScoreImpact(names))
     return tuple(hint for hint in found if hint.reason != "FilterIsOff")  # this catalogue lacks most filters
 
 
-def after_samples(count: int, parts: dict[str, list[int]], *names: str) -> Influence:
+def after_samples(count: int, parts: dict[str, list[int]], *names: str) -> ScoreImpact:
     """Decisions that were all alike, in the eyes of these plugins."""
-    influence = Influence(names)
+    impact = ScoreImpact(names)
     columns = {plugin: np.array(part) for plugin, part in parts.items()}
     for _ in range(count):
-        influence.note(np.sum(list(columns.values()), axis=0), columns)
-    return influence
+        impact.note(np.sum(list(columns.values()), axis=0), columns)
+    return impact
 
 
 SCORERS = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "ImageLocality")
@@ -67,40 +67,40 @@ def test_the_weights_of_extenders_count_among_the_others() -> None:
 
 
 def test_a_plugin_that_somebody_gave_a_weight_and_that_never_changes_an_outcome_is_hinted_at() -> None:
-    influence = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
-    (hint,) = hints({"weights": {"ImageLocality": 2}}, influence)
+    impact = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
+    (hint,) = hints({"weights": {"ImageLocality": 2}}, impact)
     assert hint.reason == "PluginNeverDecides"
     assert hint.message.startswith("ImageLocality (weight 2) changed no outcome of the last")
     assert "Raise weights.ImageLocality" in hint.message
 
 
 def test_a_plugin_that_somebody_gave_a_weight_and_that_has_nothing_to_score_is_hinted_at() -> None:
-    influence = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 2]}, *SCORERS)
-    (hint,) = hints({"weights": {"ImageLocality": 2}}, influence)
+    impact = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 2]}, *SCORERS)
+    (hint,) = hints({"weights": {"ImageLocality": 2}}, impact)
     assert hint.reason == "PluginHasNothingToScore"
 
 
 def test_a_plugin_that_is_not_among_the_defaults_is_spoken_of_with_any_weight() -> None:
-    influence = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0]}, *SCORERS, "Tetris")
-    found = hints({"plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}]}}, "weights": {"Tetris": 1}}, influence)
+    impact = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0]}, *SCORERS, "Tetris")
+    found = hints({"plugins": {"multiPoint": {"enabled": [{"name": "Tetris"}]}}, "weights": {"Tetris": 1}}, impact)
     assert [(hint.reason, hint.message.split()[0]) for hint in found] == [("PluginHasNothingToScore", "Tetris")]
 
 
 def test_a_default_plugin_with_arguments_of_somebodys_own_is_spoken_of() -> None:
-    influence = after_samples(ENOUGH_SAMPLES, {"TaintToleration": [9, 0]}, *SCORERS)
-    found = hints({"pluginConfig": [{"name": "NodeResourcesFit", "args": {"topWeight": 9}}]}, influence)
+    impact = after_samples(ENOUGH_SAMPLES, {"TaintToleration": [9, 0]}, *SCORERS)
+    found = hints({"pluginConfig": [{"name": "NodeResourcesFit", "args": {"topWeight": 9}}]}, impact)
     assert [hint.reason for hint in found] == ["PluginHasNothingToScore"]
 
 
 def test_never_is_not_said_before_enough_was_seen() -> None:
-    influence = after_samples(ENOUGH_SAMPLES - 1, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
-    assert hints({"weights": {"ImageLocality": 2}}, influence) == ()
+    impact = after_samples(ENOUGH_SAMPLES - 1, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
+    assert hints({"weights": {"ImageLocality": 2}}, impact) == ()
 
 
 def test_advice_goes_when_the_plugin_decides_again() -> None:
-    influence = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
-    influence.note(np.array([9, 11]), {"NodeResourcesFit": np.array([9, 0]), "ImageLocality": np.array([0, 11])})
-    assert hints({"weights": {"ImageLocality": 2}}, influence) == ()
+    impact = after_samples(ENOUGH_SAMPLES, {"NodeResourcesFit": [9, 0], "ImageLocality": [2, 0]}, *SCORERS)
+    impact.note(np.array([9, 11]), {"NodeResourcesFit": np.array([9, 0]), "ImageLocality": np.array([0, 11])})
+    assert hints({"weights": {"ImageLocality": 2}}, impact) == ()
 
 
 def test_advice_stays_word_for_word_the_same_while_decisions_go_on() -> None:
@@ -188,4 +188,4 @@ def test_a_default_that_is_left_over_drowns_nobody() -> None:
     resolved = resolve(profile(spec), in_tree())
     scorers = [in_tree()[name] for name in resolved.at(ExtensionPoint.SCORE)]
     assert resolved.weights["DynamicResources"] > resolved.weights["NodeResourcesFit"], "else this tests nothing"
-    assert advise(resolved, scorers, Influence(each.name for each in scorers)) == ()
+    assert advise(resolved, scorers, ScoreImpact(each.name for each in scorers)) == ()

@@ -8,8 +8,7 @@ import pytest
 
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.queue.queued import SubQueue
-from placewright.scheduler.cycle import FitError, ScheduleResult
-from placewright.scheduler.selection import Sampler, choose, nodes_to_find
+from placewright.scheduler.cycle import FitError, Sampler, ScheduleResult, choose, nodes_to_find
 
 from .makers import World, node, pod
 from .scripted import narrowing_plugin, refusing_plugin, scoring_plugin

@@ -18,11 +18,10 @@ from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Observers
-from placewright.scheduler.cycle import FitError
-from placewright.scheduler.insight import MOST_EXAMPLES, MOST_REFUSALS, SHARE, Insight, best_rows
+from placewright.scheduler.cycle import FitError, choose
+from placewright.scheduler.decisiondetail import MOST_EXAMPLES, MOST_REFUSALS, SHARE, DecisionDetail, best_rows
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
-from placewright.scheduler.selection import choose
 from placewright_lab.bench.decisions import Nothing
 from placewright_lab.simulation.evaluation import evaluate_pod
 
@@ -33,17 +32,17 @@ from .test_nearest_miss import node, pod
 class Bench:
     """A scheduler on a cluster made of manifests, whose bindings always succeed, with records."""
 
-    def __init__(self, objects: list[Body], *, per_pod: int = 5, overall: int = 2000, insight: bool = True) -> None:
+    def __init__(self, objects: list[Body], *, per_pod: int = 5, overall: int = 2000, detail: bool = True) -> None:
         self.world = world_from(objects, "test")
         self.evaluator = offline_evaluator(resolve(default_profile(), in_tree()), in_tree(), self.world.cluster)
         self.now = 0.0
         ticks = itertools.count()
         cycle = self.cycle = offline_cycle(self.world.cluster)
-        cycle.insight = Insight(lambda: float(next(ticks)) * 1e-9 + self.now)
+        cycle.detail = DecisionDetail(lambda: float(next(ticks)) * 1e-9 + self.now)
         self.records = Records(lambda: 1000.0 + self.now, per_pod=per_pod, overall=overall)
         observers = Observers([])
-        self.records.join(observers, cycle.insight)
-        cycle.insight.on = insight
+        self.records.join(observers, cycle.detail)
+        cycle.detail.on = detail
         policy = ProfilePolicy(self.evaluator.runtime)
         self.queue = SchedulingQueue(lambda _name: policy, lambda: self.now)
         ports = Ports(Nothing(), Nothing(), Nothing(), observers)
@@ -147,23 +146,23 @@ async def test_the_scores_of_the_best_nodes_are_those_that_evaluate_finds() -> N
 
 @pytest.mark.parametrize("switched_on", [True, False])
 async def test_nothing_is_taken_where_nobody_wants_to_know(switched_on: bool) -> None:
-    record = await Bench([node("n-0"), pod("p", cpu=9000)], insight=switched_on).attempt()
+    record = await Bench([node("n-0"), pod("p", cpu=9000)], detail=switched_on).attempt()
     assert bool(record.refusals) is switched_on
     assert record.nodes == 1
 
 
 def test_the_best_few_are_taken_within_a_share_of_the_time() -> None:
     clock = Stepping()
-    insight = Insight(clock, on=True)
+    detail = DecisionDetail(clock, on=True)
     totals = np.arange(5)
     spent = 0.0
     for _ in range(10_000):
         clock.now += 100e-6
-        rows = insight.rows(totals, choose(totals, random.Random(1)))
+        rows = detail.rows(totals, choose(totals, random.Random(1)))
         if len(rows) > 1:
             clock.now += 10e-6
             spent += 10e-6
-        insight.taken()
+        detail.taken()
     assert 0.9 * SHARE * clock.now < spent <= SHARE * clock.now
 
 

@@ -324,7 +324,7 @@ async def test_choices_regret_and_use_are_those_of_a_plain_shadow(seed: int) -> 
 
 async def test_where_the_live_totals_are_told_the_shadows_nodes_are_judged_by_them_too() -> None:
     world = Beside(weights={"NodeResourcesBalancedAllocation": 0}).nodes(node("a"), node("b"))
-    world.cycle.insight.on = True
+    world.cycle.detail.on = True
     shadow = world.shadow(**PACK)
     await place(world, "p1", "p2")
     world.rest(shadow)

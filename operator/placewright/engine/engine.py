@@ -63,7 +63,7 @@ from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.insight import Insight
+from placewright.scheduler.decisiondetail import DecisionDetail
 from placewright.scheduler.intake import ClusterEventHandlers, Stopwatch, Untimed
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
@@ -81,7 +81,7 @@ class Engine:
 
     Attributes:
         observers: hear what happens to pods; to be added before `start`.
-        insight: what decisions tell about themselves.
+        detail: what decisions tell about themselves.
         stopwatch: takes the time of what watches bring; to be set before `start`.
         shadows: profiles that decide beside others and bind nothing.
         claims: writes claims to devices.
@@ -97,7 +97,7 @@ class Engine:
         self.namespace = operator_namespace(os.environ)
         self.leadership = self._make_leadership(options)
         self.observers = Observers([])
-        self.insight = Insight(time.perf_counter)
+        self.detail = DecisionDetail(time.perf_counter)
         self.stopwatch: Stopwatch = Untimed()
         self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered)
         self.options = options
@@ -240,7 +240,7 @@ class Engine:
         view = GroupView(lambda: self.takeover.active, self.cluster.pod_groups.object_of, native_version)
         self._group_status = HttpGroupStatusWriter(self.client, view)
         self._groups = GroupStatusKeeper(self.cluster, self._group_status, self._events, native_version)
-        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed), self.insight)
+        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed), self.detail)
         evictor = HttpEvictor(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
         ports = Ports(self._events, self._status, evictor, self.observers, self._groups)
         self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)

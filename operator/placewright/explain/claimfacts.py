@@ -17,7 +17,7 @@ from placewright.framework.interface import Diagnosis
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.plugins.dynamicresources.claims import called, each_claim
 from placewright.plugins.dynamicresources.plugin import DynamicResources
-from placewright.scheduler.insight import MOST_EXAMPLES, cut
+from placewright.scheduler.decisiondetail import MOST_EXAMPLES, cut
 
 #: Groups of nodes that are told.
 _MOST_GROUPS: Final = 10

@@ -18,14 +18,13 @@ from placewright.explain.claimfacts import ClaimFact, FreeDevices, free_devices
 from placewright.explain.groupfacts import GroupFacts
 from placewright.explain.nearestmiss import Miss, nearest_misses
 from placewright.explain.records import AttemptRecord
-from placewright.framework.blame import why
 from placewright.framework.errors import CycleError, InvalidScoreError
 from placewright.framework.interface import Diagnosis, Rows
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.runtime.guard import why
 from placewright.framework.steps import Step
-from placewright.scheduler.insight import TOP, NodeRefusal, best_rows, cut, refusals
+from placewright.scheduler.decisiondetail import TOP, Choice, NodeRefusal, best_rows, cut, refusals
 from placewright.scheduler.messages import NO_NODES, fit_error
-from placewright.scheduler.selection import Choice
 
 _logger = logging.getLogger(__name__)
 

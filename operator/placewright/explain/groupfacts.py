@@ -14,7 +14,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint
 from placewright.cluster.podgroups import PodGroups
 from placewright.explain.groupshortage import Shortage
-from placewright.scheduler.insight import cut
+from placewright.scheduler.decisiondetail import cut
 
 #: Nodes that are named.
 _MOST_NODES: Final = 20

@@ -23,9 +23,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.explain.remedies import OF_THE_NODE, OF_THE_POD, Change, Kind, Teller, lacking, untolerated
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rows
-from placewright.framework.prefiltering import pre_filter
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
-from placewright.framework.runtime.podcolumns import PodColumns
+from placewright.framework.runtime.podcolumns import PodColumns, pre_filter
 from placewright.plugins import nodeaffinity, nodeunschedulable, tainttoleration
 from placewright.plugins.dynamicresources.plugin import DynamicResources
 from placewright.plugins.noderesources.fit import NodeResourcesFit

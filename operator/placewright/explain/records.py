@@ -18,7 +18,7 @@ from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.steps import Step
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import ScheduleResult
-from placewright.scheduler.insight import Insight, NodeRefusal, cut
+from placewright.scheduler.decisiondetail import DecisionDetail, NodeRefusal, cut
 
 #: Attempts kept of one pod.
 PER_POD: Final = 5
@@ -101,9 +101,9 @@ class Records:
         self._placed: _Shelf = OrderedDict()
         self._characters = 0
 
-    def join(self, observers: Observers, insight: Insight) -> None:
+    def join(self, observers: Observers, detail: DecisionDetail) -> None:
         """From now on hear what happens, with all that decisions can tell."""
-        insight.on = True
+        detail.on = True
         observers.members.append(self)
 
     # --- observing -----------------------------------------------------------------------------------------------------------

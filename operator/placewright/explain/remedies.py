@@ -34,7 +34,7 @@ from placewright.plugins.noderesources.fit import TOO_MANY_PODS, NodeResourcesFi
 from placewright.plugins.nodeunschedulable import UNSCHEDULABLE_TAINT
 from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
 from placewright.plugins.topology import counts_by_row
-from placewright.scheduler.insight import cut
+from placewright.scheduler.decisiondetail import cut
 
 _SHORT: Final = "Insufficient "
 #: Pods that are named when all of them would have to go; with more, only how many.

@@ -1,7 +1,8 @@
 """Filters that read the whole cluster, and yet can say of many rows at once what each would be if it alone were different.
 
 Preemption takes pods away from hundreds of rows at the same time and asks of each whether the pod would fit there now. Filters that read a
-row and its pods answer that with the columns. One that reads more would see all these rows changed; it takes part if it is a `JudgesApart`.
+row and its pods answer that with the columns. One that reads more would see all these rows changed; it takes part if
+it is a `RowwiseFilter`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rejection, Rows
 
 
-class Judge(ABC):
-    """One filter's verdicts on one pod. Of a row's own pods it sees those that are there now; of all others, those when it was made."""
+class RowVerdict(ABC):
+    """Judges one pod on single rows. Pods of the judged row are read at call time; pods of all other rows as they were when it was made."""
 
     @abstractmethod
     def passes(self, rows: Rows) -> BoolColumn:
@@ -25,15 +26,15 @@ class Judge(ABC):
         """Why these rows, none of which passes, were rejected: grouped, every row in exactly one group."""
 
 
-class JudgesApart(FilterPlugin, ABC):
+class RowwiseFilter(FilterPlugin, ABC):
     """A filter with `Reads.CLUSTER` that lets preemption try many rows in step."""
 
     @abstractmethod
-    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge | None:
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict | None:
         """Called after `pre_filter`, before any row is changed; None where this pod's rows can only be tried one by one."""
 
 
-class FilterAsJudge(Judge):
+class PlainRowVerdict(RowVerdict):
     """For a filter whose verdict on a row has nothing to do with pods on other rows: it is simply asked."""
 
     def __init__(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.pairwisecounts import PodSelection
 from placewright.framework.interface import BoolColumn, Rejection, Rows
-from placewright.framework.rowwise import Judge
+from placewright.framework.rowwise import RowVerdict
 from placewright.plugins.topology import Codes, TopologyRule, counts_by_row, first_broken, obey
 
 
@@ -45,7 +45,7 @@ class RowwiseCounts:
         return self.before[self._codes[rows]] + self.change(rows)
 
 
-class RuleJudge(Judge):
+class RuleJudge(RowVerdict):
     """Asks rules, in order."""
 
     def __init__(self, rules: Sequence[TopologyRule]) -> None:

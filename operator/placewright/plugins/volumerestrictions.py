@@ -27,7 +27,7 @@ from placewright.framework.interface import (
     Rejection,
     Rows,
 )
-from placewright.framework.rowwise import Judge, JudgesApart
+from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, unresolvable, unschedulable
 from placewright.plugins import podclaims
 
@@ -55,7 +55,7 @@ class _InUse:
     claims: frozenset[str]
 
 
-class _RowwiseUse(Judge):
+class _RowwiseUse(RowVerdict):
     """What is in use where one row alone is different."""
 
     def __init__(self, pod: PodInfo, exclusive: frozenset[str], cluster: Cluster) -> None:
@@ -89,7 +89,7 @@ class _RowwiseUse(Judge):
         return Counter(claim for pod in pods for claim in podclaims.named_claims(pod) if claim in self._exclusive)
 
 
-class VolumeRestrictions(PreFilterPlugin, JudgesApart):
+class VolumeRestrictions(PreFilterPlugin, RowwiseFilter):
     """Rejects nodes where a disk is taken, and all of them while the pod's exclusive claim is in use."""
 
     name = NAME
@@ -123,7 +123,7 @@ class VolumeRestrictions(PreFilterPlugin, JudgesApart):
         """Disks are looked at first."""
         return _by_reason(rows, np.isin(rows, list(state.read(NAME, _InUse).disks)))
 
-    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """The same with one row changed at a time."""
         return _RowwiseUse(pod, state.read(NAME, _InUse).claims, cluster)
 

@@ -18,7 +18,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects, claim_class
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
-from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
+from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, unresolvable
 from placewright.plugins import podclaims
 from placewright.plugins.constantreason import ConstantReasonFilter
@@ -55,7 +55,7 @@ class _Refused(Exception):
     """A claim from which no volume follows; the message is for people."""
 
 
-class VolumeZone(ConstantReasonFilter, JudgesApart, PreFilterPlugin):
+class VolumeZone(ConstantReasonFilter, RowwiseFilter, PreFilterPlugin):
     """Rejects nodes outside the zones of the pod's bound volumes; nodes without any such label pass."""
 
     name = NAME
@@ -85,9 +85,9 @@ class VolumeZone(ConstantReasonFilter, JudgesApart, PreFilterPlugin):
             anywhere &= cluster.label(key).where(rows, _is_missing)
         return inside | anywhere
 
-    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """No pod on any node has a say."""
-        return FilterAsJudge(self, state, pod, cluster)
+        return PlainRowVerdict(self, state, pod, cluster)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """The labels, and the nodes as they are."""

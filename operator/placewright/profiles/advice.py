@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME
-from placewright.framework.influence import SAMPLE_EVERY, Influence
 from placewright.framework.interface import MAX_NODE_SCORE, Plugin
+from placewright.framework.runtime.evaluation import SAMPLE_EVERY, ScoreImpact
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.defaults import DEFAULT_PLUGINS
 
@@ -66,13 +66,13 @@ class Recommendation:
     path: str = "spec"
 
 
-def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> tuple[Recommendation, ...]:
+def advise(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], impact: ScoreImpact) -> tuple[Recommendation, ...]:
     """What the author of this profile may want to know.
 
-    `scorers` are the classes of its score plugins, `influence` is what they did since it took effect.
+    `scorers` are the classes of its score plugins, `impact` is what they did since it took effect.
     """
     chosen = {each.name for each in scorers if _has_own_weight(each, profile.weights[each.name])}
-    return (*advise_beforehand(profile), *_drowning(profile, chosen), *_ineffective(profile, scorers, influence))
+    return (*advise_beforehand(profile), *_drowning(profile, chosen), *_ineffective(profile, scorers, impact))
 
 
 def advise_beforehand(profile: ResolvedProfile) -> tuple[Recommendation, ...]:
@@ -118,18 +118,18 @@ def _drowning(profile: ResolvedProfile, chosen: Collection[str]) -> Iterator[Rec
             )
 
 
-def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], influence: Influence) -> Iterator[Recommendation]:
+def _ineffective(profile: ResolvedProfile, scorers: Sequence[type[Plugin]], impact: ScoreImpact) -> Iterator[Recommendation]:
     for plugin in scorers:
         name, weight = plugin.name, profile.weights[plugin.name]
         if not _chosen(plugin, weight, profile.args[name]):
             continue
-        if influence.idle(name) >= ENOUGH_SAMPLES:
+        if impact.idle(name) >= ENOUGH_SAMPLES:
             yield Recommendation(
                 NOTHING_TO_SCORE,
                 f"{name} (weight {weight}) had nothing to score in {_LATELY}: all nodes got the same from it. Check its arguments and what "
                 f"it reads of pods and nodes, or set weights.{name} to 0.",
             )
-        elif influence.undecisive(name) >= ENOUGH_SAMPLES:
+        elif impact.undecisive(name) >= ENOUGH_SAMPLES:
             yield Recommendation(
                 NEVER_DECIDES,
                 f"{name} (weight {weight}) changed no outcome of {_LATELY}: without it the same nodes would have been best. "

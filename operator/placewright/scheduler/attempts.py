@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, Protocol
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.blame import why
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.steps import Steps
 from placewright.queue.queued import QueuedPod

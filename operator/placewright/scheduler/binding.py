@@ -19,9 +19,9 @@ from placewright.api.errors import BindError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.blame import why
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.framework.interface import Seconds
+from placewright.framework.runtime.guard import why
 from placewright.framework.status import SUCCESS, Code, Status, error, unschedulable
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT
 from placewright.queue.queue import SchedulingQueue

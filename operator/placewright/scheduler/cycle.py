@@ -16,16 +16,23 @@ from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.errors import CycleError, InvalidScoreError
-from placewright.framework.interface import CycleState, Diagnosis, IntColumn, PodGroupPlugin, PostFilterResult, Rows
-from placewright.framework.prefiltering import rows_named
+from placewright.framework.interface import (
+    BoolColumn,
+    CycleState,
+    Diagnosis,
+    IntColumn,
+    PodGroupPlugin,
+    PostFilterResult,
+    Rows,
+)
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator, PluginScore
+from placewright.framework.runtime.podcolumns import rows_named
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import Code, Status
 from placewright.framework.steps import POST_FILTER, Steps
 from placewright.queue.nominator import Nominator
-from placewright.scheduler.insight import NO_NODE_REFUSED, Insight, Refused
+from placewright.scheduler.decisiondetail import NO_NODE_REFUSED, Choice, DecisionDetail, Refused
 from placewright.scheduler.messages import NO_NODES, fit_error
-from placewright.scheduler.selection import Sampler, choose
 
 #: Withdraws an earlier nomination.
 NO_NOMINATION: Final = NodeName("")
@@ -107,11 +114,11 @@ class SchedulingCycle:
     """Decides pods on one cluster. One object serves all profiles; each profile's evaluator comes with the call.
 
     Attributes:
-        insight: what decisions tell about themselves.
+        detail: what decisions tell about themselves.
     """
 
-    def __init__(self, cluster: Cluster, nominator: Nominator, rng: random.Random, insight: Insight | None = None) -> None:
-        self.insight = insight or Insight(lambda: 0.0)
+    def __init__(self, cluster: Cluster, nominator: Nominator, rng: random.Random, detail: DecisionDetail | None = None) -> None:
+        self.detail = detail or DecisionDetail(lambda: 0.0)
         self._cluster = cluster
         self._nominator = nominator
         self._rng = rng
@@ -124,14 +131,14 @@ class SchedulingCycle:
         evaluation = self.evaluate(evaluator, pod, steps, within)
         if evaluation.count == 0:
             diagnosis = evaluator.diagnose(evaluation)
-            refused = self.insight.refused(self._cluster, diagnosis)
+            refused = self.detail.refused(self._cluster, diagnosis)
             raise no_placement(diagnosis, make_room(evaluator.runtime, evaluation, diagnosis), refused)
         return self.chosen(evaluator, evaluation)
 
     def refusal(self, evaluator: Evaluator, evaluation: Evaluation) -> FitError:
         """Why no node can hold the pod, where nobody is to make room for it alone."""
         diagnosis = evaluator.diagnose(evaluation)
-        return no_placement(diagnosis, NOTHING_TRIED, self.insight.refused(self._cluster, diagnosis))
+        return no_placement(diagnosis, NOTHING_TRIED, self.detail.refused(self._cluster, diagnosis))
 
     # --- its steps, for whoever has something to ask in between -----------------------------------------------------------------
 
@@ -200,11 +207,12 @@ class SchedulingCycle:
             totals = evaluator.score(evaluation)
             lowest = _add(extra, totals, evaluation.rows)
             choice = choose(totals, self._rng)
-            rows = self.insight.rows(totals, choice)
+            rows = self.detail.rows(totals, choice) if self.detail.on else np.array([choice.row], np.intp)
             parts = evaluator.breakdown(evaluation, rows)
-            self.insight.taken()
-            if evaluator.influence.due():
-                evaluator.influence.note(totals[evaluation.rows], evaluator.parts(evaluation))
+            if self.detail.on:
+                self.detail.taken()
+            if evaluator.impact.due():
+                evaluator.impact.note(totals[evaluation.rows], evaluator.parts(evaluation))
         except (CycleError, InvalidScoreError) as problem:
             raise broken(str(problem)) from problem
         for name, added in extra.items():
@@ -273,3 +281,49 @@ def no_placement(diagnosis: Diagnosis, made_room: PostFilterResult, refused: Ref
     )
     failure.diagnosis = diagnosis
     return failure
+
+
+_MIN_FEASIBLE_TO_FIND: Final = 100
+
+
+def choose(totals: IntColumn, rng: random.Random) -> Choice:
+    """Choose uniformly among the rows with the highest total; rows below 0 do not take part."""
+    best = int(totals.max())
+    tied = np.flatnonzero(totals == best)
+    row = int(tied[rng.randrange(len(tied))] if len(tied) > 1 else tied[0])
+    return Choice(row, best, len(tied), _runner_up(totals, row))
+
+
+def _runner_up(totals: IntColumn, row: int) -> int | None:
+    kept = totals[row]
+    totals[row] = -1
+    second = int(totals.argmax())
+    found = totals[second] >= 0
+    totals[row] = kept
+    return second if found else None
+
+
+def nodes_to_find(nodes: int, percentage: int) -> int:
+    """How many feasible nodes are enough, kube-scheduler's `numFeasibleNodesToFind` with a percentage set."""
+    if nodes < _MIN_FEASIBLE_TO_FIND:
+        return nodes
+    return max(nodes * percentage // 100, _MIN_FEASIBLE_TO_FIND)
+
+
+class Sampler:
+    """Narrows feasible rows to the first k in rotation, so that successive pods look at different nodes."""
+
+    def __init__(self) -> None:
+        self._start = 0
+
+    def narrow(self, feasible: BoolColumn, nodes: int, percentage: int) -> BoolColumn:
+        """The first `nodes_to_find` feasible rows from where the last pod stopped; shape (size,)."""
+        wanted = nodes_to_find(nodes, percentage)
+        size = len(feasible)
+        order = (np.arange(size) + self._start % max(size, 1)) % max(size, 1)
+        found = np.flatnonzero(feasible[order])[: wanted + 1]
+        looked_at = int(found[wanted]) if len(found) > wanted else size
+        self._start = (self._start + looked_at) % max(size, 1)
+        narrowed = np.zeros(size, np.bool_)
+        narrowed[order[found[:wanted]]] = True
+        return narrowed

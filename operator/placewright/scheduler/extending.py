@@ -27,8 +27,8 @@ from placewright.framework.interface import (
     PostFilterResult,
     Rejection,
 )
-from placewright.framework.prefiltering import rows_named
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
+from placewright.framework.runtime.podcolumns import rows_named
 from placewright.framework.runtime.profileruntime import EXTENDER
 from placewright.framework.status import Status, error, unresolvable, unschedulable
 from placewright.framework.steps import EXTENDER_FILTER, EXTENDER_PREEMPT, EXTENDER_PRIORITIZE, Steps
@@ -231,7 +231,7 @@ class _Asking:
         """Say why, after trying to make room; raises `NoPlacement`."""
         diagnosis = self._evaluator.diagnose(evaluation)
         self._blame_extenders(diagnosis, evaluation, verdict)
-        refused = self._cycle.insight.refused(self._cluster, diagnosis)
+        refused = self._cycle.detail.refused(self._cluster, diagnosis)
         if not self._alone:
             raise no_placement(diagnosis, NOTHING_TRIED, refused)
         made_room = make_room(self._evaluator.runtime, evaluation, diagnosis)

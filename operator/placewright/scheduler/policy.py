@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from placewright.api.pods import PodInfo
-from placewright.framework.blame import why
 from placewright.framework.events import ClusterEventWithHint
+from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.profileruntime import ProfileRuntime
 from placewright.framework.status import Status, error
 from placewright.queue.policy import BackoffPolicy, SortKey

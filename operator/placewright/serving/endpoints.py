@@ -92,7 +92,7 @@ def _routes(engine: Engine, options: ServingOptions, watchdog: LoopWatchdog) -> 
     routes.add(cache_endpoint(engine))
     if options.port is not None:
         records = Records(time.time)
-        records.join(engine.observers, engine.insight)
+        records.join(engine.observers, engine.detail)
         routes.add(explain_endpoint(engine, records))
         routes.add(records_endpoint(records))
     if options.metrics is not None:

@@ -23,7 +23,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.profiles.problem import closest_name
 from placewright.profiles.profilestate import Reason
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.insight import cut
+from placewright.scheduler.decisiondetail import cut
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.serving.routes import JSON, Answer, Audience, Endpoint, Question, RequestRefused
 

@@ -12,8 +12,7 @@ from placewright.api.pods import PodInfo
 from placewright.framework.interface import PodGroupSettings
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.queue.nominator import Nominator
-from placewright.scheduler.cycle import FitError, SchedulingCycle
-from placewright.scheduler.selection import choose
+from placewright.scheduler.cycle import FitError, SchedulingCycle, choose
 from placewright.shadow.tape import LiveChoice
 from placewright.shadow.world import ShadowCluster
 

@@ -13,8 +13,8 @@ from typing import Final
 from placewright.api.podgroups import GroupRef
 from placewright.api.profile import ShadowStatus
 from placewright.cluster.cluster import Cluster
-from placewright.framework.blame import why
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import why
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.scheduler.ports import Clock
 from placewright.shadow.chooser import Chooser, Found

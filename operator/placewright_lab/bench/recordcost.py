@@ -30,7 +30,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Observers
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.insight import Insight
+from placewright.scheduler.decisiondetail import DecisionDetail
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.decisions import WARM_UP, Nothing, nothing_old_collected
@@ -119,9 +119,9 @@ class Side:
         self.observers = Observers([_Silent()])
         self._absent = 0.0
         self._left = time.perf_counter()
-        self._insight = Insight(self._time_of_its_own)
+        self._detail = DecisionDetail(self._time_of_its_own)
         self._queue = SchedulingQueue(lambda _name: policy, time.monotonic)
-        cycle = SchedulingCycle(world.cluster, Nominator(), random.Random(0), self._insight)
+        cycle = SchedulingCycle(world.cluster, Nominator(), random.Random(0), self._detail)
         self._bindings: list[Coroutine[Any, Any, Any]] = []
         ports = Ports(Nothing(), Nothing(), Nothing(), self.observers, start=self._bindings.append)
         self._scheduler = Scheduler(world.cluster, self._queue, lambda _name: evaluator, cycle, ports, time.monotonic)
@@ -131,7 +131,7 @@ class Side:
     def keep_records(self) -> Records:
         """From now on, as the operator does."""
         records = Records(time.time)
-        records.join(self.observers, self._insight)
+        records.join(self.observers, self._detail)
         return records
 
     def _time_of_its_own(self) -> float:

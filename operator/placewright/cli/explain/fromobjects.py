@@ -28,7 +28,7 @@ from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.problem import ProfileError, did_you_mean
 from placewright.profiles.resolve import resolve
-from placewright.scheduler.insight import cut
+from placewright.scheduler.decisiondetail import cut
 
 
 async def explained_here(client: ApiClient, subject: Subject, why: str) -> Explanation:

@@ -14,7 +14,7 @@ from placewright.explain.claimfacts import UNCOUNTED, ClaimFact, FreeDevices
 from placewright.explain.explanation import Explanation, Now, Queued, Ranked, Tried
 from placewright.explain.groupshortage import Holder, Shortage
 from placewright.explain.nearestmiss import Miss
-from placewright.scheduler.insight import NodeRefusal
+from placewright.scheduler.decisiondetail import NodeRefusal
 
 _MILLISECOND: Final = 1e-3
 _MINUTE: Final = 60.0

@@ -2,19 +2,25 @@
 
 A check takes the answer and what the plugin was called with, and returns the answer as the framework keeps it. It raises `WrongAnswer`
 with what was found and what is allowed.
+
+`Snapshot` finds out whether a plugin wrote into what it was shown. It looks at every object at every call, so it is for tests, for
+`placewright evaluate` and for `run --check-plugins`, never for work.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
+from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.framework.events import ClusterEventWithHint, QueueingHint
 from placewright.framework.interface import (
     Alternatives,
@@ -25,7 +31,7 @@ from placewright.framework.interface import (
     PreFilterResult,
     Rejection,
 )
-from placewright.framework.rowwise import Judge
+from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Code, Status
 
 #: What a call was made with, by position.
@@ -172,10 +178,10 @@ def rejections(answer: Any, asked: Asked) -> list[Rejection]:
     return groups
 
 
-def judge(answer: Any, _asked: Asked) -> Judge | None:
+def judge(answer: Any, _asked: Asked) -> RowVerdict | None:
     """A judge, or None."""
-    if answer is not None and not isinstance(answer, Judge):
-        raise WrongAnswer(answer, "a Judge, or None")
+    if answer is not None and not isinstance(answer, RowVerdict):
+        raise WrongAnswer(answer, "a RowVerdict, or None")
     return answer
 
 
@@ -242,3 +248,53 @@ def interests(answer: Any) -> Sequence[ClusterEventWithHint] | None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+
+
+_ABSENT = object()
+
+
+class Snapshot:
+    """The pod of a call and all objects of the cluster, as they are now."""
+
+    def __init__(self, cluster: Cluster, asked: Sequence[Any]) -> None:
+        self._objects = dict(_objects(cluster, asked))
+        self._before = {name: msgspec.json.encode(item) for name, item in self._objects.items()}
+
+    def written(self) -> str:
+        """The first thing that is not as it was, in words; empty where nothing was written."""
+        for name, item in self._objects.items():
+            after = msgspec.json.encode(item)
+            if after != self._before[name]:
+                path, was, now = _first_difference(msgspec.json.decode(self._before[name]), msgspec.json.decode(after), "")
+                return f"it wrote into {name}: {path} was {_shown(was)} and is {_shown(now)}; allowed is only to read objects"
+        return ""
+
+
+def _objects(cluster: Cluster, asked: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    for each in asked:
+        if isinstance(each, PodInfo):
+            yield f"pod {each.key}", each.pod
+    for row in cluster.rows():
+        node = cluster.node(row)
+        yield f"node {node.metadata.name}", node
+        for pod in cluster.pods_on(NodeName(node.metadata.name)):
+            yield f"pod {pod.key}", pod.pod
+    for item in cluster.objects.shown():
+        yield f"{type(item).__name__} {item.metadata.namespace}/{item.metadata.name}".replace(" /", " "), item
+
+
+def _first_difference(before: Any, after: Any, path: str) -> tuple[str, Any, Any]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in dict.fromkeys([*before, *after]):
+            was, now = before.get(key, _ABSENT), after.get(key, _ABSENT)
+            if was != now:
+                return _first_difference(was, now, f"{path}.{key}" if path else key)
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for at, (was, now) in enumerate(zip(before, after, strict=True)):
+            if was != now:
+                return _first_difference(was, now, f"{path}[{at}]")
+    return path, before, after
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is _ABSENT else msgspec.json.encode(value).decode()[:80]

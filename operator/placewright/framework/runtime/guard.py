@@ -5,6 +5,8 @@ point, and is counted. The calls of our own plugins go past here: they cost noth
 
 The calls of a plugin are replaced on the object itself, so the framework calls `plugin.filter` whoever wrote it, and `isinstance` goes on
 saying which points the plugin has.
+
+Where one of our own raises, `why` finds it in the exception's traceback.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from placewright.api.bad_input import InputError
 from placewright.api.errors import BindError
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.framework.errors import PluginBuildError, PluginError, raised
+from placewright.framework.errors import CycleError, PluginBuildError, PluginError, raised
 from placewright.framework.events import ClusterEventWithHint, Narrowing, QueueingHint, always
 from placewright.framework.interface import (
     BindPlugin,
@@ -47,13 +49,12 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.rowwise import Judge, JudgesApart
+from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.runtime import answers
-from placewright.framework.runtime.answers import Asked, Check, WrongAnswer
+from placewright.framework.runtime.answers import Asked, Check, Snapshot, WrongAnswer
 from placewright.framework.runtime.failures import PluginFailures
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.status import Code, Status, error
-from placewright.framework.untouched import Snapshot
 
 _logger = logging.getLogger(__name__)
 
@@ -212,7 +213,7 @@ _CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
     (FilterPlugin, "filter", "Filter", answers.passes),
     (FilterPlugin, "explain", "Filter", answers.rejections),
     (FilterPlugin, "failure", "Filter", answers.failed),
-    (JudgesApart, "judge", "Filter", answers.judge),
+    (RowwiseFilter, "judge", "Filter", answers.judge),
     (PostFilterPlugin, "post_filter", "PostFilter", answers.post_filter_result),
     (PreScorePlugin, "pre_score", "PreScore", answers.prepared),
     (ScorePlugin, "score", "Score", answers.scores),
@@ -322,10 +323,10 @@ class PluginWroteError(WrongAnswer):
 # --- answers that say more than a column ----------------------------------------------------------------------------------------------
 
 
-class _GuardedJudge(Judge):
+class _GuardedJudge(RowVerdict):
     """A judge of a plugin that is not ours."""
 
-    def __init__(self, call: PluginInCall, judge: Judge) -> None:
+    def __init__(self, call: PluginInCall, judge: RowVerdict) -> None:
         self._passes = _called(call, "Filter", judge.passes, answers.passes)
         self._explain = _called(call, "Filter", judge.explain, answers.rejections)
 
@@ -341,7 +342,7 @@ class _GuardedJudge(Judge):
 
 
 def _judging(call: PluginInCall, method: Method) -> Method:
-    def judge(*asked: Any) -> Judge | None:
+    def judge(*asked: Any) -> RowVerdict | None:
         found = method(*asked)
         return None if found is None else _GuardedJudge(call, found)
 
@@ -388,7 +389,49 @@ def _sorting(method: Method) -> Method:
 
 
 _ADAPTED: Final[tuple[tuple[type[Any], str, Callable[[PluginInCall, Method], Method]], ...]] = (
-    (JudgesApart, "judge", _judging),
+    (RowwiseFilter, "judge", _judging),
     (PostFilterPlugin, "post_filter", _making_room),
     (PreEnqueuePlugin, "pre_enqueue", _admitting),
 )
+
+
+_MOST_FRAMES: Final = 500
+#: Where an exception keeps what was said of it.
+_NAMED: Final = "__placewright_named__"
+
+
+def why(problem: BaseException) -> str:
+    """What broke, in one line; with the plugin and the extension point where a plugin did."""
+    for each in (problem, problem.__cause__):
+        if isinstance(each, CycleError):
+            return str(each)
+    known = getattr(problem, _NAMED, None)
+    if isinstance(known, str):
+        return known
+    found = _innermost(problem)
+    if found is None:
+        return raised(problem)
+    plugin, point = found
+    named = PluginError(plugin.name, point, raised(problem))
+    failures = getattr(getattr(plugin.handle, "guarding", None), "failures", None)
+    if isinstance(failures, PluginFailures):
+        failures.note(named.plugin, named.point, named.problem)
+    setattr(problem, _NAMED, str(named))  # it may pass several who ask, and is one failure
+    return str(named)
+
+
+def _innermost(problem: BaseException) -> tuple[Plugin, str] | None:
+    found, trace = None, problem.__traceback__
+    for _ in range(_MOST_FRAMES):
+        if trace is None:
+            break
+        found = _plugin_in(trace.tb_frame) or found
+        trace = trace.tb_next
+    return found
+
+
+def _plugin_in(frame: FrameType) -> tuple[Plugin, str] | None:
+    """The plugin whose method this frame runs, if that is one that the framework calls."""
+    point = POINTS.get(frame.f_code.co_name)
+    plugin = None if point is None else frame.f_locals.get("self")
+    return (plugin, point) if point is not None and isinstance(plugin, Plugin) else None

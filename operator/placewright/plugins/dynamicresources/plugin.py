@@ -39,7 +39,7 @@ from placewright.framework.interface import (
     ReservePlugin,
     Rows,
 )
-from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
+from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.dynamicresources.args import DynamicResourcesArgs
 from placewright.plugins.dynamicresources.claims import (
@@ -94,7 +94,7 @@ TIMED_OUT: Final = "device binding timeout: context deadline exceeded"
 
 
 class DynamicResources(
-    PreEnqueuePlugin, PreFilterPlugin, JudgesApart, PostFilterPlugin, PreScorePlugin, MaxNormalised, ReservePlugin, PreBindPlugin
+    PreEnqueuePlugin, PreFilterPlugin, RowwiseFilter, PostFilterPlugin, PreScorePlugin, MaxNormalised, ReservePlugin, PreBindPlugin
 ):
     """Keeps pods to nodes where their claims have, or can get, devices."""
 
@@ -282,9 +282,9 @@ class DynamicResources(
         special = None if demand.extension is None else (shape_of(demand.extension.whole.claim), demand.extension.stale is None)
         return (uids, demand.broken, demand.signature, special, cluster.node_journal.position, *[table.version for table in tables])
 
-    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """No pod on any node has a say: what victims have stays theirs until they are gone."""
-        return FilterAsJudge(self, state, pod, cluster)
+        return PlainRowVerdict(self, state, pod, cluster)
 
     def post_filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, diagnosis: Diagnosis) -> PostFilterResult:
         """UNSCHEDULABLE; the devices of one claim of the pod's that binds it to nodes where it does not fit, and nobody to the claim, go.

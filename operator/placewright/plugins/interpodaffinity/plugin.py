@@ -31,7 +31,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.rowwise import JudgesApart
+from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.interpodaffinity import hints
 from placewright.plugins.interpodaffinity.apart import RowwiseDistance, nearness
@@ -79,7 +79,7 @@ class _Pulls:
     fields: dict[str, tuple[Codes, IntColumn]]
 
 
-class InterPodAffinity(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(PreFilterPlugin, RowwiseFilter, PreScorePlugin, ScorePlugin):
     """Attracts and repels pods by the labels of other pods."""
 
     name = NAME

@@ -7,13 +7,13 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from placewright.framework.interface import BoolColumn, Rejection, Rows
-from placewright.framework.rowwise import Judge
+from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Status
 from placewright.plugins.nodevolumelimits.attachable import Attachable
 from placewright.plugins.nodevolumelimits.attached import AttachedVolumes
 
 
-class CountingJudge(Judge):
+class CountingJudge(RowVerdict):
     """Looks at the rows one by one, but only at their own volumes."""
 
     def __init__(self, counted: AttachedVolumes, wanted: AbstractSet[Attachable], rejection: Status, *, free_riders: bool) -> None:

@@ -21,7 +21,7 @@ from placewright.framework.interface import (
     Rejection,
     Rows,
 )
-from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
+from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from placewright.plugins.nodevolumelimits.apart import CountingJudge
 from placewright.plugins.nodevolumelimits.attachable import Attachable, ClaimNotFoundError, UnusableVolumeError, nobody
@@ -41,7 +41,7 @@ class _Wanted:
     problem: Status | None = None
 
 
-class VolumeCountLimit(PreFilterPlugin, JudgesApart):
+class VolumeCountLimit(PreFilterPlugin, RowwiseFilter):
     """Rejects nodes where the pod's volumes would be too many.
 
     Attributes:
@@ -90,11 +90,11 @@ class VolumeCountLimit(PreFilterPlugin, JudgesApart):
         """One reason for all nodes: a claim that is missing, or too many volumes."""
         return [Rejection(state.read(self.name, _Wanted).problem or _FULL, rows)]
 
-    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """A row's volumes are those of its own pods."""
         wanted = state.read(self.name, _Wanted)
         if wanted.problem is not None:
-            return FilterAsJudge(self, state, pod, cluster)
+            return PlainRowVerdict(self, state, pod, cluster)
         return CountingJudge(self._counted(cluster), wanted.volumes, _FULL, free_riders=self.free_riders)
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:

@@ -34,7 +34,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.rowwise import JudgesApart
+from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.memory import Memory
 from placewright.plugins.podtopologyspread import hints
@@ -110,7 +110,7 @@ class _Preferences:
     scored: BoolColumn | None
 
 
-class PodTopologySpread(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(PreFilterPlugin, RowwiseFilter, PreScorePlugin, ScorePlugin):
     """Keeps pods spread over zones, hosts or any other label."""
 
     name = NAME

@@ -31,7 +31,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
-from placewright.framework.rowwise import FilterAsJudge, Judge, JudgesApart
+from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable
 from placewright.plugins.volumebinding.args import VolumeBindingArgs
 from placewright.plugins.volumebinding.claims import PodClaims, claims_of
@@ -46,7 +46,7 @@ _RESERVED: Final = f"{NAME}/reserved"
 TIMED_OUT: Final = "context deadline exceeded"
 
 
-class VolumeBinding(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(PreFilterPlugin, RowwiseFilter, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
     """Keeps pods to nodes that reach their volumes."""
 
     name = NAME
@@ -87,9 +87,9 @@ class VolumeBinding(PreFilterPlugin, JudgesApart, PreScorePlugin, ScorePlugin, R
         tables = (storage.claims, storage.volumes, storage.classes, storage.csi_nodes, storage.csi_drivers, storage.capacities)
         return (names, waiting, *(table.version for table in tables), cluster.node_journal.position)
 
-    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> Judge:
+    def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RowVerdict:
         """No pod on any node has a say."""
-        return FilterAsJudge(self, state, pod, cluster)
+        return PlainRowVerdict(self, state, pod, cluster)
 
     def _find(self, state: CycleState, cluster: Cluster) -> Findings:
         fingerprint = self.fingerprint(state, cluster)

@@ -21,14 +21,14 @@ from placewright.api.objects import NodeName
 from placewright.api.podgroups import GroupRef
 from placewright.api.pods import PodInfo
 from placewright.cluster.podgrouprules import declaration_complaint, members_complaint, standing
-from placewright.framework.blame import why
 from placewright.framework.interface import PodGroupPlugin, Seconds
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.framework.runtime.guard import why
 from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, GroupAttempt, GroupResult
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
-from placewright.scheduler.insight import NO_NODE_REFUSED
+from placewright.scheduler.decisiondetail import NO_NODE_REFUSED
 from placewright.scheduler.podgroups.barrier import Barrier
 from placewright.scheduler.podgroups.choosing import Choosing
 from placewright.scheduler.podgroups.domains import joined_domain

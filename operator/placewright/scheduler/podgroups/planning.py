@@ -14,7 +14,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Rows
-from placewright.framework.prefiltering import rows_named
+from placewright.framework.runtime.podcolumns import rows_named
 from placewright.scheduler.podgroups.choosing import Choosing
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group

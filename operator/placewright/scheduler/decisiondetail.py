@@ -17,7 +17,6 @@ from placewright.api.objects import NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import Diagnosis, IntColumn, Rows
 from placewright.framework.status import Status
-from placewright.scheduler.selection import Choice
 
 #: Best nodes that are told, the chosen one among them.
 TOP: Final = 3
@@ -67,7 +66,23 @@ class Refused(NamedTuple):
 NO_NODE_REFUSED: Final = Refused()
 
 
-class Insight:
+class Choice(NamedTuple):
+    """The chosen row, and how it compares.
+
+    Attributes:
+        row: the chosen node's row.
+        total: its score.
+        ties: how many nodes had that score.
+        runner_up: the best row that was not chosen, or None when there is no other.
+    """
+
+    row: int
+    total: int
+    ties: int
+    runner_up: int | None
+
+
+class DecisionDetail:
     """Takes what decisions tell; nothing until it is switched on.
 
     Attributes:

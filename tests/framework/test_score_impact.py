@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.framework.influence import Influence
+from placewright.framework.runtime.evaluation import ScoreImpact
 
 
 def scores_of(nodes: int) -> st.SearchStrategy[list[int]]:
@@ -22,26 +22,26 @@ def test_a_plugin_decided_when_without_it_other_nodes_would_have_been_best(rows:
         totals = [sum(row[node] for name, row in plugins.items() if name != left_out) for node in nodes]
         return {node for node in nodes if totals[node] == max(totals)}
 
-    influence = Influence(plugins)
+    impact = ScoreImpact(plugins)
     columns = {name: np.array(row) for name, row in plugins.items()}
-    influence.note(np.array(rows).sum(axis=0), columns)
+    impact.note(np.array(rows).sum(axis=0), columns)
     for name, row in plugins.items():
-        assert (influence.undecisive(name) == 0) == (best_without(name) != best_without("nobody"))
-        assert (influence.idle(name) == 0) == (len(set(row)) > 1)
+        assert (impact.undecisive(name) == 0) == (best_without(name) != best_without("nobody"))
+        assert (impact.idle(name) == 0) == (len(set(row)) > 1)
 
 
 def test_a_tie_that_a_plugin_breaks_is_decided_by_it() -> None:
-    influence = Influence(["A", "B"])
-    influence.note(np.array([5, 6]), {"A": np.array([5, 5]), "B": np.array([0, 1])})
-    assert (influence.undecisive("A"), influence.undecisive("B")) == (1, 0)
+    impact = ScoreImpact(["A", "B"])
+    impact.note(np.array([5, 6]), {"A": np.array([5, 5]), "B": np.array([0, 1])})
+    assert (impact.undecisive("A"), impact.undecisive("B")) == (1, 0)
 
 
 def test_one_decision_in_so_many_is_looked_at() -> None:
-    influence = Influence([], every=3)
-    assert [influence.due() for _ in range(7)] == [False, False, True, False, False, True, False]
+    impact = ScoreImpact([], every=3)
+    assert [impact.due() for _ in range(7)] == [False, False, True, False, False, True, False]
 
 
 def test_plugins_that_were_skipped_count_as_idle() -> None:
-    influence = Influence(["A"])
-    influence.note(np.array([1, 2]), {})
-    assert (influence.idle("A"), influence.undecisive("A"), influence.samples) == (1, 1, 1)
+    impact = ScoreImpact(["A"])
+    impact.note(np.array([1, 2]), {})
+    assert (impact.idle("A"), impact.undecisive("A"), impact.samples) == (1, 1, 1)
