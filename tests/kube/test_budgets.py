@@ -21,8 +21,7 @@ from placewright.api.objects import Node, NodeName
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
-from placewright.kube.pacing import LONGEST_HOLD, SPREAD, Pacing
-from placewright.kube.ratelimit import PASSED_OVER_AT_MOST, TokenBucket, Traffic
+from placewright.kube.ratelimit import LONGEST_HOLD, PASSED_OVER_AT_MOST, SPREAD, Pacing, TokenBucket, Traffic
 from placewright.kube.reflector import Reflector, Source
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.binder import CONCURRENCY, OUT_OF_ORDER, HttpBinder, PrioritySlots

@@ -14,9 +14,8 @@ import pytest
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
-from placewright.leadership.ownrecord import RecordPace
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, ensure_peering
-from placewright.leadership.replica import Replica, priority_of
+from placewright.leadership.peers import RecordPace, Replica, priority_of
 
 CRDS = Path(__file__).parents[2] / "crds"
 PEERING = f"{PEERINGS_PATH}/placewright"

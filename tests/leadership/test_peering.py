@@ -17,7 +17,7 @@ from placewright.api.objects import ObjectMeta
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.leadership.peering import PEERINGS_PATH, Leadership, Peering, PeeringMissing, Unfenced, ensure_peering
-from placewright.leadership.replica import Replica, priority_of
+from placewright.leadership.peers import Replica, priority_of
 
 CRDS = Path(__file__).parents[2] / "crds"
 OLDER = Replica("older", priority_of(1_900_000_000_000, 1))

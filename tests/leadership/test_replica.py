@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.leadership.replica import TAIL_BITS, make_replica, priority_of
+from placewright.leadership.peers import TAIL_BITS, make_replica, priority_of
 
 MOMENT = 1_900_000_000_000
 moments = st.integers(1_700_000_000_000, 8_000_000_000_000)

@@ -13,7 +13,7 @@ from kubectl.tool import Kubectl
 from kubesandbox.process import SandboxProcess
 from placewright.api.profile import KIND
 from placewright.cli.admissionoptions import add_admission_options, admission_options
-from placewright.kube.webhooks import apply_webhook
+from placewright.kube.profiles import apply_webhook
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.config import read_profiles
 from placewright.profiles.resolve import resolve

@@ -21,9 +21,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from handlers.stage import DEADLINE, Stage
 from placewright.api.bad_input import InputError
-from placewright.engine.certificates import self_signed
-from placewright.serving import certificates as module
-from placewright.serving.certificates import CertificateFiles, self_made
+from placewright.engine import certificates as module
+from placewright.engine.certificates import CertificateFiles, self_made, self_signed
 from programs import optional_module
 
 from .desk import desk, trusting

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from handlers.stage import DEADLINE, Stage
+from placewright.engine.certificates import self_made
 from placewright.serving import listener as module
 from placewright.serving.access import OnlyEverybody
-from placewright.serving.certificates import self_made
 from placewright.serving.listener import CannotListen, Listener, bind
 from placewright.serving.routes import Answer, Audience, Endpoint, Question, Routes
 from programs import optional_module

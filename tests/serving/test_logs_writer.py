@@ -15,11 +15,10 @@ import warnings
 
 import pytest
 
-from placewright.observability import logwriter
+from placewright.observability import logs
 from placewright.observability.logformat import TextFormatter
 from placewright.observability.logrepeats import Repeats
-from placewright.observability.logs import LogFormat, LogOptions, logging_to_stderr
-from placewright.observability.logwriter import BackgroundHandler
+from placewright.observability.logs import BackgroundHandler, LogFormat, LogOptions, logging_to_stderr
 from serving.logging_makers import Pipe, record
 
 #: A pipe holds 64 KiB; this is more, so that a writer without a reader stands still.
@@ -86,7 +85,7 @@ def test_of_dropped_lines_those_they_stood_for_are_counted_too(pipe: Pipe) -> No
 
 
 def test_the_end_does_not_wait_for_a_reader_that_reads_nothing(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logwriter, "END_SECONDS", 0.2)
+    monkeypatch.setattr(logs, "END_SECONDS", 0.2)
     handler = handler_to(pipe, most=MORE_THAN_A_PIPE_HOLDS)
     for number in range(5000):
         handler.handle(record("line %d %s", number, "x" * 50))
@@ -94,8 +93,8 @@ def test_the_end_does_not_wait_for_a_reader_that_reads_nothing(pipe: Pipe, monke
     handler.close()
     assert time.monotonic() - began < 20, "two seconds are promised"
     pipe.read_on()  # so that the thread ends
-    handler._thread.join(20)
-    assert not handler._thread.is_alive()
+    handler._writer.thread.join(20)
+    assert not handler._writer.thread.is_alive()
     assert len(pipe.lines()) == 5000
 
 
@@ -105,9 +104,9 @@ def test_a_reader_that_is_gone_harms_nobody(pipe: Pipe) -> None:
     for number in range(50):
         handler.handle(record("line %d", number))
     handler.flush()
-    assert handler._thread.is_alive()
+    assert handler._writer.thread.is_alive()
     handler.close()
-    assert handler._unwritten == 50
+    assert handler._writer.unwritten == 50
 
 
 def test_a_pipe_that_somebody_made_non_blocking_gets_everything(pipe: Pipe) -> None:

@@ -53,9 +53,8 @@ from placewright.kube.writers.evictor import HttpEvictor
 from placewright.kube.writers.podgroupstatus import GroupView, HttpGroupStatusWriter
 from placewright.kube.writers.podstatus import HttpStatusWriter, StatusCounts
 from placewright.kube.writers.volumes import HttpVolumeWriter
-from placewright.leadership.alone import Alone
-from placewright.leadership.election import Election
-from placewright.leadership.replica import Replica, make_replica
+from placewright.leadership.election import Alone, Election
+from placewright.leadership.peers import Replica, make_replica
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.rejections import reconsidered

@@ -9,6 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from placewright.api.decode import DecodeError
@@ -21,7 +22,7 @@ from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ConfigError, RequestError
 from placewright.kube.profiles import PROFILES_PATH
-from placewright.kube.wire import Wire
+from placewright.kube.wire import Wire, pages
 from placewright.profiles.advice import Recommendation, advise
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding, Reason
@@ -140,8 +141,9 @@ class ProfileKeeper:
     async def compare(self) -> None:
         """Remove profiles that are gone although no watch said so; raises `RequestError` or `DecodeError`."""
         known = {name: profile.metadata.uid for name, profile in self._seen.items()}
-        page = self._wire.page(await self._client.get(PROFILES_PATH))
-        listed = {item.metadata.name: item.metadata.uid for item in page.items}
+        listed: dict[str, str] = {}
+        async for page in pages(partial(self._client.get, PROFILES_PATH), self._wire.page, {}):
+            listed |= {item.metadata.name: item.metadata.uid for item in page.items}
         for name, uid in known.items():
             if listed.get(name) != uid:
                 self.remove(name, uid)

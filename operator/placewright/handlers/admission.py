@@ -21,8 +21,8 @@ from placewright.engine.options import AdmissionOptions
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ApiError
+from placewright.kube.profiles import apply_webhook
 from placewright.kube.retry import RetryBackoff, until_answered
-from placewright.kube.webhooks import apply_webhook
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.validation import check_object
 

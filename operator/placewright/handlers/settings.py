@@ -10,7 +10,7 @@ import kopf
 
 from placewright.engine.reflectors import UNSCHEDULED_PODS
 from placewright.leadership.peering import PEERING_NAME
-from placewright.leadership.replica import Replica
+from placewright.leadership.peers import Replica
 
 #: One worker an object lives this long after its last event, in seconds.
 _WORKER_IDLE: Final = 0.5

@@ -31,8 +31,7 @@ from placewright.kube.errors import (
     Unreachable,
     error_from_answer,
 )
-from placewright.kube.pacing import Pacing
-from placewright.kube.ratelimit import TokenBucket, Traffic
+from placewright.kube.ratelimit import Pacing, TokenBucket, Traffic
 from placewright.kube.retry import AwayNotice
 
 T = TypeVar("T")

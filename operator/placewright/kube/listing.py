@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, INVALID, ApiError
 from placewright.kube.reflector import PAGE_LIMIT, Source
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
-from placewright.kube.wire import Bad, Object, Page, Wire
+from placewright.kube.wire import Bad, Object, Wire, pages
 
 T = TypeVar("T", bound=Object)
 
@@ -42,47 +43,34 @@ async def list_once(client: ApiClient, source: Source[T], at: str = "", sleep: S
 
     Raises `ApiError`, `Unreachable`, and `Malformed` for what is no list.
     """
-    lister = _Lister(client, source, sleep)
+    limit = {"limit": str(PAGE_LIMIT)}
     if at:
         try:
-            return await lister.pages({"limit": str(PAGE_LIMIT), "resourceVersion": at, "resourceVersionMatch": "Exact"})
+            return await _read(client, source, limit | {"resourceVersion": at, "resourceVersionMatch": "Exact"}, sleep)
         except ApiError as error:
             if error.status not in _NOT_AT_THAT_VERSION:
                 raise
     try:
-        listed = await lister.pages({"limit": str(PAGE_LIMIT)})
+        listed = await _read(client, source, limit, sleep)
     except ApiError as error:
         if error.status != GONE:
             raise
         # The pages took longer than the server remembers; the whole at once cannot expire.
-        listed = await lister.pages({})
-    return Listed(listed.items, listed.bad, listed.version, as_wanted=at in ("", listed.version))
+        listed = await _read(client, source, {}, sleep)
+    return replace(listed, as_wanted=at in ("", listed.version))
 
 
-class _Lister(Generic[T]):
-    def __init__(self, client: ApiClient, source: Source[T], sleep: Sleep) -> None:
-        self._client = client
-        self._source = source
-        self._sleep = sleep
-        self._wire = Wire(source.kind)
+async def _read(client: ApiClient, source: Source[T], first: dict[str, str], sleep: Sleep) -> Listed[T]:
+    listed: Listed[T] = Listed([], [], "")
 
-    async def pages(self, first: dict[str, str]) -> Listed[T]:
-        items: list[T] = []
-        bad: list[str] = []
-        params = self._source.selectors | first
-        while True:
-            page = await self._page(params)
-            for item in page.items:
-                if isinstance(item, Bad):
-                    bad.append(f"{self._source.kind.__name__} {item.metadata.namespace}/{item.metadata.name}: {item.error}")
-                else:
-                    items.append(self._source.upgrade(item) if self._source.upgrade is not None else item)
-            if not page.following:
-                return Listed(items, bad, page.resource_version)
-            # A continued list stays at the version of its first page, and may not name one.
-            params = self._source.selectors | {"limit": str(PAGE_LIMIT), "continue": page.following}
+    async def get(params: Mapping[str, str]) -> bytes:
+        return await with_retries(lambda: client.get(source.path, params), _ATTEMPTS, _BACKOFF, sleep)
 
-    async def _page(self, params: dict[str, str]) -> Page[T]:
-        asked = dict(params)
-        body = await with_retries(lambda: self._client.get(self._source.path, asked), _ATTEMPTS, _BACKOFF, self._sleep)
-        return self._wire.page(body)
+    async for page in pages(get, Wire(source.kind).page, source.selectors | first):
+        for item in page.items:
+            if isinstance(item, Bad):
+                listed.bad.append(f"{source.kind.__name__} {item.metadata.namespace}/{item.metadata.name}: {item.error}")
+            else:
+                listed.items.append(source.upgrade(item) if source.upgrade is not None else item)
+        listed = replace(listed, version=page.resource_version)
+    return listed

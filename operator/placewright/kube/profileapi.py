@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from placewright.api.profile import GROUP, KIND, VERSION
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import Unreachable
 from placewright.kube.profiles import PROFILES_PATH, profile_path
+from placewright.kube.wire import pages
 
 FIELD_MANAGER: Final = "placewright-cli"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
@@ -34,6 +36,11 @@ class _Page(msgspec.Struct, frozen=True):
     metadata: _ListMeta = _ListMeta()
     items: list[Object] | None = None
 
+    @property
+    def following(self) -> str:
+        """The token of the next page."""
+        return self.metadata.following
+
 
 class Author(NamedTuple):
     """Who wrote last, and when (RFC 3339); empty where nobody tells."""
@@ -45,14 +52,9 @@ class Author(NamedTuple):
 async def list_profiles(client: ApiClient) -> list[Object]:
     """Every profile as the API server shows it, by name. Raises `RequestError`."""
     found: list[Object] = []
-    params = {"limit": str(_LIST_PAGE)}
-    while True:
-        page = _answered(await client.get(PROFILES_PATH, params), _Page)
+    async for page in pages(partial(client.get, PROFILES_PATH), _page, {"limit": str(_LIST_PAGE)}):
         found += map(_named, page.items or ())
-        token = page.metadata.following
-        if not token:
-            return sorted(found, key=lambda each: str(each["metadata"]["name"]))
-        params["continue"] = token
+    return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
 
 async def read_profile(client: ApiClient, name: str) -> Object:
@@ -70,6 +72,10 @@ async def merge_profile(client: ApiClient, name: str, body: Mapping[str, Any], *
     """Merge patch; the profile as it is then. Raises `RequestError`: 409 where `body` has a resourceVersion that is not the latest."""
     params = {"fieldManager": FIELD_MANAGER} | _dry(dry_run)
     return _profile(await client.patch(profile_path(name), msgspec.json.encode(body), params, MERGE_PATCH))
+
+
+def _page(answer: bytes) -> _Page:
+    return _answered(answer, _Page)
 
 
 def _profile(answer: bytes) -> Object:

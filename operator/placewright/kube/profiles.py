@@ -1,4 +1,4 @@
-"""The status of SchedulingProfiles, applied to `/status` and never to `spec`; and events about them."""
+"""What the operator writes about SchedulingProfiles, never to their `spec`: status, events, and whom the API server asks about them."""
 
 from __future__ import annotations
 
@@ -79,3 +79,38 @@ class ProfileEvents:
             "count": 1,
         }
         await self._client.post("/api/v1/namespaces/default/events", body)
+
+
+#: How messages name the webhook.
+WEBHOOK_NAME: Final = f"profiles.{GROUP}"
+_WEBHOOKS_GROUP: Final = "admissionregistration.k8s.io"
+_WEBHOOKS_PATH: Final = collection_path(_WEBHOOKS_GROUP, "v1", "validatingwebhookconfigurations")
+#: Seconds that the API server waits for an answer: whoever applies a profile waits with it.
+_WEBHOOK_SECONDS: Final = 5
+
+
+async def apply_webhook(client: ApiClient, name: str, client_config: Mapping[str, Any], failure_policy: str) -> None:
+    """Create or change the configuration `name`; `client_config` as its field of that name. Raises `ApiError`, `Unreachable`."""
+    rule = {
+        "apiGroups": [GROUP],
+        "apiVersions": [VERSION],
+        "resources": [PLURAL],
+        "operations": ["CREATE", "UPDATE"],
+        "scope": "Cluster",
+    }
+    webhook = {
+        "name": WEBHOOK_NAME,
+        "clientConfig": client_config,
+        "rules": [rule],
+        "failurePolicy": failure_policy,
+        "sideEffects": "None",
+        "timeoutSeconds": _WEBHOOK_SECONDS,
+        "admissionReviewVersions": ["v1"],
+    }
+    body = {
+        "apiVersion": f"{_WEBHOOKS_GROUP}/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "placewright"}},
+        "webhooks": [webhook],
+    }
+    await client.patch(f"{_WEBHOOKS_PATH}/{name}", body, {"fieldManager": FIELD_MANAGER, "force": "true"}, _APPLY_PATCH)

@@ -20,12 +20,13 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, ApiError, RequestError
-from placewright.kube.lines import LineSplitter, LineTooLong
 from placewright.kube.retry import RetryBackoff, Sleep
 from placewright.kube.wire import (
     Bad,
     ChangeType,
     Event,
+    LineSplitter,
+    LineTooLong,
     Malformed,
     Object,
     ObjectKey,
@@ -33,6 +34,7 @@ from placewright.kube.wire import (
     WatchError,
     Wire,
     object_key,
+    pages,
 )
 
 T = TypeVar("T", bound=Object)
@@ -227,19 +229,15 @@ class Reflector(Generic[T]):
         self._tell(self._sink.synced)
 
     async def _list_pages(self, seen: set[ObjectKey], limit: int) -> str:
-        params = self.source.selectors
-        if limit:
-            params["limit"] = str(limit)
-        while True:
-            page = await self._page(params)
+        version = ""
+        async for page in pages(self._get, self._wire.page, self.source.selectors | ({"limit": str(limit)} if limit else {})):
             await self._take_page(page, seen)
-            if not page.following:
-                return page.resource_version
-            params["continue"] = page.following
+            version = page.resource_version
+        return version
 
-    async def _page(self, params: Mapping[str, str]) -> Page[T]:
+    async def _get(self, params: Mapping[str, str]) -> bytes:
         try:
-            return self._wire.page(await self._client.get(self.source.path, params))
+            return await self._client.get(self.source.path, params)
         except ApiError as error:
             if error.status == GONE:
                 raise Expired from error

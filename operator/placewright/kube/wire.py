@@ -1,10 +1,11 @@
-"""How lists and watch events look on the wire, decoded straight into typed structs.
+"""How lists and watch events look on the wire: a watch is cut into lines, and all of it decoded straight into typed structs.
 
 The fast way decodes a whole page or line in one pass. Only when that fails is it taken apart, so that one bad object costs one object.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -13,6 +14,51 @@ import msgspec
 
 from placewright.api.decode import DECODE_ERRORS
 from placewright.api.objects import ObjectMeta
+
+#: Longer lines are refused; etcd holds no object above 1.5 MiB by default, and the largest anyone configures are a few times that.
+LONGEST_LINE: Final = 64 * 2**20
+
+
+class LineTooLong(ValueError):
+    """A line exceeded the limit: the stream is not a watch, or hostile."""
+
+
+class LineSplitter:
+    """Collects chunks and gives back complete lines; linear in the bytes seen, however many chunks one line takes."""
+
+    __slots__ = ("_length", "_limit", "_partial")
+
+    def __init__(self, limit: int = LONGEST_LINE) -> None:
+        self._partial: list[bytes] = []
+        self._length = 0
+        self._limit = limit
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk completes, without their newlines; blank ones are left out. Raises `LineTooLong`."""
+        if b"\n" not in chunk:
+            self._keep(chunk)
+            return []
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
+        if self._partial:
+            self._partial.append(lines[0])
+            lines[0] = b"".join(self._partial)
+            self._partial.clear()
+            self._length = 0
+        self._keep(rest)
+        return [line for line in lines if line]
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a line that has begun and not ended."""
+        return self._length
+
+    def _keep(self, piece: bytes) -> None:
+        if piece:
+            self._partial.append(piece)
+            self._length += len(piece)
+            if self._length > self._limit:
+                raise LineTooLong(f"a line of more than {self._limit} bytes")
 
 
 class Object(Protocol):
@@ -26,6 +72,17 @@ class Object(Protocol):
 T = TypeVar("T", bound=Object)
 #: `namespace/name`, or `name` for what has no namespace.
 ObjectKey = str
+
+
+class Paged(Protocol):
+    """One page of a list, however it is decoded."""
+
+    @property
+    def following(self) -> str:
+        """The token of the next page, empty on the last one."""
+
+
+P = TypeVar("P", bound=Paged)
 
 
 class ChangeType(StrEnum):
@@ -173,6 +230,23 @@ class Wire(Generic[T]):
             return self._object.decode(raw)
         except DECODE_ERRORS as error:
             return Bad(_metadata(raw), str(error))
+
+
+async def pages(
+    get: Callable[[Mapping[str, str]], Awaitable[bytes]], read: Callable[[bytes], P], params: Mapping[str, str]
+) -> AsyncIterator[P]:
+    """The pages of one list, in order.
+
+    `get`: asks for one page, by its query. `read`: decodes it. `params`: what is asked for first, such as a limit and selectors.
+    """
+    asked = dict(params)
+    while True:
+        page = read(await get(asked))
+        yield page
+        if not page.following:
+            return
+        # A continued list stays at the version of its first page, and may not name one.
+        asked = {name: value for name, value in params.items() if not name.startswith("resourceVersion")} | {"continue": page.following}
 
 
 def _metadata(raw: msgspec.Raw) -> ObjectMeta:

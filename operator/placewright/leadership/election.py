@@ -18,8 +18,8 @@ from placewright.kube.errors import RequestError
 from placewright.kube.retry import AwayNotice, RetryBackoff, until_answered
 from placewright.kube.writers.events import cut_note, seconds_time
 from placewright.leadership.lease import LeaseFence
-from placewright.leadership.peering import Leadership, ensure_peering
-from placewright.leadership.replica import Replica
+from placewright.leadership.peering import Leadership, Listener, ensure_peering
+from placewright.leadership.peers import Replica
 from placewright.leadership.tenure import Timing
 
 #: The last events may take that long, in seconds.
@@ -114,3 +114,42 @@ class Election(Leadership):
             "lastTimestamp": now,
             "count": 1,
         }
+
+
+_log = logging.getLogger(__name__)
+
+
+class Alone:
+    """Stands where `Leadership` stands for a scheduler that was told that it runs alone (`--leader-elect=false`): active, always.
+
+    Nothing keeps a second one away then; whoever says it vouches for it.
+    """
+
+    active = True
+    term = 1
+    tasks: tuple[asyncio.Task[None], ...] = ()
+
+    def on_change(self, listener: Listener) -> None:
+        """The answer never changes, so nobody is called."""
+
+    async def wait_active(self) -> None:
+        """Return at once."""
+
+    async def require(self) -> None:
+        """Nothing has to be there."""
+
+    def start(self) -> None:
+        """Nothing to watch; said once, for the day when there are two."""
+        _log.warning("active without an election: a second replica would decide beside this one")
+
+    async def resign(self) -> None:
+        """There is nobody else."""
+
+    async def stop(self) -> None:
+        """Nothing was watched."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def review(self) -> None:
+        """Nothing to tell."""

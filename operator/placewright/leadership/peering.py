@@ -23,9 +23,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import CannotElect
-from placewright.leadership.ownrecord import GRACE_SECONDS, RecordPace, body_of
-from placewright.leadership.peers import Moment, Peers, Verdict
-from placewright.leadership.replica import Replica
+from placewright.leadership.peers import GRACE_SECONDS, Moment, Peers, RecordPace, Replica, Verdict, record_patch
 
 PEERING_NAME: Final = "placewright"
 PEERINGS_PATH: Final = "/apis/kopf.dev/v1/clusterkopfpeerings"
@@ -309,7 +307,7 @@ class Leadership:
             self._pace.sent(self._clock())
             self._put_back.add(lost.identity)  # before it is sent: a request whose answer is not awaited may be carried out, too
             try:
-                await self._client.patch(f"{PEERINGS_PATH}/{self._name}", body_of(lost))
+                await self._client.patch(f"{PEERINGS_PATH}/{self._name}", record_patch(lost))
             except RequestError as problem:
                 _log.debug("our record could not be put back into peering %s, will be tried again: %s", self._name, problem)
                 self._dropped.set()

@@ -1,19 +1,68 @@
-"""Who among the peers is alive and outranks us: the rule, without clocks or network of its own.
+"""The replicas in Kopf's peering object: who we are among them, who is alive and outranks us, and how our record stays there.
+
+Kopf's peering lets the highest priority work and pauses all whose priority is equal. So the priority must never be equal, and a newcomer
+must not take over from a replica that works: the older outranks the younger. All our priorities are negative, so that a person's
+`kopf freeze` (100) or `kopf run --dev` (666) outranks every replica, as Kopf's users expect.
 
 A peer is alive while its record keeps changing: what counts is when **we last saw it change**, on our monotonic clock. The time that the
-writer put into the record is never read; clocks of two machines differ, and Kopf's own rule trusts them.
+writer put into the record is never read; clocks of two machines differ, and Kopf's own rule trusts them. The rule has no clocks or network
+of its own.
+
+Kopf writes our record into `status`, where whoever applies the object may drop it: seen with the first server-side apply after a
+client-side one. It is put back in Kopf's own form. Somebody may mean to drop it, such as a peer whose clock says that it ran out: so each
+time that follows soon waits twice as long as the one before, and nobody writes against anybody at the speed of the network.
 """
 
 from __future__ import annotations
 
 import math
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Final
 
 import msgspec
 
 from placewright.api.decode import DECODE_ERRORS
+
+#: Random bits below the start time in milliseconds: two replicas that start in the same millisecond differ all but surely.
+TAIL_BITS: Final = 20
+_LARGEST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """This process among the replicas.
+
+    Attributes:
+        identity: key of our record in the peering object; for `kopf.operator(identity=...)`.
+        priority: for `settings.peering.priority`; negative, an int64.
+    """
+
+    identity: str
+    priority: int
+
+
+def make_replica(started_ms: int, random: Random, environ: Mapping[str, str]) -> Replica:
+    """Identity and priority of a process that started at `started_ms` (milliseconds since 1970).
+
+    `POD_ID` or `POD_NAME` in the environment names the pod we run in. To be called once a process: Kopf, restarted inside it, must find its
+    own record again.
+    """
+    tail = random.getrandbits(TAIL_BITS)
+    name = environ.get("POD_ID") or environ.get("POD_NAME") or socket.gethostname()
+    return Replica(f"{name}/{started_ms}/{tail:05x}", priority_of(started_ms, tail))
+
+
+def priority_of(started_ms: int, tail: int) -> int:
+    """Smaller for the younger; distinct for distinct pairs. Raises `ValueError` outside int64 (after the year 2248)."""
+    value = (started_ms << TAIL_BITS) | tail
+    if not 0 <= value <= _LARGEST or tail >> TAIL_BITS:
+        raise ValueError(f"start time {started_ms} ms with tail {tail} does not fit a priority; is the clock right?")
+    return -value
+
 
 #: Seconds on our monotonic clock.
 Moment = float
@@ -152,3 +201,37 @@ class Peers:
 
 def _first(above: Mapping[str, _Sighting]) -> str:
     return max(above, key=lambda identity: above[identity].record.priority)
+
+
+#: How long our turn goes on without the record that we are putting back, in seconds: an answer of a slow API server. The Lease excludes.
+GRACE_SECONDS: Final = 2.0
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+
+
+@dataclass(slots=True)
+class RecordPace:
+    """When the record may be put back again; at first at once."""
+
+    _next: Moment = float("-inf")
+    _pause: float = _FIRST_PAUSE
+
+    def due(self, now: Moment) -> Moment:
+        """The earliest moment for the next time."""
+        return max(now, self._next)
+
+    def sent(self, now: Moment) -> None:
+        """It is put back now. Where it stood for long enough, the next time is a first one again."""
+        stood = now - self._next
+        self._pause = _FIRST_PAUSE if stood > _LONGEST_PAUSE else min(self._pause * 2, _LONGEST_PAUSE)
+        self._next = now + self._pause
+
+
+def record_patch(lost: Lost) -> dict[str, Any]:
+    """A merge patch of the peering object with the record, renewed."""
+    content = {
+        "priority": lost.record.priority,
+        "lifetime": int(lost.record.lifetime),
+        "lastseen": datetime.now(UTC).isoformat(),
+    }
+    return {"status": {lost.identity: content}}

@@ -1,21 +1,41 @@
-"""Where log lines go: every logger of the process, Kopf's, aiohttp's and Python's warnings too, through one handler to standard error."""
+"""Where log lines go: every logger of the process, Kopf's, aiohttp's and Python's warnings too, through one handler to standard error.
+
+A thread of the standard library's `QueueListener` writes, so that whoever reads the lines slowly, or not at all, holds up nobody who logs.
+What waits to be written is bounded; lines beyond are dropped, counted, and told as soon as there is room again.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import enum
 import logging
 import os
+import queue
+import select
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from logging.handlers import QueueHandler, QueueListener
+from typing import Any, Final
 
-from placewright.observability.logformat import JsonFormatter, TextFormatter
+from placewright.observability.logformat import JsonFormatter, TextFormatter, exception_of, message_of
 from placewright.observability.logrepeats import Repeats
-from placewright.observability.logwriter import BackgroundHandler
 
+#: Records that may wait.
+MOST_WAITING: Final = 10_000
+#: How long the end waits for what has not been written yet, seconds; and how long a line does that may be the last one.
+END_SECONDS: Final = 2.0
+LAST_WORDS_SECONDS: Final = 1.0
+#: How often what was left out is looked through, seconds.
+_BEAT_SECONDS: Final = 5.0
+#: Records written at once, at most.
+_BATCH: Final = 256
 _STDERR: Final = 2
+#: In the queue: everything that was left out is to be told.
+_END: Final = object()
 
 
 class LogFormat(enum.StrEnum):
@@ -56,6 +76,144 @@ def logging_to_stderr(options: LogOptions = LogOptions(), descriptor: int | None
         handler.close()
 
 
+class BackgroundHandler(QueueHandler):
+    """Puts records on a bounded queue that a thread writes to a file descriptor.
+
+    Args:
+        descriptor: where to; it is not closed.
+        formatter: makes a record's text, in the thread.
+        repeats: what is left out, and told later.
+        most: records that may wait.
+    """
+
+    def __init__(self, descriptor: int, formatter: logging.Formatter, repeats: Repeats, most: int = MOST_WAITING) -> None:
+        # Not `queue.Queue`: the loop's thread would take part in a lock that the other one waits with.
+        waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        super().__init__(waiting)
+        self._waiting = waiting
+        self.addFilter(repeats)
+        self._most = most
+        self._closed = False
+        self._writer = _Writer(waiting, descriptor, formatter, repeats)
+        self._writer.start()
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """As every handler; a critical record may be the last one, and is waited for, for a moment."""
+        taken = bool(super().handle(record))
+        if record.levelno >= logging.CRITICAL:
+            self.flush(LAST_WORDS_SECONDS)
+        return taken
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Put the record on the queue, or count it as dropped."""
+        if self._closed or self._waiting.qsize() >= self._most:
+            self._writer.dropped += _stands_for(record)
+        else:
+            super().emit(record)
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """The record as it reads now; what its arguments and its traceback hold may change, or be large."""
+        if not record.args and not record.exc_info and not record.stack_info:
+            return record
+        settled = copy.copy(record)
+        settled.msg, settled.args = message_of(record), None
+        settled.exc_text, settled.exc_info, settled.stack_info = exception_of(record), None, None
+        return settled
+
+    def flush(self, seconds: float = END_SECONDS) -> None:
+        """Wait until what was logged so far is written, for so many seconds at most."""
+        if self._writer.thread.is_alive() and threading.current_thread() is not self._writer.thread:
+            written = threading.Event()
+            self._waiting.put(written)
+            written.wait(seconds)
+
+    def close(self) -> None:
+        """Write what waits, and end; a reader that reads nothing is given up on after `END_SECONDS`."""
+        self.acquire()
+        try:
+            first, self._closed = not self._closed, True
+        finally:
+            self.release()
+        if first:
+            self._waiting.put(_END)  # behind all that was taken
+            self._writer.enqueue_sentinel()
+            self._writer.thread.join(END_SECONDS)
+        super().close()
+
+
+class _Writer(QueueListener):
+    """Writes what waits in the queue, as much as there is in one go.
+
+    Attributes:
+        dropped: lines that found no room in the queue.
+        unwritten: lines that could not be written, until that is told.
+    """
+
+    def __init__(self, waiting: queue.SimpleQueue[Any], descriptor: int, formatter: logging.Formatter, repeats: Repeats) -> None:
+        super().__init__(waiting)
+        self._waiting = waiting
+        self.dropped = 0
+        self.unwritten = 0
+        self._told_dropped = 0
+        self._descriptor = descriptor
+        self._formatter = formatter
+        self._repeats = repeats
+        self._batch: list[logging.LogRecord] = []
+        self._next_beat = time.monotonic() + _BEAT_SECONDS
+
+    @property
+    def thread(self) -> threading.Thread:
+        """The thread that writes. It is not joined by `stop`, which would wait for ever for a reader that reads nothing."""
+        assert self._thread is not None, "started"
+        return self._thread
+
+    def dequeue(self, block: bool) -> Any:
+        """What comes next; at every beat, what was left out is told meanwhile."""
+        while True:
+            try:
+                return self._waiting.get(block, max(0.0, self._next_beat - time.monotonic()))
+            except queue.Empty:
+                self._next_beat = time.monotonic() + _BEAT_SECONDS
+                self._write(self._repeats.summaries())
+
+    def handle(self, item: Any) -> None:
+        """Write the record, with those before it; tell whoever waits for them."""
+        if isinstance(item, logging.LogRecord):
+            self._batch.append(item)
+            if len(self._batch) < _BATCH and not self._waiting.empty():
+                return
+        batch, self._batch = self._batch, []
+        self._write(batch)
+        if item is _END:
+            self._write(self._repeats.summaries(everything=True))
+        elif isinstance(item, threading.Event):
+            item.set()
+
+    def _write(self, records: list[logging.LogRecord]) -> None:
+        """Write the records, and what is to be said about those that were not."""
+        dropped, notices = self.dropped, []
+        if dropped > self._told_dropped:
+            notices.append(_own(logging.WARNING, "%d log lines were dropped: whoever reads them is too slow", dropped - self._told_dropped))
+        if self.unwritten:
+            notices.append(_own(logging.WARNING, "%d log lines could not be written", self.unwritten))
+        if not records and not notices:
+            return
+        lines = "".join(map(self._line, (*records, *notices)))
+        try:
+            _write_bytes(self._descriptor, lines.encode("utf-8", "backslashreplace"))
+        except OSError:
+            self.unwritten += sum(map(_stands_for, records))
+        else:
+            self._told_dropped, self.unwritten = dropped, 0
+
+    def _line(self, record: logging.LogRecord) -> str:
+        try:
+            return f"{self._formatter.format(record)}\n"
+        except Exception as problem:  # noqa: BLE001 - the thread must live
+            why = type(problem).__name__
+            return f"{self._formatter.format(_own(logging.ERROR, 'a record of logger %s cannot be written: %s', record.name, why))}\n"
+
+
 def _formatter(form: LogFormat, descriptor: int) -> logging.Formatter:
     if form is LogFormat.JSON:
         return JsonFormatter()
@@ -68,3 +226,22 @@ def _stderr() -> int:
         return sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
         return _STDERR
+
+
+def _own(level: int, message: str, *args: object) -> logging.LogRecord:
+    return logging.LogRecord(__name__, level, "", 0, message, args, None)
+
+
+def _stands_for(record: logging.LogRecord) -> int:
+    """How many lines: the record's own, and those that it tells were left out."""
+    return 1 + int(getattr(record, "left_out", 0))
+
+
+def _write_bytes(descriptor: int, data: bytes) -> None:
+    """All of it, also to a pipe that takes little at a time, or that somebody made non-blocking."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])

@@ -1,4 +1,4 @@
-"""Samples attempts, makes spans of them in a thread, and hands these to OpenTelemetry's own batches. Needs OpenTelemetry.
+"""Samples attempts and hands them to OpenTelemetry's batch thread, which makes spans of them and exports these. Needs OpenTelemetry.
 
 A collector that is away, slow or wrong costs spans, which are counted, and nothing else.
 """
@@ -9,21 +9,22 @@ import asyncio
 import contextlib
 import logging
 import os
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, NamedTuple, Self, cast
 from urllib.parse import urlsplit
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, Sampler, TraceIdRatioBased
+from opentelemetry.trace import SpanContext, TraceFlags
 
 from placewright import __version__
 from placewright.api.bad_input import InputError, printable
@@ -34,8 +35,11 @@ from placewright.scheduler.attempts import Attempt
 
 _log = logging.getLogger(__name__)
 
-#: Attempts that wait to become spans.
+#: Attempts that may wait to become spans, and spans in one request, where the environment does not say.
 MOST_WAITING: Final = 4096
+_SPANS_IN_REQUEST: Final = 512
+#: Attempts that wake OpenTelemetry's thread before its time: about as many as make one request.
+_BATCH: Final = 48
 #: How long the end waits for what has not been exported yet, seconds.
 END_SECONDS: Final = 2.0
 _LONGEST_REASON: Final = 400
@@ -46,11 +50,24 @@ _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_E
 _EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 _TALKATIVE: Final = (_EXPORTER, "opentelemetry.sdk._shared_internal")
 
-_Waiting = tuple[Attempt, int] | None
+class _SampledAttempt(NamedTuple):
+    """Waits in OpenTelemetry's queue in the place of its spans, which are made in the thread that exports them.
+
+    Attributes:
+        offset: nanoseconds from the attempt's clock to the wall's.
+        context: by which the queue knows that it was sampled.
+    """
+
+    attempt: Attempt
+    offset: int
+    context: SpanContext = SpanContext(1, 1, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
 
 class AttemptTraces:
     """An observer that traces some of the attempts, for as long as its context is open.
+
+    OpenTelemetry's own batch thread does the rest: its queue takes attempts, which cost the event loop no more than that, and the exporter
+    makes spans of them.
 
     Attributes:
         dropped: attempts that were sampled, but found too many waiting.
@@ -60,16 +77,12 @@ class AttemptTraces:
     def __init__(self, sampler: Sampler, exporter: SpanExporter, resource: Resource, target: str) -> None:
         """`target`: where the exporter exports to, for people."""
         self.dropped = 0
-        self.exporter = WatchedExporter(exporter, target)
+        self._most_waiting = _number("OTEL_BSP_MAX_QUEUE_SIZE", MOST_WAITING)
+        self.exporter = WatchedExporter(exporter, resource, target)
         self._sampler = sampler
         self._new_trace_id = RandomIdGenerator().generate_trace_id
         self._handed = 0
-        self._waiting: queue.SimpleQueue[_Waiting] = queue.SimpleQueue()
-        # What gets there has been sampled already, in the thread that it would have cost.
-        self._provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(self.exporter))
-        self._tracer = self._provider.get_tracer(_SERVICE, __version__)
-        self._thread = threading.Thread(target=self._work, name="traces", daemon=True)
+        self._quiet = contextlib.ExitStack()
         self._ended = asyncio.Event()
 
     @classmethod
@@ -82,66 +95,69 @@ class AttemptTraces:
             raise InputError(f"tracing: OpenTelemetry cannot be set up as the environment says (OTEL_...): {problem}") from problem
         return cls(sampler, exporter, resource, _target())
 
-    # --- in the loop ------------------------------------------------------------------------------------------------------------
-
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
+        self._quiet.enter_context(quiet(self.exporter.heard))
+        self._batches = BatchSpanProcessor(
+            self.exporter, max_queue_size=self._most_waiting, max_export_batch_size=min(_BATCH, self._most_waiting)
+        )
         _log.info("attempts are traced (%s), spans go to %s", self._sampler.get_description(), self.exporter.target)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._waiting.put(None)
+        # Not a thread of the loop's, which would wait for it when it closes.
+        threading.Thread(target=self._end, name="traces", daemon=True).start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(END_SECONDS):
                 await self._ended.wait()
-        lost = self._handed - self.exporter.exported
-        if lost or self.dropped:
-            reason = self.exporter.reason
-            _log.warning("traces: %d spans were not exported, %d attempts not made into spans: %s", lost, self.dropped, reason)
+        lost, dropped = self.exporter.made - self.exporter.exported, self.dropped + self._waiting()
+        if lost or dropped:
+            _log.warning("traces: %d spans were not exported, %d attempts not made into spans: %s", lost, dropped, self.exporter.reason)
 
     def attempt_ended(self, attempt: Attempt) -> None:
         """Sample it."""
         if self._sampler.should_sample(None, self._new_trace_id(), ROOT).decision is not Decision.RECORD_AND_SAMPLE:
             return
-        if self._waiting.qsize() >= MOST_WAITING:
+        if self._waiting() >= self._most_waiting:
             self.dropped += 1
         else:
-            self._waiting.put((attempt, time.time_ns() - time.monotonic_ns()))
+            self._handed += 1
+            self._batches.on_end(cast(Any, _SampledAttempt(attempt, time.time_ns() - time.monotonic_ns())))
 
     def pod_entered(self, place: str, event: str) -> None:
         """Nothing to trace."""
 
-    # --- in the thread ----------------------------------------------------------------------------------------------------------
+    def _waiting(self) -> int:
+        return self._handed - self.exporter.taken
 
-    def _work(self) -> None:
-        with quiet(self.exporter.heard):
-            while (waiting := self._waiting.get()) is not None:
-                try:
-                    self._handed += export_spans(self._tracer, *waiting)
-                except Exception:  # noqa: BLE001 - whatever one attempt holds, the next is traced
-                    _log.exception("an attempt could not be traced")
-            self._provider.shutdown()
+    def _end(self) -> None:
+        cast(Callable[[], None], self._batches.shutdown)()
+        self._quiet.close()
         with contextlib.suppress(RuntimeError):  # nobody waited for so long
             self._loop.call_soon_threadsafe(self._ended.set)
 
 
 class WatchedExporter(SpanExporter):
-    """Counts what another one exports, and says once when it cannot, and once when it can again.
+    """Makes spans of attempts, counts what another exporter exports of them, and says once when it cannot, and once when it can again.
 
     Attributes:
-        exported, failed: spans.
+        taken: attempts.
+        made, exported, failed: spans.
         target: where they go, for people.
     """
 
-    def __init__(self, exporter: SpanExporter, target: str) -> None:
-        self.exported = 0
-        self.failed = 0
+    def __init__(self, exporter: SpanExporter, resource: Resource, target: str) -> None:
+        self.taken = self.made = self.exported = self.failed = 0
         self.target = target
         self._exporter = exporter
         self._away_since = 0
         self._away = False
         self._heard: deque[str] = deque(maxlen=2)
+        self._spans = InMemorySpanExporter()
+        # What gets there has been sampled already, in the thread that it would have cost.
+        provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(self._spans))
+        self._tracer = provider.get_tracer(_SERVICE, __version__)
 
     def heard(self, message: str) -> None:
         """The exporter said something, perhaps why it fails."""
@@ -152,8 +168,13 @@ class WatchedExporter(SpanExporter):
         """What the exporter said last: of an attempt that failed, and of giving up."""
         return "; ".join(dict.fromkeys(self._heard)) or "no reason was given"
 
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export them, or lose them."""
+    def export(self, attempts: Sequence[Any]) -> SpanExportResult:
+        """Export the spans of these attempts, or lose them."""
+        spans, most = self._spans_of(attempts), _number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", _SPANS_IN_REQUEST)
+        results = [self._request(spans[start : start + most]) for start in range(0, len(spans), most)]
+        return SpanExportResult.FAILURE if SpanExportResult.FAILURE in results else SpanExportResult.SUCCESS
+
+    def _request(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         try:
             result = self._exporter.export(spans)
         except Exception as problem:  # noqa: BLE001 - it must not end the thread that exports
@@ -168,12 +189,24 @@ class WatchedExporter(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        """End it."""
+        """End the other exporter."""
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Nothing waits here."""
         return True
+
+    def _spans_of(self, attempts: Sequence[_SampledAttempt]) -> Sequence[ReadableSpan]:
+        for attempt, offset, _ in attempts:
+            try:
+                export_spans(self._tracer, attempt, offset)
+            except Exception:  # noqa: BLE001 - whatever one attempt holds, the next is traced
+                _log.exception("an attempt could not be traced")
+        spans = self._spans.get_finished_spans()
+        self._spans.clear()
+        self.made += len(spans)
+        self.taken += len(attempts)
+        return spans
 
     def _fails(self) -> None:
         if not self._away:
@@ -225,3 +258,9 @@ def _target() -> str:
         return printable(f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else ""))
     except ValueError:
         return "an address that is none"
+
+
+def _number(variable: str, default: int) -> int:
+    """What the environment says, where it is a number and more than 0."""
+    text = os.environ.get(variable, "").strip()
+    return (int(text) if text.isascii() and text.isdigit() else 0) or default

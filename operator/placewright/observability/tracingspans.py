@@ -21,8 +21,8 @@ _NANO: Final = 1_000_000_000
 Attributes = dict[str, str | int | bool]
 
 
-def export_spans(tracer: Tracer, attempt: Attempt, offset: int) -> int:
-    """Begin and end the spans of an attempt that is over; returns how many.
+def export_spans(tracer: Tracer, attempt: Attempt, offset: int) -> None:
+    """Begin and end the spans of an attempt that is over.
 
     `offset`: nanoseconds from the attempt's clock to the wall's.
     """
@@ -39,7 +39,6 @@ def export_spans(tracer: Tracer, attempt: Attempt, offset: int) -> int:
     if attempt.result is Result.ERROR and attempt.failure is not None:
         root.set_status(StatusCode.ERROR, _text(attempt.failure.message))
     root.end(wall(ended))
-    return 2 + len(attempt.steps.taken)
 
 
 def _end_step(span: Span, step: Step, when: int) -> None:

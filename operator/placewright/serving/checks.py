@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from placewright.engine.engine import Engine
-from placewright.leadership.alone import Alone
+from placewright.leadership.election import Alone
 from placewright.observability.watchdog import LoopWatchdog
 from placewright.serving.health import Check, Health, ping
 

@@ -9,7 +9,7 @@ import msgspec
 
 from placewright import __version__
 from placewright.engine.engine import Engine
-from placewright.leadership.alone import Alone
+from placewright.leadership.election import Alone
 from placewright.leadership.peering import PEERING_NAME
 from placewright.leadership.tenure import Timing
 from placewright.profiles.effective import as_document

@@ -15,6 +15,7 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
 
+from placewright.engine.certificates import CertificateFiles, self_made
 from placewright.engine.engine import Engine
 from placewright.explain.records import Records
 from placewright.kube.client import ApiClient
@@ -23,7 +24,6 @@ from placewright.observability.hangmark import HangMark
 from placewright.observability.metrics import EngineMetrics
 from placewright.observability.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
 from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
-from placewright.serving.certificates import CertificateFiles, self_made
 from placewright.serving.checks import health_of
 from placewright.serving.configz import configz_endpoint
 from placewright.serving.debug import cache_endpoint, queue_endpoint

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from placewright.api.decode import DecodeError
@@ -26,7 +27,7 @@ from placewright.engine.reflectors import ASSIGNED_PODS, NODES_PATH, PODS_PATH, 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
 from placewright.kube.retry import RetryBackoff, Sleep
-from placewright.kube.wire import Bad, Malformed, Wire
+from placewright.kube.wire import Bad, Malformed, Wire, pages
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.repairs import Repairs
 
@@ -244,15 +245,11 @@ class Comparer:
     async def _listed(self, one: Compared[T]) -> AsyncIterator[T | Bad]:
         """Each object of the collection; others get their turn after every few."""
         params = {"limit": str(self._page)} | ({"fieldSelector": one.selector} if one.selector else {})
-        while True:
-            page = self._wires[one.kind].page(await self._client.get(one.path, params))
+        async for page in pages(partial(self._client.get, one.path), self._wires[one.kind].page, params):
             for count, item in enumerate(page.items):
                 if count % SLICE == 0:
                     await asyncio.sleep(0)
                 yield item
-            if not page.following:
-                return
-            params["continue"] = page.following
 
     async def _read(self, path: str, kind: type[T]) -> T | None:
         try:

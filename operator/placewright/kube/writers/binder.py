@@ -30,7 +30,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, NOT_FOUND, TOO_MANY_REQUESTS, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.writer import ApiWriter, Timing
+from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
 #: Bindings under way at once; more gained nothing against a real API server.
 CONCURRENCY: Final = 64
@@ -139,7 +139,7 @@ class HttpBinder(ApiWriter):
         *,
         concurrency: int = CONCURRENCY,
         looks: int = LOOKS,
-        **timing: Unpack[Timing],
+        **timing: Unpack[WriterTiming],
     ) -> None:
         super().__init__(client, may_bind, **timing)
         self.counts = BindCounts()

@@ -32,7 +32,7 @@ from placewright.kube.errors import CONFLICT, INVALID, NOT_FOUND, ApiError, Requ
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
 from placewright.kube.writers.claimprotobuf import PROTOBUF, WireError, identity_of, with_consumers, with_finalizers
-from placewright.kube.writers.writer import ApiWriter, Timing
+from placewright.kube.writers.writer import ApiWriter, WriterTiming
 
 _logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class HttpClaimWriter(ApiWriter):
         client: ApiClient,
         may_write: Callable[[], bool],
         version: Callable[[], str] = lambda: "v1",
-        **timing: Unpack[Timing],
+        **timing: Unpack[WriterTiming],
     ) -> None:
         """`version`: in which API version claims are served."""
         super().__init__(client, may_write, **timing)

@@ -18,7 +18,7 @@ from placewright.kube.discovery import ServedResources
 from placewright.kube.errors import CONFLICT, NOT_FOUND, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.writer import QueueingWriter, Timing, remember
+from placewright.kube.writers.writer import QueueingWriter, WriterTiming, remember
 
 #: Bytes of a note; the API server refuses more.
 LONGEST_NOTE: Final = 1024
@@ -118,10 +118,10 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         *,
         core: bool = False,
         limits: EventLimits = EventLimits(),
-        **timing: Unpack[Timing],
+        **timing: Unpack[WriterTiming],
     ) -> None:
         """`instance`: who reports, such as the replica's identity. `core`: write core v1 events (see `uses_core_events`)."""
-        own: Timing = {"attempts": limits.attempts, "backoff": limits.backoff, **timing}
+        own: WriterTiming = {"attempts": limits.attempts, "backoff": limits.backoff, **timing}
         super().__init__(client, workers=limits.workers, **own)
         self.counts = EventCounts()
         self._instance = instance[:128]

@@ -34,7 +34,7 @@ from placewright.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClien
 from placewright.kube.errors import ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
-from placewright.kube.writers.writer import QueueingWriter, Timing, remember
+from placewright.kube.writers.writer import QueueingWriter, WriterTiming, remember
 
 #: Of the version of 1.36, and of later ones, in which it never becomes False again.
 SCHEDULED: Final = "PodGroupScheduled"
@@ -108,7 +108,7 @@ class HttpGroupStatusWriter(QueueingWriter[GroupRef, GroupNews]):
     ERROR: ClassVar[type[Exception]] = _NotOurs
     NAME: ClassVar[str] = "group status"
 
-    def __init__(self, client: ApiClient, view: GroupView, **timing: Unpack[Timing]) -> None:
+    def __init__(self, client: ApiClient, view: GroupView, **timing: Unpack[WriterTiming]) -> None:
         super().__init__(client, view.may_write, workers=WORKERS, **timing)
         self.counts = GroupStatusCounts()
         self._view = view

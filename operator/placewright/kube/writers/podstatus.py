@@ -21,7 +21,7 @@ from placewright.kube.client import STRATEGIC_MERGE_PATCH, ApiClient
 from placewright.kube.errors import CONFLICT, ApiError, RequestError
 from placewright.kube.ratelimit import Traffic
 from placewright.kube.writers.events import seconds_time
-from placewright.kube.writers.writer import QueueingWriter, Timing, remember
+from placewright.kube.writers.writer import QueueingWriter, WriterTiming, remember
 
 POD_SCHEDULED: Final = "PodScheduled"
 #: Characters of a condition's message; longer ones are cut.
@@ -88,7 +88,7 @@ class HttpStatusWriter(QueueingWriter[PodKey, _Verdict]):
     NAME: ClassVar[str] = "status"
 
     def __init__(
-        self, client: ApiClient, *, workers: int = WORKERS, waiting: int = MOST_WAITING, **timing: Unpack[Timing]
+        self, client: ApiClient, *, workers: int = WORKERS, waiting: int = MOST_WAITING, **timing: Unpack[WriterTiming]
     ) -> None:
         """`workers`: writes under way at once. `waiting`: verdicts that may wait; beyond, old ones are dropped."""
         super().__init__(client, workers=workers, **timing)

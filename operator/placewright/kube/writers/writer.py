@@ -22,7 +22,7 @@ T = TypeVar("T")
 LOOK_SECONDS: Final = 0.2
 
 
-class Timing(TypedDict, total=False):
+class WriterTiming(TypedDict, total=False):
     """Keyword arguments of every writer. Tests set the last three, to run on a clock of their own.
 
     Attributes:
@@ -53,7 +53,7 @@ class ApiWriter:
     #: Raised where this replica is not the active one.
     ERROR: ClassVar[type[Exception]] = PermissionError
 
-    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = _always, **timing: Unpack[Timing]) -> None:
+    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = _always, **timing: Unpack[WriterTiming]) -> None:
         """`may_write`: asked before each request and each look, and when a body's bytes are about to leave: only the active replica may."""
         self._client = client.sending(self.TRAFFIC)
         self._may_write = may_write
@@ -96,7 +96,7 @@ class QueueingWriter(ApiWriter, Generic[K, V]):
     #: In the names of the workers' tasks.
     NAME: ClassVar[str]
 
-    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = _always, *, workers: int, **timing: Unpack[Timing]) -> None:
+    def __init__(self, client: ApiClient, may_write: Callable[[], bool] = _always, *, workers: int, **timing: Unpack[WriterTiming]) -> None:
         """`workers`: writes under way at once."""
         super().__init__(client, may_write, **timing)
         self._workers = workers
