@@ -24,7 +24,7 @@ from placewright.cli.explain.tables import show_explanation
 from placewright.cli.main import main
 from placewright.explain.explanation import Explanation, Now, Queued, Tried
 from placewright.explain.nearestmiss import Miss
-from placewright.explain.remedies import Change, Kind
+from placewright.framework.remedies import Remedy, RemedyKind
 from placewright.scheduler.decisiondetail import NodeRefusal
 from serving.desk import Desk, desk
 
@@ -221,7 +221,7 @@ def test_the_namespace_is_the_context_s(tmp_path: Path) -> None:
 
 def test_what_others_wrote_moves_no_cursor() -> None:
     evil = "\x1b[2J[red]\u202e\n"
-    miss = Miss(evil, 1, (Change(evil, Kind.TOLD, evil),))
+    miss = Miss(evil, 1, (Remedy(evil, RemedyKind.TOLD, evil),))
     refusals = (NodeRefusal(evil, evil, 1, (evil,)),)  # type: ignore[arg-type]
     now = Now(0, 1, refusals=refusals, misses=(miss,), message=evil, unasked=(evil,))
     tried = Tried(evil, evil, evil, evil, 1, 1, 0.0, evil, 1.0, {evil: 1.0}, node=evil, message=evil, refusals=refusals, plugins={evil: 1})

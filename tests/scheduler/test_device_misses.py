@@ -14,7 +14,7 @@ from placewright.explain.claimfacts import claim_facts
 from placewright.explain.explanation import Now
 from placewright.explain.groupfacts import group_facts
 from placewright.explain.nearestmiss import Miss
-from placewright.explain.remedies import Kind
+from placewright.framework.remedies import RemedyKind
 from placewright.offline.world import world_from
 
 from .podgroups.makers import group
@@ -61,7 +61,7 @@ def with_devices(objects: list[Object], miss: Miss, *, less: int = 0) -> list[Ob
     after = copy.deepcopy(objects)
     kinds = {str(each["attributes"]): each for one in objects for each in one["spec"].get("devices", ()) if _is_untainted(one, each)}
     for change in miss.changes:
-        if change.kind is not Kind.MORE_DEVICES:
+        if change.kind is not RemedyKind.MORE_DEVICES:
             after = apply(after, miss.node, change)
             continue
         assert list(change.devices) == [GPU]
@@ -77,7 +77,7 @@ def _is_untainted(one: Object, device: Object) -> bool:
 
 
 def of_devices(found: Now) -> list[tuple[str, dict[str, int]]]:
-    return [(miss.node, change.devices) for miss in found.misses for change in miss.changes if change.kind is Kind.MORE_DEVICES]
+    return [(miss.node, change.devices) for miss in found.misses for change in miss.changes if change.kind is RemedyKind.MORE_DEVICES]
 
 
 # --- what is told ----------------------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_where_more_devices_would_not_help_none_are_told() -> None:
         objects = [device_class(), node("n-0"), devices("n-0", "a"), claim("t", request(), has=("d0",), on="n-0"), claim("c", wish)]
         found = now([*objects, wanting("c")])
         assert of_devices(found) == []
-        assert [miss.changes[0].kind for miss in found.misses] == [Kind.TOLD]
+        assert [miss.changes[0].kind for miss in found.misses] == [RemedyKind.TOLD]
 
 
 def test_a_device_that_nobody_may_have_is_no_example_of_what_is_lacking() -> None:
@@ -159,7 +159,7 @@ def test_with_the_devices_that_are_told_the_pod_fits_and_with_one_less_it_does_n
     objects += [claim("c", *asked, alike=alike), wanting("c")]
     found = now(objects)
     for miss in found.misses:
-        if miss.told_only or not any(change.kind is Kind.MORE_DEVICES for change in miss.changes):
+        if miss.told_only or not any(change.kind is RemedyKind.MORE_DEVICES for change in miss.changes):
             continue
         assert miss.node in fitting(with_devices(objects, miss)), miss
         if len(asked) == 1 and asked[0]["exactly"]["selectors"] and not alike:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from placewright.api.profile import default_profile
 from placewright.explain.explanation import Now, evaluated
 from placewright.explain.nearestmiss import Miss
-from placewright.explain.remedies import Change, Kind
+from placewright.framework.remedies import Remedy, RemedyKind
 from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
@@ -69,39 +69,39 @@ def with_changes(objects: list[Object], miss: Miss) -> list[Object]:
     return after
 
 
-def apply(objects: list[Object], name: str, change: Change) -> list[Object]:  # noqa: C901 - a case for each kind
+def apply(objects: list[Object], name: str, change: Remedy) -> list[Object]:  # noqa: C901 - a case for each kind
     (the_node,) = [each for each in objects if each["kind"] == "Node" and each["metadata"]["name"] == name]
     (the_pod,) = [each for each in objects if each["kind"] == "Pod" and each["metadata"]["name"] == "p"]
     allocatable, labels = the_node["status"]["allocatable"], the_node["metadata"]["labels"]
     match change.kind:
-        case Kind.MORE_RESOURCES:
+        case RemedyKind.MORE_RESOURCES:
             assert change.resources.keys() <= {"cpu"}
             allocatable["cpu"] = f"{int(allocatable['cpu'][:-1]) + change.resources['cpu']}m"
-        case Kind.FEWER_PODS:
+        case RemedyKind.FEWER_PODS:
             allocatable["pods"] = str(int(allocatable["pods"]) + change.resources["pods"])
-        case Kind.TOLERATION:
+        case RemedyKind.TOLERATION:
             more = [{"key": t.key, "operator": "Equal", "value": t.value, "effect": t.effect} for t in change.tolerations]
             the_pod["spec"]["tolerations"] = [*the_pod["spec"].get("tolerations", []), *more]
-        case Kind.UNCORDON:
+        case RemedyKind.UNCORDON:
             the_node["spec"]["unschedulable"] = False
             the_node["spec"]["taints"] = [t for t in the_node["spec"]["taints"] if t["key"] != "node.kubernetes.io/unschedulable"]
-        case Kind.LABELS:
+        case RemedyKind.LABELS:
             labels.update({key: value for key, value in change.labels.items() if value is not None})
             for key in [key for key, value in change.labels.items() if value is None]:
                 del labels[key]
-        case Kind.REMOVE_PODS:
+        case RemedyKind.REMOVE_PODS:
             keys = [key.partition("/")[2] for key in change.pods]
             assert keys
             objects = [each for each in objects if each["kind"] != "Pod" or each["metadata"]["name"] not in keys]
-        case Kind.MAX_SKEW:
+        case RemedyKind.MAX_SKEW:
             for constraint in the_pod["spec"]["topologySpreadConstraints"]:
                 if constraint["topologyKey"] == change.topology_key:
                     constraint["maxSkew"] = max(constraint["maxSkew"], change.max_skew)
-        case Kind.ADD_POD:
+        case RemedyKind.ADD_POD:
             extra = pod(f"added-{len(objects)}", name, cpu=0, labels=dict(change.labels))
             extra["metadata"]["namespace"] = change.namespace
             objects.append(extra)
-        case Kind.TOLD:
+        case RemedyKind.TOLD:
             pytest.fail("a change that is only told cannot be made")
     return objects
 
@@ -117,7 +117,7 @@ def hold_to_it(objects: list[Object]) -> tuple[Miss, ...]:
     there = {pair for each in objects if each["kind"] == "Node" for pair in each["metadata"]["labels"].items()}
     for miss in found.misses:
         for change in miss.changes:
-            if change.kind is Kind.LABELS and len(change.labels) == 1 and not any(map(_is_number_or_absent, change.labels.values())):
+            if change.kind is RemedyKind.LABELS and len(change.labels) == 1 and not any(map(_is_number_or_absent, change.labels.values())):
                 assert ("no node has" in change.text) == there.isdisjoint(change.labels.items())
         if miss.told_only:
             continue
@@ -147,7 +147,7 @@ def test_a_toleration_is_told_with_the_number_of_nodes_that_it_opens() -> None:
 
 def test_a_cordoned_node_needs_one_change_though_two_filters_reject_it() -> None:
     (miss,) = hold_to_it([node("n-0", cordoned=True), pod("p")])
-    assert [change.kind for change in miss.changes] == [Kind.UNCORDON]
+    assert [change.kind for change in miss.changes] == [RemedyKind.UNCORDON]
 
 
 def test_missing_labels_are_told() -> None:
@@ -227,7 +227,7 @@ def test_the_skew_is_told_with_the_domain() -> None:
     placed = [pod(f"a-{i}", "n-0", labels={"app": "a"}) for i in range(3)]
     objects = [node("n-0", zone="z0"), node("n-1", zone="z1", cpu=10), *placed]
     misses = hold_to_it([*objects, pod("p", labels={"app": "a"}, topologySpreadConstraints=spread)])
-    (wider,) = [miss for miss in misses if miss.changes[0].kind is Kind.MAX_SKEW]
+    (wider,) = [miss for miss in misses if miss.changes[0].kind is RemedyKind.MAX_SKEW]
     assert (wider.node, wider.changes[0].max_skew) == ("n-0", 4)
     assert "z0 has 3 matching pods, the emptiest domain 0" in wider.changes[0].text
 
@@ -239,7 +239,7 @@ def test_affinity_tells_which_pods_are_wanted_or_in_the_way() -> None:
 
     objects = [node("n-0", zone="z0"), node("n-1", zone="z1")]
     (wanted,) = hold_to_it([*objects, pod("p", affinity=terms("podAffinity", "db"))])[:1]
-    assert (wanted.changes[0].kind, wanted.changes[0].labels) == (Kind.ADD_POD, {"app": "db"})
+    assert (wanted.changes[0].kind, wanted.changes[0].labels) == (RemedyKind.ADD_POD, {"app": "db"})
     others = [pod(f"db-{i}", f"n-{i}", labels={"app": "db"}) for i in range(2)]
     misses = hold_to_it([*objects, *others, pod("p", affinity=terms("podAntiAffinity", "db"))])
     assert {miss.changes[0].pods for miss in misses} == {("default/db-0",), ("default/db-1",)}
@@ -285,7 +285,7 @@ def test_labels_that_would_make_a_nodes_own_pods_count_are_no_near_miss_where_th
     standing = pod("x", "n-0", labels={"app": "a" if crowded else "b"})
     pending = pod("p", labels={"app": "a"}, nodeSelector={"disk": "ssd"}, topologySpreadConstraints=spread)
     misses = hold_to_it([node("n-0"), node("n-1", cpu=50, disk="ssd", cordoned=True), standing, pending])
-    assert [miss.node for miss in misses if miss.changes[0].kind is Kind.LABELS] == told
+    assert [miss.node for miss in misses if miss.changes[0].kind is RemedyKind.LABELS] == told
 
 
 KEYS = st.sampled_from([ZONE, "kubernetes.io/hostname"])

@@ -12,7 +12,7 @@ import numpy as np
 from placewright.api.podgroups import GroupRef, PodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.explain.clusterlimits import amount as amount_of
+from placewright.cluster.clusterlimits import amount as amount_of
 from placewright.framework.interface import Rows
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.framework.status import Code

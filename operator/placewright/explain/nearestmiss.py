@@ -7,8 +7,7 @@ before it is told; nothing is changed by that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -20,16 +19,12 @@ from placewright.api import objects as kube
 from placewright.api.objects import NodeName, ObjectMeta, Pod, PodSpec
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
-from placewright.explain.remedies import OF_THE_NODE, OF_THE_POD, Change, Kind, Teller, lacking, untolerated
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rows
+from placewright.framework.remedies import OF_THE_NODE, OF_THE_POD, Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.runtime.evaluation import Evaluation, Evaluator
 from placewright.framework.runtime.podcolumns import PodColumns, pre_filter
-from placewright.plugins import nodeaffinity, nodeunschedulable, tainttoleration
-from placewright.plugins.dynamicresources.plugin import DynamicResources
-from placewright.plugins.noderesources.fit import NodeResourcesFit
-from placewright.plugins.podtopologyspread.plugin import PodTopologySpread
-from placewright.plugins.topology import counts_by_row
+from placewright.scheduler.decisiondetail import cut
 
 #: Misses that are told.
 MOST_MISSES: Final = 5
@@ -40,8 +35,6 @@ _COMBINATIONS: Final = 8
 _ROWS: Final = 500
 _FEW_ROWS: Final = 20
 _TOLD_APART: Final = 2
-#: Filters of which telling is quick.
-_CHEAP: Final = frozenset({tainttoleration.NAME, nodeunschedulable.NAME, nodeaffinity.NAME})
 #: Changes that are tried out on all nodes: each costs as much as a decision.
 _TRIALS: Final = 12
 
@@ -57,7 +50,7 @@ class Miss(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     node: str
     nodes: int
-    changes: tuple[Change, ...]
+    changes: tuple[Remedy, ...]
     at_least: bool = False
 
     @property
@@ -68,7 +61,7 @@ class Miss(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     @property
     def told_only(self) -> bool:
         """True where some filter has only words."""
-        return any(change.kind is Kind.TOLD for change in self.changes)
+        return any(change.kind is RemedyKind.TOLD for change in self.changes)
 
 
 def nearest_misses(evaluator: Evaluator, cluster: Cluster, evaluation: Evaluation) -> tuple[Miss, ...]:
@@ -91,20 +84,23 @@ class _Search:
         self._cluster = cluster
         self._evaluation = evaluation
         self._pod = evaluation.pod
-        self._teller = Teller(evaluation, evaluator.runtime.profile, cluster)
         self._trials = _TRIALS
         skipped = evaluation.state.skip_filter
         self._filters = [plugin for plugin in evaluator.runtime.filter if plugin.name not in skipped]
-        self._rejects = [self._rejected_by(plugin) for plugin in self._filters]
+        self._rejects = self._rejected()
+        #: Where pods that remedies name stand; looked up when the first remedy of that kind is tried.
+        self._places: dict[str, list[tuple[int, PodInfo]]] = {}
 
-    def _rejected_by(self, plugin: FilterPlugin) -> BoolColumn:
-        evaluation, cluster = self._evaluation, self._cluster
-        passes = evaluation.columns.passes(plugin, evaluation.state, self._pod, cluster)
-        rejects: BoolColumn = cluster.present & ~passes
-        if plugin.name == tainttoleration.NAME and any(each.name == nodeunschedulable.NAME for each in self._filters):
-            # The taint of a cordoned node goes with the cordon, of which another filter speaks.
-            rows = np.flatnonzero(rejects & cluster.unschedulable[: cluster.size])
-            rejects[rows] = ~cluster.taints.where(rows, lambda taints: not untolerated(taints, self._pod, cordoned=True))
+    def _rejected(self) -> list[BoolColumn]:
+        """By filter, the rows that it rejects; without those that it would accept once another filter's remedy is carried out."""
+        evaluation, cluster, pod = self._evaluation, self._cluster, self._pod
+        rejects = [cluster.present & ~evaluation.columns.passes(plugin, evaluation.state, pod, cluster) for plugin in self._filters]
+        settling = [(plugin, there) for plugin, there in zip(self._filters, rejects, strict=True) if _settles(plugin)]
+        for plugin, column in zip(self._filters, rejects, strict=True):
+            for other, there in settling:
+                if other is not plugin and isinstance(plugin, RemedyPlugin):
+                    rows = np.flatnonzero(column & there)
+                    column[rows] = ~plugin.passes_after(evaluation.state, pod, cluster, _settles(other), rows)
         return rejects
 
     def levels(self) -> Iterator[list[Miss]]:
@@ -129,40 +125,37 @@ class _Search:
     def _misses(self, rows: Rows) -> list[Miss]:
         """Misses of rows that the same filters reject."""
         filters = [plugin for plugin, rejects in zip(self._filters, self._rejects, strict=True) if rejects[rows[0]]]
-        names = {plugin.name for plugin in filters}
-        looked_at = rows[: _ROWS if names <= _CHEAP else _FEW_ROWS]
-        if NodeResourcesFit.name in names:
-            looked_at = self._least_lacking_first(rows)[:_FEW_ROWS]
-        elif DynamicResources.name in names:
-            looked_at = self._most_devices_first(rows)[:_FEW_ROWS]
-        groups: dict[bytes, tuple[tuple[Change, ...], list[int]]] = {}
+        nearest = self._nearest_first(filters, rows)
+        cheap = nearest is None and all(isinstance(plugin, RemedyPlugin) and plugin.remedies_are_cheap for plugin in filters)
+        looked_at = (rows if nearest is None else nearest)[: _ROWS if cheap else _FEW_ROWS]
+        groups: dict[bytes, tuple[tuple[Remedy, ...], list[int]]] = {}
         for row in looked_at.tolist():
-            changes = tuple([change for plugin in filters for change in self._teller.changes(plugin, row)])
+            changes = tuple([change for plugin in filters for change in self._remedies(plugin, row)])
             groups.setdefault(msgspec.json.encode(changes), (changes, []))[1].append(row)
         ordered = list(groups.values())
-        if not names & {NodeResourcesFit.name, DynamicResources.name}:
+        if nearest is None:
             ordered.sort(key=lambda group: -len(group[1]))
         misses = [self._tried(changes, alike, at_least=len(looked_at) < len(rows)) for changes, alike in ordered[:_TOLD_APART]]
         return [miss for miss in misses if miss is not None]
 
-    def _least_lacking_first(self, rows: Rows) -> Rows:
-        """By how much is missing, as a share of what the pod asks for, over all resources."""
-        lacks = np.zeros(len(rows))
-        for name, asked in self._pod.requests.items():
-            if asked > 0:
-                column = self._cluster.resources.column(name)
-                lacks += np.maximum(column.requested[rows] + asked - column.allocatable[rows], 0) / asked
-        return rows[np.argsort(lacks, kind="stable")]
+    def _nearest_first(self, filters: Iterable[FilterPlugin], rows: Rows) -> Rows | None:
+        """In the order of the first filter that has one."""
+        state, pod, cluster = self._evaluation.state, self._pod, self._cluster
+        asked = (each.nearest_first(state, pod, cluster, rows) for each in filters if isinstance(each, RemedyPlugin))
+        return next((ordered for ordered in asked if ordered is not None), None)
 
-    def _most_devices_first(self, rows: Rows) -> Rows:
-        """By how many devices of the class that the pod wants are free, where that can be said."""
-        plugin = next(each for each in self._filters if isinstance(each, DynamicResources))
-        simple = plugin.free(self._evaluation.state, self._cluster)
-        return rows if simple is None else rows[np.argsort(-simple[2][rows], kind="stable")]
+    def _remedies(self, plugin: FilterPlugin, row: int) -> Sequence[Remedy]:
+        """What would make this filter, which rejects the row, let the pod in; never empty."""
+        asked = self._evaluation.state, self._pod, self._cluster
+        known = plugin.remedies(*asked, row) if isinstance(plugin, RemedyPlugin) else ()
+        if known:
+            return known
+        reasons = "; ".join(rejection.status.message for rejection in plugin.explain(*asked, np.array([row], np.intp)))
+        return [Remedy(plugin.name, RemedyKind.TOLD, cut(reasons))]
 
     # --- whether it is true --------------------------------------------------------------------------------------------------
 
-    def _tried(self, changes: tuple[Change, ...], rows: list[int], *, at_least: bool) -> Miss | None:
+    def _tried(self, changes: tuple[Remedy, ...], rows: list[int], *, at_least: bool) -> Miss | None:
         """The miss, if what can be tried out shows that the changes help."""
         row = rows[0]
         miss = Miss(str(self._cluster.names[row]), len(rows), changes, at_least)
@@ -177,76 +170,76 @@ class _Search:
         except CycleError:
             return None
 
-    def _helps(self, changes: tuple[Change, ...], row: int) -> bool:
+    def _helps(self, changes: tuple[Remedy, ...], row: int) -> bool:
         """Whether the row would do if pods came and went and the pod itself were changed, but for what changes of the node promise."""
         pod = changed_pod(self._pod, changes)
         gone = {key for change in changes for key in change.pods}
         nominated = [other for other in self._evaluator.checker.nominations.pods_on(self._name(row)) if other.priority >= pod.priority]
         with self._cluster.supposing() as supposition:
-            supposition.remove([self._teller.named[key] for key in gone])
-            supposition.add([(row, added_pod(change)) for change in changes if change.kind is Kind.ADD_POD])
+            supposition.remove([place for key in gone for place in self._places_of(key)])
+            supposition.add([(row, added_pod(change)) for change in changes if change.kind is RemedyKind.ADD_POD])
             supposition.add([(row, other) for other in nominated if other.uid != pod.uid])
             return self._only_promises_left(pod, changes, row)
 
-    def _only_promises_left(self, pod: PodInfo, changes: tuple[Change, ...], row: int) -> bool:
+    def _only_promises_left(self, pod: PodInfo, changes: tuple[Remedy, ...], row: int) -> bool:
         runtime, cluster = self._evaluator.runtime, self._cluster
         columns, state, rows = PodColumns(runtime), CycleState(), np.array([row], np.intp)
         refusal, candidates, _ = pre_filter(runtime, state, pod, cluster, columns)
         if refusal is not None or (candidates is not None and self._name(row) not in candidates):
             return False
         promised = {change.plugin for change in changes if change.kind in OF_THE_NODE}
+        kinds = {change.kind for change in changes if change.kind in OF_THE_NODE}
+        given = {name: units for change in changes for name, units in change.resources.items()}
         for plugin in runtime.filter:
-            if plugin.name in state.skip_filter or plugin.filter(state, pod, cluster, rows)[0]:
+            if plugin.name in state.skip_filter:
                 continue
-            if plugin.name == tainttoleration.NAME and nodeunschedulable.NAME in promised:
-                if untolerated(cluster.taints.get(row), pod, cordoned=True):
+            if not isinstance(plugin, RemedyPlugin):
+                if not plugin.filter(state, pod, cluster, rows)[0]:
                     return False
-            elif plugin.name not in promised:
-                return False
-            if plugin.name == NodeResourcesFit.name:
-                given = {name: units for change in changes for name, units in change.resources.items()}
-                if any(units > given.get(name, 0) for name, units in lacking(plugin, state, pod, cluster, row).items()):
+            elif not plugin.passes_after(state, pod, cluster, kinds, rows)[0]:
+                if plugin.name not in promised:
                     return False
-        return not self._crowds(state, promised, row)
+                left = plugin.remedies(state, pod, cluster, row) if given else ()
+                if any(units > given.get(name, 0) for each in left for name, units in each.resources.items()):
+                    return False
+        return True
 
-    def _crowds(self, state: CycleState, promised: AbstractSet[str], row: int) -> bool:
-        """Whether spreading would reject the row once the node is changed, because its own pods would then count, too."""
-        for plugin in self._evaluator.runtime.filter:
-            if not isinstance(plugin, PodTopologySpread) or plugin.name in state.skip_filter:
-                continue
-            for constraint, matching, least in plugin.standings(state, self._cluster, row):
-                by_labels = constraint.honor_affinity and nodeaffinity.NAME in promised
-                by_cordon = constraint.honor_taints and nodeunschedulable.NAME in promised
-                if constraint.counted is None or not (by_labels or by_cordon):
-                    continue
-                counted = (matching or 0) + int(counts_by_row(self._cluster, constraint.counted)[row])
-                if counted + constraint.counts_itself - min(least, counted) > constraint.max_skew:
-                    return True
-        return False
+    def _places_of(self, key: str) -> list[tuple[int, PodInfo]]:
+        """The pods of this `namespace/name`, with their rows."""
+        if not self._places:
+            for placement in self._cluster.placements():
+                row = self._cluster.row(placement.node)
+                if row is not None:
+                    self._places.setdefault(placement.pod.key, []).append((row, placement.pod))
+        return self._places[key]
 
     def _name(self, row: int) -> NodeName:
         return NodeName(str(self._cluster.names[row]))
 
 
-def changed_pod(pod: PodInfo, changes: Iterable[Change]) -> PodInfo:
+def _settles(plugin: FilterPlugin) -> frozenset[RemedyKind]:
+    return plugin.settles if isinstance(plugin, RemedyPlugin) else frozenset()
+
+
+def changed_pod(pod: PodInfo, changes: Iterable[Remedy]) -> PodInfo:
     """The pod with what these changes change of it."""
     spec = pod.pod.spec
     for change in changes:
-        if change.kind is Kind.TOLERATION:
+        if change.kind is RemedyKind.TOLERATION:
             more = [kube.Toleration(key=each.key, operator="Equal", value=each.value, effect=each.effect) for each in change.tolerations]
             spec = replace(spec, tolerations=[*(spec.tolerations or ()), *more])
-        elif change.kind is Kind.MAX_SKEW:
+        elif change.kind is RemedyKind.MAX_SKEW:
             spec = replace(spec, topology_spread_constraints=[_wider(each, change) for each in spec.topology_spread_constraints or ()])
     return pod if spec is pod.pod.spec else PodInfo(replace(pod.pod, spec=spec))
 
 
-def _wider(constraint: kube.TopologySpreadConstraint, change: Change) -> kube.TopologySpreadConstraint:
+def _wider(constraint: kube.TopologySpreadConstraint, change: Remedy) -> kube.TopologySpreadConstraint:
     if constraint.topology_key != change.topology_key or constraint.max_skew >= change.max_skew:
         return constraint
     return replace(constraint, max_skew=change.max_skew)
 
 
-def added_pod(change: Change) -> PodInfo:
-    """A pod as `Kind.ADD_POD` means it, that asks for nothing."""
+def added_pod(change: Remedy) -> PodInfo:
+    """A pod as `RemedyKind.ADD_POD` means it, that asks for nothing."""
     labels = {key: value for key, value in change.labels.items() if value is not None}
     return PodInfo(Pod(metadata=ObjectMeta(name="added", namespace=change.namespace, uid="added", labels=labels), spec=PodSpec()))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,11 +27,11 @@ from placewright.api.selectors import (
     selector_from_pairs,
 )
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.clusterlimits import label_nowhere
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
-    FilterPlugin,
     Handle,
     IntColumn,
     MaxNormalised,
@@ -41,12 +41,15 @@ from placewright.framework.interface import (
     Rejection,
     Rows,
 )
+from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable
 
 NAME: Final = "NodeAffinity"
 REASON_POD: Final = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED: Final = "node(s) didn't match scheduler-enforced node affinity"
 _REQUIRED_PATH: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+#: Labels that mean more than a node's own: another value moves pods to another domain.
+_TOPOLOGY_KEYS: Final = frozenset({"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 REASON_CONFLICT: Final = "pod affinity terms conflict"
 
 
@@ -96,12 +99,13 @@ class Demand:
         return matched
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, MaxNormalised):
+class NodeAffinity(PreFilterPlugin, RemedyPlugin, PreScorePlugin, MaxNormalised):
     """Matches nodes by label, and by name."""
 
     name = NAME
     Args = NodeAffinityArgs
     default_weight = 2
+    remedies_are_cheap = True
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -140,6 +144,19 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, MaxNormalised)
         groups = (((REASON_ENFORCED,), rows[~enforced]), ((REASON_POD, *_unreadable_terms(pod)), rows[enforced]))
         return [Rejection(unresolvable(*reasons), group) for reasons, group in groups if len(group)]
 
+    def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
+        """Labels with which the node meets what pod and profile demand of it; that no node has one is said beside it."""
+        wanted = _labels_wanted(pod, self.args.added_affinity, cluster.node(row), cluster)
+        if wanted is None:
+            return []
+        # What no node has is the same for every row, so it is found out once a pod.
+        said: dict[tuple[str, frozenset[str]], str] = state.data.setdefault(f"{NAME}/nowhere", {})
+        text = " and ".join(_in_words(each, said, cluster) for each in wanted.values())
+        if wanted.keys() & (_TOPOLOGY_KEYS | {each.topology_key for each in pod.pod.spec.topology_spread_constraints or ()}):
+            # Another value would move the node's pods to another domain, so this is not tried out; but it is what the pod asks for.
+            return [Remedy(self.name, RemedyKind.TOLD, f"needs {text}")]
+        return [Remedy(self.name, RemedyKind.LABELS, text, labels={key: each.value for key, each in wanted.items()})]
+
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Skip pods that prefer nothing; an unparsable preference fails the cycle, as upstream does."""
         affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
@@ -171,6 +188,74 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, MaxNormalised)
 
         helps = isinstance(new, Node) and matches(new) and (old is None or not matches(old))
         return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+@dataclass(frozen=True, slots=True)
+class WantedLabel:
+    """A label that a node would need.
+
+    Attributes:
+        value: one that would do; None: the node must not have the label.
+    """
+
+    expression: CompiledRequirement
+    value: str | None
+
+    @property
+    def values(self) -> frozenset[str] | None:
+        """All values that would do, empty for any; None where they are not a list (Gt, Lt, and labels that must go)."""
+        return self.expression.values if self.expression.operator in ("In", "Exists") else None
+
+
+def _labels_wanted(pod: PodInfo, added: kube.NodeAffinity | None, node: Node, cluster: Cluster) -> dict[str, WantedLabel] | None:
+    """By key, labels with which the node meets what pod and profile demand of it; None where no label helps."""
+    spec = pod.pod.spec
+    own = spec.affinity.node_affinity if spec.affinity else None
+    labels = dict(node.metadata.labels or NO_LABELS)
+    demanded: list[tuple[CompiledRequirement, ...]] = [selector_from_pairs(spec.node_selector or NO_LABELS).expressions]
+    for affinity in (added, own):
+        required = _required_terms(affinity)
+        if required is not None:
+            nearest = _nearest_term(required, labels, node.metadata.name)
+            if nearest is None:
+                return None
+            demanded.append(nearest.labels)
+    expressions = [expression for each in demanded for expression in each]
+    wanted = {each.key: WantedLabel(each, _value(each, cluster)) for each in expressions if not each.matches(labels.get(each.key))}
+    after = {**labels, **{key: each.value for key, each in wanted.items()}}
+    return wanted if wanted and all(each.matches(after.get(each.key)) for each in expressions) else None
+
+
+def _nearest_term(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> NodeTerm | None:
+    """The term that the fewest labels stand against, among those that the node's name does not."""
+    possible = [term for term in terms if all(each.matches(name) for each in term.names)]
+    return min(possible, key=lambda term: sum(not each.matches(labels.get(each.key)) for each in term.labels), default=None)
+
+
+def _value(expression: CompiledRequirement, cluster: Cluster) -> str | None:
+    """A label value that the expression is content with, of several one that a node has; None: no such label."""
+    match expression.operator:
+        case "In":
+            column = cluster.label(expression.key)
+            return min(expression.values, key=lambda value: (column.code(value) is None, value))
+        case "Gt":
+            return str(expression.bound + 1)
+        case "Lt":
+            return str(expression.bound - 1)
+    return "" if expression.operator == "Exists" else None
+
+
+def _in_words(wanted: WantedLabel, said: dict[tuple[str, frozenset[str]], str], cluster: Cluster) -> str:
+    key, value, values = wanted.expression.key, wanted.value, wanted.values
+    if value is None:
+        return f"no label {key}"
+    text = f"label {key}={value}" if value else f"label {key}"
+    if values is None:
+        return text
+    if (key, values) not in said:
+        said[key, values] = label_nowhere(cluster, key, values)
+    nowhere = said[key, values]
+    return f"{text} ({nowhere})" if nowhere else text
 
 
 def _demand(pod: PodInfo) -> Demand:

@@ -14,6 +14,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import is_itself
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, Rows
+from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import unresolvable
 from placewright.plugins.constantreason import ConstantReasonFilter
 
@@ -23,11 +24,13 @@ REASON: Final = "node(s) were unschedulable"
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-class NodeUnschedulable(ConstantReasonFilter):
+class NodeUnschedulable(ConstantReasonFilter, RemedyPlugin):
     """Rejects nodes with `spec.unschedulable`."""
 
     name = NAME
     rejection = unresolvable(REASON)
+    settles = frozenset({RemedyKind.UNCORDON})
+    remedies_are_cheap = True
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Only whether the pod tolerates cordoned nodes matters."""
@@ -38,6 +41,10 @@ class NodeUnschedulable(ConstantReasonFilter):
         if _tolerates_cordon(pod):
             return np.ones(len(rows), np.bool_)
         return ~cluster.unschedulable[rows]
+
+    def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
+        """The node takes pods again."""
+        return [Remedy(self.name, RemedyKind.UNCORDON, "an end of its cordon (kubectl uncordon)")]
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         """A node that is or becomes schedulable; a toleration that the pod gains."""

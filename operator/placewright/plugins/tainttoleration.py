@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from placewright.api.objects import Node
+from placewright.api.objects import Node, Taint
 from placewright.api.pods import PodInfo
-from placewright.api.tolerations import first_untolerated, intolerable_preferences
+from placewright.api.tolerations import HARD_EFFECTS, first_untolerated, intolerable_preferences, tolerated
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import is_itself
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, IntColumn, MaxNormalised, PreScorePlugin, Rows
+from placewright.framework.remedies import NeededToleration, Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
 from placewright.plugins.constantreason import ConstantReasonFilter
+from placewright.plugins.nodeunschedulable import UNSCHEDULABLE_TAINT
 
 NAME: Final = "TaintToleration"
 REASON: Final = "node(s) had untolerated taint(s)"
 
 
-class TaintToleration(ConstantReasonFilter, PreScorePlugin, MaxNormalised):
+class TaintToleration(ConstantReasonFilter, RemedyPlugin, PreScorePlugin, MaxNormalised):
     """Rejects nodes with an untolerated NoSchedule or NoExecute taint; prefers nodes with fewer untolerated PreferNoSchedule taints."""
 
     name = NAME
     rejection = unresolvable(REASON)
+    remedies_are_cheap = True
     reverse = True
     default_weight = 3
 
@@ -35,6 +39,22 @@ class TaintToleration(ConstantReasonFilter, PreScorePlugin, MaxNormalised):
         """Asked once per distinct taint set."""
         tolerations = pod.pod.spec.tolerations or ()
         return cluster.taints.where(rows, lambda taints: first_untolerated(taints, tolerations) is None)
+
+    def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
+        """Tolerations for the taints, without that of a cordon."""
+        taints = _untolerated(cluster.taints.get(row), pod, cordoned=bool(cluster.unschedulable[row]))
+        if not taints:
+            return []
+        text = " and ".join(f"a toleration for taint {taint.key}={taint.value or ''}:{taint.effect}" for taint in taints)
+        needed = tuple(NeededToleration(taint.key, taint.value or "", taint.effect) for taint in taints)
+        return [Remedy(self.name, RemedyKind.TOLERATION, text, tolerations=needed)]
+
+    def passes_after(
+        self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows
+    ) -> BoolColumn:
+        """The taint of a cordoned node goes with its cordon."""
+        cordoned = RemedyKind.UNCORDON in kinds
+        return cluster.taints.where(rows, lambda taints: not _untolerated(taints, pod, cordoned=cordoned))
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Nothing to find out beforehand; the point is there because profiles may name it."""
@@ -51,6 +71,13 @@ class TaintToleration(ConstantReasonFilter, PreScorePlugin, MaxNormalised):
             interest(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _taints_became_tolerable),
             interest(EventResource.POD, Action.UPDATE_POD_TOLERATION, _own_tolerations_changed, is_itself),
         )
+
+
+def _untolerated(taints: Iterable[Taint], pod: PodInfo, *, cordoned: bool) -> list[Taint]:
+    """Hard taints that the pod does not tolerate; that of a cordoned node is left out."""
+    tolerations = pod.pod.spec.tolerations or ()
+    found = [taint for taint in taints if taint.effect in HARD_EFFECTS and not tolerated(taint, tolerations)]
+    return [taint for taint in found if not (cordoned and taint.key == UNSCHEDULABLE_TAINT.key)]
 
 
 def _taints_became_tolerable(pod: PodInfo, old: Node | None, new: Any) -> QueueingHint:

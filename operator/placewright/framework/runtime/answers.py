@@ -30,7 +30,9 @@ from placewright.framework.interface import (
     PostFilterResult,
     PreFilterResult,
     Rejection,
+    Rows,
 )
+from placewright.framework.remedies import Remedy
 from placewright.framework.rowwise import RowVerdict
 from placewright.framework.status import Code, Status
 
@@ -183,6 +185,23 @@ def judge(answer: Any, _asked: Asked) -> RowVerdict | None:
     if answer is not None and not isinstance(answer, RowVerdict):
         raise WrongAnswer(answer, "a RowVerdict, or None")
     return answer
+
+
+def remedies(answer: Any, _asked: Asked) -> Sequence[Remedy]:
+    """Any number of them."""
+    if not (isinstance(answer, (list, tuple)) and all(isinstance(remedy, Remedy) for remedy in answer)):
+        raise WrongAnswer(answer, "a list of Remedy from remedies")
+    return answer
+
+
+def reordered(answer: Any, asked: Asked) -> Rows | None:
+    """The rows that were asked about, or None."""
+    if answer is None:
+        return None
+    rows: Rows = np.asarray(answer, np.intp)
+    if not np.array_equal(np.sort(rows), np.sort(asked[-1])):
+        raise WrongAnswer(answer, f"each of the {len(asked[-1])} rows once, or None, from nearest_first")
+    return rows
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.remedies import RemedyPlugin
 from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.runtime import answers
 from placewright.framework.runtime.answers import Asked, Check, Snapshot, WrongAnswer
@@ -214,6 +215,9 @@ _CALLS: Final[tuple[tuple[type[Any], str, str, Check], ...]] = (
     (FilterPlugin, "explain", "Filter", answers.rejections),
     (FilterPlugin, "failure", "Filter", answers.failed),
     (RowwiseFilter, "judge", "Filter", answers.judge),
+    (RemedyPlugin, "remedies", "Filter", answers.remedies),
+    (RemedyPlugin, "nearest_first", "Filter", answers.reordered),
+    (RemedyPlugin, "passes_after", "Filter", answers.passes),
     (PostFilterPlugin, "post_filter", "PostFilter", answers.post_filter_result),
     (PreScorePlugin, "pre_score", "PreScore", answers.prepared),
     (ScorePlugin, "score", "Score", answers.scores),

@@ -39,6 +39,7 @@ from placewright.framework.interface import (
     ReservePlugin,
     Rows,
 )
+from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.dynamicresources.args import DynamicResourcesArgs
@@ -94,7 +95,8 @@ TIMED_OUT: Final = "device binding timeout: context deadline exceeded"
 
 
 class DynamicResources(
-    PreEnqueuePlugin, PreFilterPlugin, RowwiseFilter, PostFilterPlugin, PreScorePlugin, MaxNormalised, ReservePlugin, PreBindPlugin
+    PreEnqueuePlugin, PreFilterPlugin, RowwiseFilter, RemedyPlugin, PostFilterPlugin, PreScorePlugin, MaxNormalised, ReservePlugin,
+    PreBindPlugin,
 ):
     """Keeps pods to nodes where their claims have, or can get, devices."""
 
@@ -239,7 +241,20 @@ class DynamicResources(
                 return answer.message
         return NOT_AVAILABLE if demand.allocated else CANNOT_ALLOCATE
 
-    def shortage(self, state: CycleState, cluster: Cluster, row: int) -> Mapping[str, int] | None:
+    def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
+        """More devices of the classes of which the node has too few."""
+        more = self._shortage(state, cluster, row)
+        if not more:
+            return []
+        text = " and ".join(f"{count} more device{'s' if count > 1 else ''} of class {name}" for name, count in more.items())
+        return [Remedy(self.name, RemedyKind.MORE_DEVICES, text, devices=dict(more))]
+
+    def nearest_first(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows:
+        """By how many devices of the class that the pod wants are free, where that can be said."""
+        simple = self.free(state, cluster)
+        return rows if simple is None else rows[np.argsort(-simple[2][rows], kind="stable")]
+
+    def _shortage(self, state: CycleState, cluster: Cluster, row: int) -> Mapping[str, int] | None:
         """By class, how many more devices the node of a row that was rejected would need; None where that is not what is lacking."""
         demand = state.read(NAME, Demand)
         stale = demand.extension is not None and demand.extension.stale is not None

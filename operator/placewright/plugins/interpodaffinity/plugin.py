@@ -31,12 +31,14 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.interpodaffinity import hints
 from placewright.plugins.interpodaffinity.apart import RowwiseDistance, nearness
 from placewright.plugins.interpodaffinity.args import InterPodAffinityArgs
-from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, FacingTerms, Matcher, OwnTerms, Pull
+from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
+from placewright.plugins.interpodaffinity.remedies import DomainRemedies
 from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_leniently
 from placewright.plugins.memory import Memory, NodeMemory
 from placewright.plugins.rowtopology import RuleJudge
@@ -79,7 +81,7 @@ class _Pulls:
     fields: dict[str, tuple[Codes, IntColumn]]
 
 
-class InterPodAffinity(PreFilterPlugin, RowwiseFilter, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin):
     """Attracts and repels pods by the labels of other pods."""
 
     name = NAME
@@ -126,9 +128,13 @@ class InterPodAffinity(PreFilterPlugin, RowwiseFilter, PreScorePlugin, ScorePlug
         """The pod's affinity is looked at first, then its anti-affinity, then that of existing pods."""
         return first_broken(state.read(NAME, _Rules).rules, rows)
 
-    def terms(self, pod: PodInfo, cluster: Cluster) -> tuple[OwnTerms, FacingTerms]:
-        """What the pod's terms ask for, and what existing pods' terms hold for it, for people who ask; raises `TermsError`."""
-        return self._matcher.own(pod, cluster), self._matcher.facing(pod, cluster)
+    def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
+        """Pods that come where the pod's affinity finds none, and pods that go because of either side's anti-affinity."""
+        try:
+            own = self._matcher.own(pod, cluster)
+        except TermsError:
+            return []
+        return DomainRemedies(self.name, pod, cluster, row).all(own, self._matcher.facing(pod, cluster))
 
     def judge(self, state: CycleState, pod: PodInfo, cluster: Cluster) -> RuleJudge:
         """The same rules with one row changed at a time. Bans that nobody stands for now may come with pods nominated to a row."""

@@ -24,11 +24,12 @@ from placewright.api.requests import (
     scoring_requests_of_containers,
 )
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.clusterlimits import amount as in_words
+from placewright.cluster.clusterlimits import too_large
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     BoolColumn,
     CycleState,
-    FilterPlugin,
     Handle,
     IntColumn,
     PreFilterPlugin,
@@ -39,6 +40,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.memory import Memory
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec
@@ -46,6 +48,7 @@ from placewright.plugins.noderesources.strategies import Load, strategy_score
 
 NAME: Final = "NodeResourcesFit"
 TOO_MANY_PODS: Final = "Too many pods"
+_SHORT: Final = "Insufficient "
 _DEVICES: Final = "DynamicResources"
 _BEFORE_AND_AFTER: Final = 2
 #: Bits of an int64 that hold flags; the others number up to 2^31 combinations of earlier flags.
@@ -53,7 +56,7 @@ _FLAGS_AT_ONCE: Final = 31
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, RemedyPlugin, PreScorePlugin, ScorePlugin):
     """Rejects nodes without room; prefers emptier or fuller ones, as the profile says."""
 
     name = NAME
@@ -100,7 +103,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             offered = name in cluster.resources
             if name in served and not offered:
                 continue
-            reasons.append(f"Insufficient {name}")
+            reasons.append(f"{_SHORT}{name}")
             if not offered:
                 short.append(everywhere)
                 hopeless = everywhere
@@ -111,6 +114,42 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             short.append((column.requested[rows] > allocatable - amount) & counts)
             hopeless = hopeless | (amount > allocatable) & counts
         return _grouped(rows, reasons, [*short, hopeless], everywhere)
+
+    def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
+        """As many pods less as are too many; as much more of every resource as is lacking, with what no node has at all."""
+        lacks = self._lacking(state, pod, cluster, row)
+        fewer = lacks.pop(PODS, 0)
+        found = []
+        if fewer:
+            held, limit = int(cluster.pod_count[row]), int(cluster.pod_limit[row])
+            text = f"{fewer} pod{'s' if fewer > 1 else ''} less: it holds {held} and may hold {limit}"
+            found.append(Remedy(self.name, RemedyKind.FEWER_PODS, text, {PODS: fewer}))
+        if lacks:
+            text = " and ".join(_more(cluster, name, missing, pod.requests[name]) for name, missing in lacks.items())
+            found.append(Remedy(self.name, RemedyKind.MORE_RESOURCES, text, lacks))
+        return found
+
+    def _lacking(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> dict[str, int]:
+        """How much of which resources a rejected row lacks; `pods` are one of them."""
+        (rejection,) = self.explain(state, pod, cluster, np.array([row], np.intp))
+        lacks = {}
+        for reason in rejection.status.reasons:
+            name = reason.removeprefix(_SHORT)
+            if reason == TOO_MANY_PODS:
+                lacks[PODS] = int(cluster.pod_count[row]) + 1 - int(cluster.pod_limit[row])
+            elif name != reason:
+                column = cluster.resources.column(name)
+                lacks[name] = int(column.requested[row]) + pod.requests[name] - int(column.allocatable[row])
+        return lacks
+
+    def nearest_first(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Rows:
+        """By how much is missing, as a share of what the pod asks for, over all resources."""
+        lacks = np.zeros(len(rows))
+        for name, asked in pod.requests.items():
+            if asked > 0:
+                column = cluster.resources.column(name)
+                lacks += np.maximum(column.requested[rows] + asked - column.allocatable[rows], 0) / asked
+        return rows[np.argsort(lacks, kind="stable")]
 
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Nothing to find out beforehand."""
@@ -183,6 +222,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
 def _grew(before: Mapping[str, int], after: Mapping[str, int], demands: Mapping[str, int]) -> bool:
     return any(after.get(name, 0) > before.get(name, 0) for name in (PODS, *demands))
+
+
+def _more(cluster: Cluster, resource: str, missing: int, asked: int) -> str:
+    nowhere = too_large(cluster, resource, asked)
+    return f"{in_words(resource, missing)} more {resource}" + (f" ({nowhere})" if nowhere else "")
 
 
 def _pod_left_a_node(_pod: PodInfo, old: Any, _new: Any) -> QueueingHint:

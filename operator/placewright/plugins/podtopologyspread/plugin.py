@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.pods import PodInfo
+from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import SelectorError
 from placewright.cluster.cluster import Cluster
 from placewright.framework.assignedpods import in_its_namespace
@@ -34,6 +35,7 @@ from placewright.framework.interface import (
     Rows,
     ScorePlugin,
 )
+from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.memory import Memory
@@ -110,7 +112,7 @@ class _Preferences:
     scored: BoolColumn | None
 
 
-class PodTopologySpread(PreFilterPlugin, RowwiseFilter, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(PreFilterPlugin, RowwiseFilter, RemedyPlugin, PreScorePlugin, ScorePlugin):
     """Keeps pods spread over zones, hosts or any other label."""
 
     name = NAME
@@ -171,8 +173,46 @@ class PodTopologySpread(PreFilterPlugin, RowwiseFilter, PreScorePlugin, ScorePlu
         pairs = zip(limits.constraints, limits.fields, strict=True)
         return RuleJudge([RowwiseSkew(c, field, cluster, _SKEWED, _MISSING_LABEL) for c, field in pairs])
 
-    def standings(self, state: CycleState, cluster: Cluster, row: int) -> list[DomainStanding]:
-        """How each hard constraint stands in the domain of a row, for people who ask; after `pre_filter`."""
+    def remedies(self, state: CycleState, pod: PodInfo, cluster: Cluster, row: int) -> list[Remedy]:
+        """A larger skew for each constraint that is stretched too far; only words where the constraints are the profile's."""
+        labels = cluster.node(row).metadata.labels or NO_LABELS
+        standings = self._standings(state, cluster, row)
+        lacking = next((standing.constraint.key for standing in standings if standing.matching is None), None)
+        if lacking is not None:
+            return [Remedy(self.name, RemedyKind.TOLD, f"no label {lacking}, over which the pod is spread")]
+        found = []
+        kind = RemedyKind.MAX_SKEW if pod.pod.spec.topology_spread_constraints else RemedyKind.TOLD
+        for standing in standings:
+            constraint, matching, least = standing
+            if standing.skew > constraint.max_skew:
+                where = f"{constraint.key}={labels.get(constraint.key, '')}"
+                counts = f"{where} has {matching} matching pods, the emptiest domain {least}"
+                text = f"maxSkew {standing.skew} instead of {constraint.max_skew} for {constraint.key} ({counts})"
+                found.append(Remedy(self.name, kind, text, topology_key=constraint.key, max_skew=standing.skew))
+        return found
+
+    def passes_after(
+        self, state: CycleState, pod: PodInfo, cluster: Cluster, kinds: AbstractSet[RemedyKind], rows: Rows
+    ) -> BoolColumn:
+        """Once a node is changed, its own pods may count, too."""
+        passes = self.filter(state, pod, cluster, rows)
+        for place, row in enumerate(rows.tolist()):
+            passes[place] &= not self._crowds(state, cluster, row, kinds)
+        return passes
+
+    def _crowds(self, state: CycleState, cluster: Cluster, row: int, kinds: AbstractSet[RemedyKind]) -> bool:
+        for constraint, matching, least in self._standings(state, cluster, row):
+            by_labels = constraint.honor_affinity and RemedyKind.LABELS in kinds
+            by_cordon = constraint.honor_taints and RemedyKind.UNCORDON in kinds
+            if constraint.counted is None or not (by_labels or by_cordon):
+                continue
+            counted = (matching or 0) + int(counts_by_row(cluster, constraint.counted)[row])
+            if counted + constraint.counts_itself - min(least, counted) > constraint.max_skew:
+                return True
+        return False
+
+    def _standings(self, state: CycleState, cluster: Cluster, row: int) -> list[DomainStanding]:
+        """How each hard constraint stands in the domain of a row; after `pre_filter`."""
         limits = state.read(NAME, _Limits)
         standings = []
         for constraint, where in zip(limits.constraints, limits.fields, strict=True):
