@@ -20,8 +20,7 @@ from placewright.cli.main import main
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright_lab.simulation.scenario import Act
-from placewright_lab.snapshots.linefile import numbered_lines
-from placewright_lab.snapshots.newfile import NewFile
+from placewright_lab.snapshots.linefile import NewFile, numbered_lines
 from placewright_lab.snapshots.recorder import Recorded, Recorder
 from placewright_lab.snapshots.recording import Recording, read_recording
 

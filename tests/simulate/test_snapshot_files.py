@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from placewright.api.bad_input import InputError
-from placewright_lab.snapshots.linefile import LONGEST_LINE
-from placewright_lab.snapshots.newfile import NewFile
+from placewright_lab.snapshots.linefile import LONGEST_LINE, NewFile
 from placewright_lab.snapshots.snapshot import (
     FORMAT_VERSION,
     SNAPSHOT,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -39,14 +38,6 @@ class Readable:
     sources: list[Source[Any]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-def add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    """`--kubeconfig` and `--context`, as kubectl has them."""
-    group = parser.add_argument_group("cluster")
-    found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
-    group.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
-    group.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
 
 
 def now_in_words() -> str:

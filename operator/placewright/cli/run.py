@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from placewright.api.bad_input import InputError, printable
 from placewright.cli import version
 from placewright.cli.admissionoptions import add_admission_options, admission_options
-from placewright.cli.logoptions import log_options
 from placewright.cli.options import Subparsers
-from placewright.cli.runflags import RunSettings, add_flags, settings_of
+from placewright.cli.runflags import RunSettings, add_flags, log_options, settings_of
 from placewright.cli.servingoptions import add_serving_options, serving_options
 from placewright.engine.options import EngineOptions
 from placewright.framework.registry import Registry, installed_plugins

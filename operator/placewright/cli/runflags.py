@@ -6,6 +6,7 @@ A flag goes before the file, which goes before the default. A flag that could ha
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,9 +15,9 @@ from placewright.api.bad_input import InputError, bad_field
 from placewright.api.durations import seconds
 from placewright.api.profile import SchedulingProfile
 from placewright.cli.convert import read_file
-from placewright.cli.logoptions import add_log_options
 from placewright.cli.options import whole_number
 from placewright.framework.registry import Registry
+from placewright.observability.logs import LogFormat, LogOptions
 from placewright.profiles.kubescheduler.findings import ConversionFinding, Loss, without_counterpart
 from placewright.profiles.kubescheduler.process import ProcessSettings
 from placewright.profiles.kubescheduler.reader import convert
@@ -27,6 +28,10 @@ _MOST_REQUESTS: Final = 1_000_000
 #: Seconds. A record is renewed each second at best, and `leadership.peers` believes none that claims more than an hour.
 _SHORTEST_LIFETIME: Final = 2
 _LONGEST_LIFETIME: Final = 3600
+#: klog's levels: up to here what happens is told, from here on also why.
+_DEBUG_FROM: Final = 4
+_MOST_VERBOSE: Final = 10
+_MILLION: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kube-api-qps", type=_rate, metavar="N", help=rate)
     most = whole_number(1, _MOST_REQUESTS)
     parser.add_argument("--kube-api-burst", type=most, metavar="N", help="of these at once (default: twice the rate)")
-    add_log_options(parser)
+    _add_log_flags(parser)
     parser.add_argument("--version", action="store_true", help="print the version, and end")
+
+
+def _add_log_flags(parser: argparse.ArgumentParser) -> None:
+    """What is logged and traced: docs/logs.md."""
+    form = "how log lines read: text, or json for one object a line (default: %(default)s)"
+    formats = [each.value for each in LogFormat]
+    parser.add_argument("--logging-format", choices=formats, default=LogFormat.TEXT.value, metavar="FORMAT", help=form)
+    rate = "attempts to place a pod that are traced by OpenTelemetry (default: as OTEL_TRACES_SAMPLER says; none without it)"
+    parser.add_argument("--tracing-sampling-rate-per-million", type=whole_number(0, _MILLION), metavar="N", help=rate)
+    parser.add_argument("-v", "--v", type=whole_number(0, _MOST_VERBOSE), default=0, metavar="N", help="log level; 4 and more: debug")
 
 
 def settings_of(args: argparse.Namespace, registry: Registry) -> RunSettings:
@@ -99,6 +114,16 @@ def _merged(args: argparse.Namespace, file: ProcessSettings) -> ProcessSettings:
     if args.kube_api_burst and not (merged.qps and merged.qps > 0):
         raise bad_field("--kube-api-burst", args.kube_api_burst, "a burst beside a --kube-api-qps; without a rate there is no limit")
     return merged
+
+
+def log_options(args: argparse.Namespace) -> LogOptions:
+    """What the flags about logs come to."""
+    return LogOptions(LogFormat(args.logging_format), log_level(args.v))
+
+
+def log_level(verbosity: int) -> int:
+    """The level of Python's logging for klog's `-v`."""
+    return logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO
 
 
 def _boolean(text: str) -> bool:

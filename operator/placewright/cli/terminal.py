@@ -5,8 +5,10 @@ No markup is read in it, and no character of it moves the cursor, changes colour
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
+import msgspec
 from rich.text import Text
 
 from placewright.api.bad_input import printable
@@ -20,6 +22,11 @@ def plain(text: object, style: str = "") -> Text:
 def lines(texts: Iterable[object]) -> Text:
     """Several lines, one for each text."""
     return Text("\n".join(printable(str(text)) for text in texts))
+
+
+def print_json(data: object) -> None:
+    """`-o json` of what msgspec can encode, structs and data classes included."""
+    sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(data)).decode()) + "\n")
 
 
 def printable_json(text: str) -> str:

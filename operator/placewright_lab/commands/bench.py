@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -20,7 +19,7 @@ from placewright.api.bad_input import printable
 from placewright.api.profile import ShadowSettings
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
-from placewright.cli.terminal import plain
+from placewright.cli.terminal import plain, print_json
 from placewright.profiles.bounds import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
 from placewright_lab.bench.against import FEWEST_NODES, BenchFailed, add_options, compare
 from placewright_lab.bench.decisions import RUNS, Measurement, measure
@@ -142,7 +141,7 @@ def _decisions(args: argparse.Namespace) -> int:
     attempts = [measure_attempts(name, nodes) for name in args.workloads if name in VARIETIES for nodes in args.nodes or (5000,)]
     if args.output == "json":
         decided = [asdict(m) | {"per_second": m.per_second} for m in measured]
-        _print_json([*decided, *(asdict(m) | {"median": m.median} for m in attempts)])
+        print_json([*decided, *(asdict(m) | {"median": m.median} for m in attempts)])
         return 0
     if measured:
         _print_table(f"decisions: all nodes evaluated, processor time, median of {RUNS} runs", [_decision_row(m) for m in measured])
@@ -178,7 +177,7 @@ def _attempt_row(m: Attempts) -> dict[str, Any]:
 def _end_to_end(args: argparse.Namespace) -> int:
     measured = asyncio.run(measure_end_to_end(args.nodes, args.pods, args.assigned))
     if args.output == "json":
-        _print_json(asdict(measured))
+        print_json(asdict(measured))
     else:
         _print_table("end to end, from created to bound; CPU and MB of the operator, CPU of the API server", [_end_to_end_row(measured)])
     return 0
@@ -202,7 +201,7 @@ def _end_to_end_row(m: EndToEnd) -> dict[str, Any]:
 def _devices(args: argparse.Namespace) -> int:
     measured = measure_devices(args.nodes, args.pods)
     if args.output == "json":
-        _print_json([asdict(m) | {"per_second": m.per_second} for m in measured])
+        print_json([asdict(m) | {"per_second": m.per_second} for m in measured])
     else:
         title = f"claims to devices: {args.nodes} nodes with {DEVICES_A_NODE} devices each, processor time, median of {RUNS} runs in turns"
         _print_table(title, [_device_row(m) for m in measured])
@@ -226,7 +225,7 @@ def _reload(args: argparse.Namespace) -> int:
     except BenchFailed as failed:
         return _failed(failed)
     if args.output == "json":
-        _print_json(asdict(measured))
+        print_json(asdict(measured))
     else:
         _print_table("reload: from a changed profile to the first pod decided under it", [_reload_row(measured)])
     for line in measured.torn:
@@ -265,7 +264,7 @@ def _records(args: argparse.Namespace) -> int:
     with _collecting_as_the_operator():
         measured = [measure_records(name, nodes, args.slices) for name in args.workloads for nodes in args.nodes]
     if args.output == "json":
-        _print_json([asdict(m) | {"ratio": m.ratio, "quartiles": m.quartiles} for m in measured])
+        print_json([asdict(m) | {"ratio": m.ratio, "quartiles": m.quartiles} for m in measured])
     else:
         title = "decision records: processor time with them over that without, of median slices; quartiles of neighbouring ones"
         _print_table(title, [_record_row(m) for m in measured])
@@ -290,7 +289,7 @@ def _shadow(args: argparse.Namespace) -> int:
     with _collecting_as_the_operator():
         measured = [measure_shadow(name, nodes, args.slices, args.budget) for name in args.workloads for nodes in args.nodes]
     if args.output == "json":
-        _print_json([asdict(m) | {"per_second": m.per_second, "ratio": m.ratio} for m in measured])
+        print_json([asdict(m) | {"per_second": m.per_second, "ratio": m.ratio} for m in measured])
     else:
         title = "shadows: decisions a second of the live profile, processor time, medians; ratio of all slices with a shadow to without"
         _print_table(title, [_shadow_row(m) for m in measured])
@@ -315,7 +314,7 @@ def _shadow_row(m: ShadowCost) -> dict[str, Any]:
 def _gangs(args: argparse.Namespace) -> int:
     measured = measure_groups(args.nodes, args.groups, args.members)
     if args.output == "json":
-        _print_json(asdict(measured) | {"per_second": measured.per_second})
+        print_json(asdict(measured) | {"per_second": measured.per_second})
     else:
         _print_table(f"groups: members alike, processor time, median of {RUNS} runs", [_gangs_row(measured)])
     return 0
@@ -338,7 +337,7 @@ def _against(args: argparse.Namespace) -> int:
     except BenchFailed as failed:
         return _failed(failed)
     if args.output == "json":
-        _print_json([comparison.to_json() for comparison in comparisons])
+        print_json([comparison.to_json() for comparison in comparisons])
     else:
         for compared in comparisons:
             _print_table(compared.title(), compared.rows())
@@ -348,10 +347,6 @@ def _against(args: argparse.Namespace) -> int:
 def _failed(failed: BenchFailed) -> int:
     sys.stderr.write(f"placewright: {printable(str(failed))}\n")
     return 1
-
-
-def _print_json(data: object) -> None:
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(data)).decode() + "\n")
 
 
 def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:

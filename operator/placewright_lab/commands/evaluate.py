@@ -15,7 +15,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile, default_profile
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers
-from placewright.cli.terminal import printable_json
+from placewright.cli.terminal import print_json, printable_json
 from placewright.framework.errors import PluginError
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.guard import Guarding
@@ -75,7 +75,7 @@ def _one_pod(args: argparse.Namespace, registry: Registry) -> int:
     evaluator = offline_evaluator(resolved, registry, world.cluster, guarding=Guarding(untouched=True))
     verdict = evaluate_pod(evaluator, world.cluster, pod)
     if args.output == "json":
-        sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(as_data(pod, profile, verdict))).decode()) + "\n")
+        print_json(as_data(pod, profile, verdict))
     else:
         show_verdict(Console(), pod, profile, verdict)
     return 0 if verdict.best else 1

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -15,7 +13,7 @@ from rich.text import Text
 
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers
-from placewright.cli.terminal import plain, printable_json
+from placewright.cli.terminal import plain, print_json
 from placewright.framework.registry import installed_plugins
 from placewright.plugins.catalog import in_tree
 from placewright_lab.commands.helptexts import TEXTS
@@ -53,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     ]
     if args.output == "json":
         data = {"scenario": scenario.source, "seed": args.seed, "profiles": [as_data(outcome) for outcome in outcomes]}
-        sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(data)).decode()) + "\n")
+        print_json(data)
     else:
         show(Console(), outcomes)
     return 0

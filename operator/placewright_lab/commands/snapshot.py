@@ -11,16 +11,15 @@ from pathlib import Path
 
 from placewright.api.bad_input import InputError, printable
 from placewright.cli.helptexts import describe
-from placewright.cli.livecluster import UNFINISHED, add_cluster_options, now_in_words, readable
-from placewright.cli.options import Subparsers, whole_number
+from placewright.cli.livecluster import UNFINISHED, now_in_words, readable
+from placewright.cli.options import Subparsers, add_cluster_options, whole_number
 from placewright.cli.profiles.connection import ask
 from placewright.kube.client import ApiClient
 from placewright.kube.listing import list_once
 from placewright.kube.wire import Malformed
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.snapshots.anonymiser import anonymised
-from placewright_lab.snapshots.linefile import LARGEST_TEXT
-from placewright_lab.snapshots.newfile import refuse_to_overwrite
+from placewright_lab.snapshots.linefile import LARGEST_TEXT, refuse_to_overwrite
 from placewright_lab.snapshots.prunedobjects import kind_of, manifest_line, pruned
 from placewright_lab.snapshots.snapshot import FORMAT_VERSION, SNAPSHOT, Header, open_snapshot, write_snapshot
 

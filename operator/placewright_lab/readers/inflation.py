@@ -13,7 +13,7 @@ from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.requests import canonical
 from placewright.offline.world import read_object
-from placewright_lab.figures.gpus import gpus_in
+from placewright_lab.readers.openb import gpus_in
 from placewright_lab.simulation.scenario import Manifest, Scenario
 
 _NEEDED: Final = "a scenario with nodes that have GPUs, and pods without a node that ask for some"

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from placewright.api.bad_input import InputError, bad_field
+from placewright.api.requests import is_extended_resource
 
 Manifest = dict[str, Any]
 
@@ -237,3 +238,21 @@ def _rows(text: str, file: str, columns: Sequence[str]) -> Iterator[TraceRow]:
         raise InputError(f"{file}: line {reader.line_num}: not CSV: {error}") from None
     if not count:
         raise bad_field(f"{file}: line 2", None, "at least one row under the header")
+
+
+# --- which resources are GPUs, in this trace and elsewhere ---
+
+
+def is_gpu(resource: str) -> bool:
+    """Vendors' names have nothing else in common: `nvidia.com/gpu`, `gpu.intel.com/xe`."""
+    return is_extended_resource(resource) and "gpu" in resource
+
+
+def whole_gpus(resource: str, amount: float) -> float:
+    """The trace counts thousandths of GPUs, everybody else whole ones."""
+    return amount / 1000 if resource == GPU_MILLI else amount
+
+
+def gpus_in(amounts: Mapping[str, int]) -> float:
+    """How many GPUs these amounts, by resource, come to."""
+    return sum(whole_gpus(resource, amount) for resource, amount in amounts.items() if is_gpu(resource))

@@ -19,7 +19,7 @@ from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.intake import ClusterEventHandlers
 from placewright.scheduler.ports import Clock
 from placewright_lab.simulation.claimcontroller import ClaimController
-from placewright_lab.simulation.fates import Fates
+from placewright_lab.simulation.outcome import Fates
 from placewright_lab.simulation.volumecontroller import identified
 
 Later = Callable[[float, Callable[[], None]], None]

@@ -6,7 +6,7 @@ Devices are ready the moment they are allocated. A pod that is gone or finished 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -135,11 +135,9 @@ class ClaimController:
         """Fine when it is gone."""
         shown = self._table.shown(claim.metadata.name, claim.metadata.namespace)
         if shown is not None and shown.metadata.uid == claim.metadata.uid:
-            left = tuple(consumer for consumer in shown.status.reserved_for or () if consumer.uid != pod.uid) or None
-            kept = left is not None or not deallocate
-            free = replace(shown.status, reserved_for=left) if kept else ResourceClaimStatus()
-            if free != shown.status:
-                self._show(self._next(replace(shown, status=free)))
+            freed = _freed(shown, {pod.uid}, deallocate=deallocate)
+            if freed.status != shown.status:
+                self._show(self._next(freed))
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
         """Named after how many were written before."""
@@ -193,16 +191,16 @@ class ClaimController:
         return replace(claim, metadata=replace(claim.metadata, resource_version=str(_FIRST_VERSION + self._writes)))
 
 
-def without(claim: ResourceClaim, uids: Iterable[str]) -> ResourceClaim:
+def without(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:
     """The claim without these pods; if they were all it had, it has no devices, either."""
-    gone = frozenset(uids)
-    named = claim.status.reserved_for or ()
-    left = tuple(consumer for consumer in named if consumer.uid not in gone)
-    if left == named:
-        return claim
-    if left:
-        return replace(claim, status=replace(claim.status, reserved_for=left))
-    return replace(claim, status=ResourceClaimStatus())
+    named = any(consumer.uid in uids for consumer in claim.status.reserved_for or ())
+    return _freed(claim, uids, deallocate=True) if named else claim
+
+
+def _freed(claim: ResourceClaim, uids: Collection[str], *, deallocate: bool) -> ResourceClaim:
+    left = tuple(consumer for consumer in claim.status.reserved_for or () if consumer.uid not in uids) or None
+    kept = left is not None or not deallocate
+    return replace(claim, status=replace(claim.status, reserved_for=left) if kept else ResourceClaimStatus())
 
 
 def _made_for(claim: ResourceClaim, uid: str) -> bool:

@@ -37,8 +37,7 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.simulation.apiserver import MIRROR, ApiServer, waiting
 from placewright_lab.simulation.claimcontroller import TEMPLATE, ClaimController, without
-from placewright_lab.simulation.fates import Fates
-from placewright_lab.simulation.outcome import Outcome
+from placewright_lab.simulation.outcome import Fates, Outcome
 from placewright_lab.simulation.scenario import Act, Happening, Manifest, Scenario
 from placewright_lab.simulation.virtualtime import VirtualTimeLoop
 from placewright_lab.simulation.volumecontroller import VolumeController

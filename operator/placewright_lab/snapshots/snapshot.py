@@ -21,8 +21,7 @@ from placewright.api.profile import KIND as PROFILE
 from placewright.api.profile import SchedulingProfile
 from placewright.offline.world import KNOWN, struct_of
 from placewright_lab.simulation.scenario import Manifest, Scenario
-from placewright_lab.snapshots.linefile import LARGEST_TEXT, numbered_lines, only_what_stays
-from placewright_lab.snapshots.newfile import NewFile
+from placewright_lab.snapshots.linefile import LARGEST_TEXT, NewFile, numbered_lines, only_what_stays
 
 SNAPSHOT: Final = "snapshot"
 RECORDING: Final = "recording"

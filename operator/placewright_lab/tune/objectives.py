@@ -11,7 +11,7 @@ from placewright.api.bad_input import bad_field
 from placewright.api.requests import CPU, MEMORY
 from placewright.profiles.problem import did_you_mean
 from placewright_lab.figures.figures import Figures
-from placewright_lab.figures.gpus import is_gpu, whole_gpus
+from placewright_lab.readers.openb import is_gpu, whole_gpus
 
 Value = float | None
 

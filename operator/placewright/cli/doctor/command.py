@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
 from rich.text import Text
 
 from placewright.cli.doctor.definitions import definitions
@@ -20,9 +18,9 @@ from placewright.cli.doctor.profiles import profiles, second_scheduler, unclaime
 from placewright.cli.doctor.rights import rights
 from placewright.cli.doctor.server import api_server, clock, openapi
 from placewright.cli.options import Subparsers
-from placewright.cli.profiles.connection import add_cluster_options
+from placewright.cli.profiles.connection import add_operator_options
 from placewright.cli.profiles.output import console
-from placewright.cli.terminal import plain, printable_json
+from placewright.cli.terminal import plain, print_json
 from placewright.cli.version import installed
 from placewright.kube.auth.login import ClusterAccess, load_config
 from placewright.kube.client import ApiClient
@@ -49,7 +47,7 @@ def register(subparsers: Subparsers) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("doctor", help="say what is wrong with an installation, and what to do")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
-    add_cluster_options(parser)
+    add_operator_options(parser)
     parser.set_defaults(main=main)
 
 
@@ -59,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     counts = Counter(each.level for each in found)
     if args.output == "json":
         body = {"findings": found, **{level.value: counts[level] for level in Level}}
-        sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(body)).decode()) + "\n")
+        print_json(body)
     else:
         _print(found, counts)
     return 1 if counts[Level.FAIL] else 0

@@ -11,8 +11,6 @@ import asyncio
 import sys
 from dataclasses import replace
 
-import msgspec
-
 from placewright.api.bad_input import InputError, bad_field, printable
 from placewright.cli.explain.fromobjects import explained_here
 from placewright.cli.explain.fromoperator import (
@@ -25,11 +23,10 @@ from placewright.cli.explain.fromoperator import (
 )
 from placewright.cli.explain.podreference import Subject, current_namespace
 from placewright.cli.explain.tables import show_explanation
-from placewright.cli.livecluster import add_cluster_options
-from placewright.cli.options import Subparsers
+from placewright.cli.options import Subparsers, add_cluster_options
 from placewright.cli.profiles.connection import in_words
 from placewright.cli.profiles.output import console
-from placewright.cli.terminal import printable_json
+from placewright.cli.terminal import print_json
 from placewright.explain.explanation import Explanation
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
@@ -63,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
     for note in found.notes:
         sys.stderr.write(f"placewright: {printable(note)}\n")
     if args.output == "json":
-        sys.stdout.write(printable_json(msgspec.json.format(msgspec.json.encode(found)).decode()) + "\n")
+        print_json(found)
     else:
         show_explanation(console(), found)
     return 0

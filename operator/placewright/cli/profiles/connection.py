@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from placewright.api.bad_input import InputError
+from placewright.cli.options import add_cluster_options
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError, RequestError
@@ -16,12 +17,9 @@ from placewright.kube.history import DEFAULT_NAMESPACE, HistoryStore
 T = TypeVar("T")
 
 
-def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+def add_operator_options(parser: argparse.ArgumentParser) -> None:
     """`--kubeconfig`, `--context` and `--operator-namespace`; `-n`, as that was once called, is a pod's namespace elsewhere."""
-    group = parser.add_argument_group("cluster")
-    found = "KUBECONFIG, ~/.kube/config, or the pod's service account"
-    group.add_argument("--kubeconfig", metavar="FILE", help=f"kubeconfig (default: {found})")
-    group.add_argument("--context", metavar="NAME", help="kubeconfig context (default: the current one)")
+    group = add_cluster_options(parser)
     group.add_argument(
         "--operator-namespace",
         dest="namespace",

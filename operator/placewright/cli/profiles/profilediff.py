@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from placewright.cli.profiles.connection import add_cluster_options, ask, history_of
+from placewright.cli.profiles.connection import add_operator_options, ask, history_of
 from placewright.cli.profiles.namedprofiles import NAMED, NamedProfile, catalogue, from_cluster, from_file, names_file
 from placewright.cli.profiles.output import compact, console, print_data, print_table, say, table
 from placewright.cli.terminal import plain
@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="BEFORE", help=NAMED)
     parser.add_argument("after", metavar="AFTER", help="the same; of a file with several profiles, the one that has BEFORE's name")
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
-    add_cluster_options(parser)
+    add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:

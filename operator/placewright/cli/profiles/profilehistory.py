@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright.api.bad_input import InputError
-from placewright.cli.profiles.connection import add_cluster_options, ask, history_of, no_history
+from placewright.cli.profiles.connection import add_operator_options, ask, history_of, no_history
 from placewright.cli.profiles.namedprofiles import active_generation, catalogue, existing, recorded_profile, took
 from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
 from placewright.cli.terminal import lines, plain
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be said to it."""
     parser.add_argument("name", metavar="NAME", help="of the profile; one that was deleted has its history still")
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
-    add_cluster_options(parser)
+    add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:

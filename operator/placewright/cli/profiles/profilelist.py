@@ -12,7 +12,7 @@ from rich.text import Text
 
 from placewright.api.bad_input import printable
 from placewright.api.profile import SHADOW
-from placewright.cli.profiles.connection import add_cluster_options, ask, history_of, in_words
+from placewright.cli.profiles.connection import add_operator_options, ask, history_of, in_words
 from placewright.cli.profiles.namedprofiles import active_generation, profile_of
 from placewright.cli.profiles.output import BAD, age, compact, console, print_data, print_table, say, table
 from placewright.cli.profiles.shadowlines import in_short
@@ -32,7 +32,7 @@ UNKNOWN: Final = "Unknown"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be said to it."""
     parser.add_argument("-o", "--output", choices=("table", "wide", "yaml", "json"), default="table", help="default: table")
-    add_cluster_options(parser)
+    add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from placewright.cli.profiles.connection import add_cluster_options, ask, history_of
+from placewright.cli.profiles.connection import add_operator_options, ask, history_of
 from placewright.cli.profiles.namedprofiles import (
     NAMED,
     NamedProfile,
@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What can be said to it."""
     parser.add_argument("profile", metavar="PROFILE", help=NAMED)
     parser.add_argument("-o", "--output", choices=("table", "yaml", "json"), default="table", help="default: table")
-    add_cluster_options(parser)
+    add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 
 from placewright.api.bad_input import bad_field, printable
 from placewright.api.profile import LIVE, SHADOW
-from placewright.cli.profiles.connection import add_cluster_options, ask
+from placewright.cli.profiles.connection import add_operator_options, ask
 from placewright.cli.profiles.namedprofiles import existing, profile_of
 from placewright.cli.profiles.output import console, print_data, say
 from placewright.cli.profiles.profilelist import state
@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", choices=("yaml", "json"), help="write nothing, and print both profiles as they would be: for Git"
     )
     add_change_options(parser)
-    add_cluster_options(parser)
+    add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:

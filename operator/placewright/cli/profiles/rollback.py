@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from placewright.api.bad_input import InputError
 from placewright.cli.options import whole_number
-from placewright.cli.profiles.connection import add_cluster_options, ask, history_of, no_history
+from placewright.cli.profiles.connection import add_operator_options, ask, history_of, no_history
 from placewright.cli.profiles.namedprofiles import existing, find, took
 from placewright.cli.profiles.profilewrites import ProfileChange, add_change_options, to_apply, write
 from placewright.kube.client import ApiClient
@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--to-revision", type=whole_number(0, 2**53), default=0, metavar="N", help="default: the last that took and differs"
     )
     add_change_options(parser)
-    add_cluster_options(parser)
+    add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:

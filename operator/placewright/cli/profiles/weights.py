@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from placewright.api.bad_input import bad_field
-from placewright.cli.profiles.connection import add_cluster_options, ask
+from placewright.cli.profiles.connection import add_operator_options, ask
 from placewright.cli.profiles.namedprofiles import existing
 from placewright.cli.profiles.profilewrites import ProfileChange, add_change_options, write
 from placewright.kube.client import ApiClient
@@ -25,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="of the profile")
     parser.add_argument("changes", nargs="+", metavar="PLUGIN=WEIGHT", help="0: the plugin does not score; PLUGIN- takes the weight back")
     add_change_options(parser)
-    add_cluster_options(parser)
+    add_operator_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
