@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from placewright.cli.main import main
+from cli.scenarios import profile_file, scenario_file
+from placewright.cli.main import Command, commands, main
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -66,3 +68,40 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
     assert capsys.readouterr().out.startswith("placewright ")
+
+
+def test_a_command_without_its_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "placewright_lab.report.page", raising=False)
+    words = ["compare", "-f", str(scenario_file(tmp_path)), "--profile", str(profile_file(tmp_path, "plain"))]
+    assert main([*words, "--report", str(tmp_path / "out.html")]) == 2
+    assert lines(capsys) == ["placewright: error: placewright compare: jinja2 is not installed: pip install 'placewright[lab]'"]
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_help_names_a_command_that_cannot_be_loaded_and_why(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def missing() -> Command:
+        raise ModuleNotFoundError(name="jsonpatch")
+
+    there = {**commands(), "sandbox": missing}
+    monkeypatch.setattr("placewright.cli.main.commands", lambda: there)
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "sandbox not here: jsonpatch is not installed: pip install 'placewright[lab]'" in out
+    assert "simulate place pods" in out
+    assert main(["sandbox"]) == 2
+    assert lines(capsys) == ["placewright: error: placewright sandbox: jsonpatch is not installed: pip install 'placewright[lab]'"]
+
+
+def test_a_module_of_ours_that_is_missing_is_a_defect_and_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Command:
+        raise ModuleNotFoundError(name="kubesandbox.server")
+
+    there = {**commands(), "sandbox": missing}
+    monkeypatch.setattr("placewright.cli.main.commands", lambda: there)
+    with pytest.raises(ModuleNotFoundError):
+        main(["sandbox"])

@@ -56,10 +56,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
             sys.stderr.write(f"placewright: error: {printable(line)}\n")
         return 2
     except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] in _OWN_PACKAGES:
+        if _is_ours(missing.name):
             raise
-        needs = f"{program} {words[0]} needs {missing.name}, which is not installed"
-        sys.stderr.write(f"placewright: error: {needs}: pip install 'placewright[lab]'\n")
+        sys.stderr.write(f"placewright: error: {program} {words[0]}: {_install(missing.name)}\n")
         return 2
     except KeyboardInterrupt:
         return 130
@@ -68,6 +67,15 @@ def main(arguments: Sequence[str] | None = None, program: str = "placewright") -
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
+
+
+def _is_ours(module: str | None) -> bool:
+    """Whether a module that is missing is one of this distribution's, which is a defect and not for want of an extra."""
+    return module is None or module.partition(".")[0] in _OWN_PACKAGES
+
+
+def _install(module: str | None) -> str:
+    return f"{module} is not installed: pip install 'placewright[lab]'"
 
 
 def kubectl_plugin() -> int:
@@ -89,7 +97,14 @@ def make_parser(words: Sequence[str] = (), program: str = "placewright") -> argp
     there = OWN_COMMANDS if words and words[0] in OWN_COMMANDS else commands()
     named = next((word for word in words if word in there), None)
     for name in there if named is None else (named,):
-        there[name]().register(subparsers)  # type: ignore[arg-type] # parsers of a subclass of ours are parsers
+        try:
+            command = there[name]()
+        except ModuleNotFoundError as missing:
+            if named is not None or _is_ours(missing.name):
+                raise
+            subparsers.add_parser(name, help=f"not here: {_install(missing.name)}")
+            continue
+        command.register(subparsers)  # type: ignore[arg-type] # parsers of a subclass of ours are parsers
     describe(parser, "", TEXTS)
     return parser
 

@@ -17,7 +17,6 @@ from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import add_scenario_options, candidates, say_not_asked, scenario_of
 from placewright_lab.figures.comparison import ProfileComparison, compare
 from placewright_lab.figures.rows import rows_of
-from placewright_lab.report.page import page_of
 from placewright_lab.simulation.simulation import simulate
 
 
@@ -41,7 +40,10 @@ def main(args: argparse.Namespace) -> int:
     tried = candidates(args.profile, registry, args.snapshot, args.record)
     scenario = scenario_of(args, tried)
     if args.report is not None:
-        _write(args.report, "", "a")  # now, rather than after minutes of simulation, is the time to learn that it cannot be written
+        # Now, rather than after minutes of simulation, is the time to learn that jinja2 is missing or the file cannot be written.
+        from placewright_lab.report.page import page_of  # noqa: PLC0415
+
+        _write(args.report, "", "a")
     say_not_asked(tried, "compare")
     runs = (
         [simulate(scenario, each.profiles, registry, seed=seed, which=args.which, name=each.name) for each in tried]
