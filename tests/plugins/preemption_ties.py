@@ -9,8 +9,8 @@ from placewright.framework.interface import Diagnosis
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.eligibility import rows_where_it_may_help
 from placewright.framework.runtime.evaluation import Evaluator
+from placewright.plugins.defaultpreemption.candidates import Candidate
 from placewright.plugins.defaultpreemption.dryrun import DryRun
-from placewright.plugins.defaultpreemption.pick import Candidate
 
 
 def cheapest(evaluator: Evaluator, cluster: Cluster, pod: PodInfo, diagnosis: Diagnosis) -> dict[str, list[str]]:

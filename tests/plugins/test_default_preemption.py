@@ -15,8 +15,7 @@ from placewright.framework.errors import CycleError
 from placewright.framework.events import QueueingHint
 from placewright.framework.interface import BoolColumn, CycleState, Diagnosis, FilterPlugin, Reads, Rejection, Rows
 from placewright.framework.status import SUCCESS, Code, unresolvable, unschedulable
-from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
-from placewright.plugins.defaultpreemption.plugin import DefaultPreemption
+from placewright.plugins.defaultpreemption.plugin import DefaultPreemption, DefaultPreemptionArgs
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
 from plugins.preempting import Scene, pod

@@ -12,7 +12,7 @@ from placewright.api.pods import PodInfo
 from placewright.api.profile import ProfileSpec, SchedulingProfile
 from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
-from placewright.plugins.dynamicresources.extended import extension_of
+from placewright.plugins.dynamicresources.claims import extension_of
 from placewright.profiles.resolve import resolve
 from plugins.claiming import Claiming
 from seeds import seeds

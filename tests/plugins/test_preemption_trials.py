@@ -16,9 +16,8 @@ from placewright.framework.errors import CycleError
 from placewright.framework.interface import Handle, RowChecks, Rows, RowTrials
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.status import Code, Status
+from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate
 from placewright.plugins.defaultpreemption.dryrun import DryRun
-from placewright.plugins.defaultpreemption.pick import Candidate
-from placewright.plugins.defaultpreemption.trial import NO_VICTIMS
 from plugins.pairwise_worlds import HOST, ZONE, Dice
 from plugins.preempting import Scene, pod
 

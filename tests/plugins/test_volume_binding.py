@@ -18,10 +18,10 @@ from placewright.framework.interface import CycleState
 from placewright.framework.status import Code, Status
 from placewright.offline.world import world_from
 from placewright.plugins.volumebinding import VolumeBinding
-from placewright.plugins.volumebinding.args import VolumeBindingArgs
-from placewright.plugins.volumebinding.claims import PodClaims
-from placewright.plugins.volumebinding.finding import find_volumes
-from placewright.plugins.volumebinding.reach import Reach
+from placewright.plugins.volumebinding.claims import PodVolumeClaims
+from placewright.plugins.volumebinding.findings import find_volumes
+from placewright.plugins.volumebinding.plugin import VolumeBindingArgs
+from placewright.plugins.volumebinding.reach import StorageReach
 from placewright.profiles.arguments import read_args
 from placewright.profiles.problem import ProfileError
 from plugins.pairwise import build
@@ -81,7 +81,7 @@ def test_the_volumes_taken_are_as_small_as_the_rules_would_take_them() -> None:
         state = CycleState()
         if not build(VolumeBinding, cluster).pre_filter(state, pod, cluster).status.ok:
             continue
-        findings = find_volumes(state.read("VolumeBinding", PodClaims), cluster, Reach())
+        findings = find_volumes(state.read("VolumeBinding", PodVolumeClaims), cluster, StorageReach())
         for row in cluster.rows()[findings.wrong[cluster.rows()] == 0]:
             sizes = [gibi(str((volume.spec.capacity or {})["storage"])) for _, volume in findings.bindings(int(row))]
             assert sizes == judge.reasons(str(cluster.names[row]))[1], seed

@@ -11,7 +11,7 @@ from placewright.api.objects import Pod
 from placewright.api.pods import PodInfo
 from placewright.api.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from placewright.framework.events import Action, EventResource, QueueingHint
-from placewright.plugins.volumebinding.hints import EVENTS
+from placewright.plugins.volumebinding.plugin import EVENTS
 
 Body = dict[str, Any]
 VOLUMES = [

@@ -18,7 +18,7 @@ from placewright.framework.interface import CycleState
 from placewright.framework.status import SUCCESS, Code, Status
 from placewright.offline.world import world_from
 from placewright.plugins.volumebinding import VolumeBinding
-from placewright.plugins.volumebinding.args import VolumeBindingArgs
+from placewright.plugins.volumebinding.plugin import VolumeBindingArgs
 from plugins.volume_worlds import COMPLETED, HOST, SELECTED
 
 Body = dict[str, Any]

@@ -11,7 +11,7 @@ from placewright.api.selectors import Selector, compile_label_selector
 from placewright.api.storage import CSIStorageCapacity
 from placewright.cluster.cluster import Cluster
 from placewright.offline.world import world_from
-from placewright.plugins.volumebinding import VolumeBinding, capacities
+from placewright.plugins.volumebinding import VolumeBinding, reach
 from plugins.pairwise import build
 from plugins.test_volume_binding import WAITS, answers, claim, node, opened, web
 from plugins.volume_worlds import HOST, NO_SPACE
@@ -49,7 +49,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[LabelSelector]:
         seen.append(selector)
         return compile_label_selector(selector)
 
-    monkeypatch.setattr(capacities, "compile_label_selector", noted)
+    monkeypatch.setattr(reach, "compile_label_selector", noted)
     return seen
 
 
@@ -103,7 +103,7 @@ def test_room_that_nobody_can_read_serves_nobody_and_harms_nobody(broken: Body) 
 
 
 def test_what_was_read_of_objects_that_are_gone_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capacities, "_SPARE", 5)
+    monkeypatch.setattr(reach, "_SPARE", 5)
     cluster, pod = opened(small())
     plugin = build(VolumeBinding, cluster)
     for number in range(30):

@@ -14,9 +14,9 @@ from placewright.api.storage import CSINode, PersistentVolume
 from placewright.cluster.cluster import Cluster
 from placewright.framework.status import Code, Status
 from placewright.offline.world import world_from
-from placewright.plugins.csimigration import driver_affinity
+from placewright.plugins.shared.csimigration import driver_affinity
 from placewright.plugins.volumebinding import VolumeBinding
-from placewright.plugins.volumebinding.reserving import Reserved, all_bound
+from placewright.plugins.volumebinding.bindings import ReservedVolumes, all_bound
 from plugins.pairwise import build
 from plugins.test_volume_binding import answers, bound_to, claim, judged, opened, static_class, web
 from plugins.volume_worlds import AFFINITY, NO_VOLUME
@@ -216,7 +216,7 @@ def test_a_volume_that_was_bound_meanwhile_is_held_to_the_same_words() -> None:
         assert written is not None and demanded is not None
         row = cluster.row(NodeName("n1"))
         assert row is not None
-        return all_bound(Reserved(((written, demanded),), ()), cluster.node(row), storage)
+        return all_bound(ReservedVolumes(((written, demanded),), ()), cluster.node(row), storage)
 
     assert done(shown())
     with pytest.raises(VolumeError, match='pv "v" node affinity doesn\'t match node "n1"'):

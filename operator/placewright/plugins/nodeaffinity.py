@@ -70,7 +70,7 @@ class NodeAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unkno
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class RequiredNodeAffinity:
     """Compiled node selection of one pod, or of the profile: pairs AND any of the terms (None: no terms demanded)."""
 
     pairs: Selector = EVERYTHING
@@ -110,7 +110,7 @@ class NodeAffinity(PreFilterPlugin, RemedyPlugin, PreScorePlugin, MaxNormalised)
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         added = args.added_affinity
-        self._enforced = Demand(terms=_required_terms(added))
+        self._enforced = RequiredNodeAffinity(terms=_required_terms(added))
         self._added_preferences = _compile_preferences(_preferred(added))
 
     def sign(self, pod: PodInfo) -> Hashable:
@@ -135,7 +135,7 @@ class NodeAffinity(PreFilterPlugin, RemedyPlugin, PreScorePlugin, MaxNormalised)
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where both the profile's and the pod's demands are met."""
         matched = self._enforced.column(cluster, rows)
-        matched &= state.read(NAME, Demand).column(cluster, rows)
+        matched &= state.read(NAME, RequiredNodeAffinity).column(cluster, rows)
         return matched
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
@@ -258,10 +258,10 @@ def _in_words(wanted: WantedLabel, said: dict[tuple[str, frozenset[str]], str], 
     return f"{text} ({nowhere})" if nowhere else text
 
 
-def _demand(pod: PodInfo) -> Demand:
+def _demand(pod: PodInfo) -> RequiredNodeAffinity:
     spec = pod.pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
-    return Demand(selector_from_pairs(spec.node_selector or NO_LABELS), _required_terms(affinity))
+    return RequiredNodeAffinity(selector_from_pairs(spec.node_selector or NO_LABELS), _required_terms(affinity))
 
 
 def _required_terms(affinity: kube.NodeAffinity | None) -> tuple[NodeTerm, ...] | None:

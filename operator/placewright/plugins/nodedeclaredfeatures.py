@@ -17,7 +17,7 @@ from placewright.framework.assignedpods import is_itself
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.status import SKIP, unresolvable
-from placewright.plugins.constantreason import ConstantReasonFilter
+from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "NodeDeclaredFeatures"
 REASON: Final = "node(s) didn't match Pod's required features"

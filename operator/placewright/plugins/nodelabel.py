@@ -19,7 +19,7 @@ from placewright.framework.constraints import not_empty
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import MAX_NODE_SCORE, BoolColumn, CycleState, IntColumn, Rows, ScorePlugin
 from placewright.framework.status import unresolvable
-from placewright.plugins.constantreason import ConstantReasonFilter
+from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "NodeLabel"
 REASON: Final = "node(s) didn't have the requested labels"

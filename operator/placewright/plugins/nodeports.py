@@ -12,7 +12,7 @@ from placewright.framework.events import Action, ClusterEventWithHint, EventReso
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.remedies import MOST_PODS, Remedy, RemedyKind, RemedyPlugin, keys, pods_in_words
 from placewright.framework.status import SKIP, unschedulable
-from placewright.plugins.constantreason import ConstantReasonFilter
+from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "NodePorts"
 REASON: Final = "node(s) didn't have free ports for the requested pod ports"

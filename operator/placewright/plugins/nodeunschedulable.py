@@ -16,7 +16,7 @@ from placewright.framework.events import Action, ClusterEventWithHint, EventReso
 from placewright.framework.interface import BoolColumn, CycleState, Rows
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import unresolvable
-from placewright.plugins.constantreason import ConstantReasonFilter
+from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "NodeUnschedulable"
 REASON: Final = "node(s) were unschedulable"

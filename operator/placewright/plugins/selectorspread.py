@@ -27,10 +27,9 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.status import SKIP, SUCCESS, Status
-from placewright.plugins.memory import NodeMemory
 from placewright.plugins.podtopologyspread.defaults import DefaultSelectors
-from placewright.plugins.topology import Domains, counts_by_row
-from placewright.plugins.zones import NO_ZONE, zones
+from placewright.plugins.shared.memory import NodeMemory
+from placewright.plugins.shared.topology import NO_ZONE, Domains, counts_by_row, zones
 
 NAME: Final = "SelectorSpread"
 #: How much of the score is the zone's, where there is one. Floats in this order of operations are what kube-scheduler computes.

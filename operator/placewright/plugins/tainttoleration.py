@@ -15,8 +15,8 @@ from placewright.framework.events import Action, ClusterEventWithHint, EventReso
 from placewright.framework.interface import BoolColumn, CycleState, IntColumn, MaxNormalised, PreScorePlugin, Rows
 from placewright.framework.remedies import NeededToleration, Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable
-from placewright.plugins.constantreason import ConstantReasonFilter
 from placewright.plugins.nodeunschedulable import UNSCHEDULABLE_TAINT
+from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "TaintToleration"
 REASON: Final = "node(s) had untolerated taint(s)"

@@ -29,7 +29,7 @@ from placewright.framework.interface import (
 )
 from placewright.framework.rowwise import RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, unresolvable, unschedulable
-from placewright.plugins import podclaims
+from placewright.plugins.shared import podclaims
 
 NAME: Final = "VolumeRestrictions"
 REASON_DISK: Final = "node(s) had no available disk"

@@ -20,8 +20,8 @@ from placewright.framework.events import Action, ClusterEventWithHint, EventReso
 from placewright.framework.interface import BoolColumn, CycleState, PreFilterPlugin, PreFilterResult, Reads, Rows
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, unresolvable
-from placewright.plugins import podclaims
-from placewright.plugins.constantreason import ConstantReasonFilter
+from placewright.plugins.shared import podclaims
+from placewright.plugins.shared.filters import ConstantReasonFilter
 
 NAME: Final = "VolumeZone"
 REASON: Final = "node(s) had no available volume zone"

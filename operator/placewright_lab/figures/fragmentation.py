@@ -33,7 +33,7 @@ from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.requests import is_extended_resource
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.cluster.cluster import Cluster
-from placewright.plugins.nodeaffinity import Demand
+from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 
 BoolColumn = NDArray[np.bool_]
 IntColumn = NDArray[np.int64]
@@ -49,7 +49,7 @@ class Shape(NamedTuple):
     """
 
     requests: Mapping[str, int]
-    demand: Demand
+    demand: RequiredNodeAffinity
     popularity: float
 
 
@@ -140,10 +140,10 @@ def _selection(pod: PodInfo) -> bytes:
     return msgspec.json.encode((selector, required), order="deterministic") if selector or required else b""
 
 
-def _demand(pod: PodInfo) -> Demand:
+def _demand(pod: PodInfo) -> RequiredNodeAffinity:
     required = _required(pod)
     terms = None if required is None else compile_node_selector(required)
-    return Demand(selector_from_pairs(pod.pod.spec.node_selector or NO_LABELS), terms)
+    return RequiredNodeAffinity(selector_from_pairs(pod.pod.spec.node_selector or NO_LABELS), terms)
 
 
 def _required(pod: PodInfo) -> NodeSelector | None:

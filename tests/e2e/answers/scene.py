@@ -18,7 +18,7 @@ from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.offline.world import OfflineCluster, offline_evaluator, world_from
 from placewright.plugins.catalog import in_tree
-from placewright.plugins.nodeaffinity import Demand
+from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 from placewright.profiles.resolve import resolve
 from placewright_lab.simulation.evaluation import NodeVerdict, Verdict, evaluate_pod
 
@@ -69,7 +69,7 @@ class Scene:
         affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
         required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
         terms = None if required is None else compile_node_selector(required)
-        demand = Demand(selector_from_pairs(self.spec.node_selector or {}), terms)
+        demand = RequiredNodeAffinity(selector_from_pairs(self.spec.node_selector or {}), terms)
         return frozenset(name for name, node in self.nodes.items() if demand.matches(node))
 
     # --- kube-scheduler's answer ---------------------------------------------------------------------------------------------

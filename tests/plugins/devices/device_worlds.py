@@ -13,7 +13,7 @@ from placewright.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim,
 from placewright.api.objects import Node, NodeName
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import Table
-from placewright.plugins.dynamicresources.devices import Devices
+from placewright.plugins.dynamicresources.devices import ClusterDevices
 
 Body = dict[str, Any]
 DRIVERS = ["gpu.example.com", "nic.example.com"]
@@ -117,9 +117,9 @@ def cluster_of(world: Body) -> Cluster:
     return cluster
 
 
-def devices_of(cluster: Cluster) -> Devices:
+def devices_of(cluster: Cluster) -> ClusterDevices:
     numbers = itertools.count()
-    devices = Devices(cluster, lambda: f"share-{next(numbers)}")
+    devices = ClusterDevices(cluster, lambda: f"share-{next(numbers)}")
     devices.refresh()
     return devices
 

@@ -24,15 +24,15 @@ from device_worlds import (
 )
 
 from placewright.api.devices import ResourceClaimStatus
-from placewright.plugins.dynamicresources.allocator import MOST_STEPS, Search
+from placewright.plugins.dynamicresources.allocator import MOST_STEPS, DeviceSearch
 from placewright.plugins.dynamicresources.devices import (
     CANNOT_ALLOCATE,
     MOST_STEPS_IN_ALL,
     MOST_STEPS_TO_TELL,
     Allocated,
     Refusal,
+    count_free,
 )
-from placewright.plugins.dynamicresources.freecounts import count_free
 
 Body = dict[str, Any]
 GPU = DRIVERS[0]
@@ -61,15 +61,15 @@ def test_how_many_devices_a_node_lacks_is_not_told_where_the_search_for_that_tak
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     steps: list[int] = []
-    run = Search.run
+    run = DeviceSearch.run
 
-    def counted(self: Search) -> bool:
+    def counted(self: DeviceSearch) -> bool:
         try:
             return run(self)
         finally:
             steps.append(self.steps)
 
-    monkeypatch.setattr(Search, "run", counted)
+    monkeypatch.setattr(DeviceSearch, "run", counted)
     devices = devices_of(cluster_of(puzzle(3)))
     hardest = [read_claim(HARDEST)]
     assert [devices.shortage(row, hardest) for row in range(3)] == [None] * 3

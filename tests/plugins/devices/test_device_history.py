@@ -25,7 +25,7 @@ from device_worlds import device as made
 from placewright.api.devices import ResourceClaim, ResourceClaimStatus
 from placewright.api.objects import Node, NodeName
 from placewright.cluster.cluster import Cluster
-from placewright.plugins.dynamicresources.devices import Allocated, Devices
+from placewright.plugins.dynamicresources.devices import Allocated, ClusterDevices
 from seeds import seeds
 
 Body = dict[str, Any]
@@ -36,7 +36,7 @@ def probes(dice: Dice) -> list[list[ResourceClaim]]:
     return [[read_claim(claim(exactly("r", count=n)))] for n in (1, 2)] + [[read_claim(dice.claim(f"probe-{i}"))] for i in range(3)]
 
 
-def answers(devices: Devices, row: int, asked: list[list[ResourceClaim]]) -> list[str]:
+def answers(devices: ClusterDevices, row: int, asked: list[list[ResourceClaim]]) -> list[str]:
     """Without share ids, which are new each time."""
     found = []
     for claims in asked:
@@ -49,7 +49,7 @@ def answers(devices: Devices, row: int, asked: list[list[ResourceClaim]]) -> lis
     return found
 
 
-def columns(devices: Devices, asked: list[list[ResourceClaim]]) -> list[list[bool] | None]:
+def columns(devices: ClusterDevices, asked: list[list[ResourceClaim]]) -> list[list[bool] | None]:
     found = [devices.candidates(claims) for claims in asked]
     return [None if column is None else column.tolist() for column in found]
 

@@ -18,8 +18,7 @@ from placewright.framework.interface import Handle
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.together import Move, OnNode, Unit, alone
 from placewright.framework.status import error
-from placewright.plugins.defaultpreemption.pick import Candidate
-from placewright.plugins.defaultpreemption.trial import Outcome
+from placewright.plugins.defaultpreemption.candidates import Candidate, Outcome
 
 
 class BoundTrial:

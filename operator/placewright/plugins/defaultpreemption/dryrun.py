@@ -1,4 +1,4 @@
-"""Who would have to leave a node so that the pod fits there: tried on the columns, and undone.
+"""Who would have to leave a node so that the pod fits there: tried on the columns, and undone, until there are enough candidates.
 
 On every node all evictable pods are taken away; where the pod then fits, they come back one by one, as long as it still does. Nodes are
 tried in step, one look at the columns for all of them, as far as that can tell (see `RowTrials`). Others are tried one after another, once
@@ -8,22 +8,31 @@ another kind (see `boundtrial`); they are tried in step only where no filter loo
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
 
 import numpy as np
 
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
+from placewright.cluster.cluster import Cluster
 from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
-from placewright.framework.interface import Handle, RowTrials
+from placewright.framework.interface import Handle, Rows, RowTrials
 from placewright.framework.preemption.budgets import Budgets
 from placewright.framework.preemption.together import Together
-from placewright.framework.status import Status, error
+from placewright.framework.status import Code, Status, error
 from placewright.plugins.defaultpreemption.boundtrial import BoundTrial
-from placewright.plugins.defaultpreemption.trial import NO_VICTIMS, Outcome, Trial
+from placewright.plugins.defaultpreemption.candidates import NO_VICTIMS, Candidate, NodeTrial, Outcome
 
-AnyTrial = Trial | BoundTrial
+# --- nodes under trial -----------------------------------------------------------------------------------------------------------
+
+
+AnyTrial = NodeTrial | BoundTrial
 
 
 class DryRun:
@@ -51,18 +60,18 @@ class DryRun:
             elif trial.row in known:
                 yield known[trial.row]
             else:
-                yield self._alone(trial) if isinstance(trial, Trial) else trial.run(self._handle, self._pod, self._budgets)
+                yield self._alone(trial) if isinstance(trial, NodeTrial) else trial.run(self._handle, self._pod, self._budgets)
 
     def _trial(self, row: int, node: NodeName) -> AnyTrial:
         priority = self._together.priority
         if not self._cluster.pod_groups.placed_groups:
-            return Trial(row, node, [pod for pod in self._cluster.pods_on(node) if pod.priority < priority])
+            return NodeTrial(row, node, [pod for pod in self._cluster.pods_on(node) if pod.priority < priority])
         found = self._together.on(node)
-        return BoundTrial(row, node, found) if found.bonds else Trial(row, node, found.singles)
+        return BoundTrial(row, node, found) if found.bonds else NodeTrial(row, node, found.singles)
 
     # --- one node ------------------------------------------------------------------------------------------------------------
 
-    def _alone(self, trial: Trial) -> Outcome:
+    def _alone(self, trial: NodeTrial) -> Outcome:
         try:
             with self._cluster.supposing() as supposition:
                 supposition.remove([(trial.row, pod) for pod in trial.evictable])
@@ -71,7 +80,7 @@ class DryRun:
         except CycleError as problem:
             return error(str(problem))
 
-    def _reprieve(self, trial: Trial, supposition: DryRunCluster) -> Outcome:
+    def _reprieve(self, trial: NodeTrial, supposition: DryRunCluster) -> Outcome:
         trial.rank(self._budgets)
         turn = 0
         while pods := trial.to_reprieve(turn):
@@ -89,7 +98,7 @@ class DryRun:
         try:
             together = self._handle.trials(self._pod)
             if any(isinstance(trial, BoundTrial) for trial in trials) and not together.rows_are_apart:
-                trials = [trial for trial in trials if isinstance(trial, Trial)]
+                trials = [trial for trial in trials if isinstance(trial, NodeTrial)]
             with self._cluster.supposing() as supposition:
                 supposition.remove([(trial.row, pod) for trial in trials for pod in trial.evictable])
                 hopeless, unsettled = _check(together, trials)
@@ -113,10 +122,79 @@ class DryRun:
             supposition.remove([(trial.row, pod) for trial, pods in returning if trial.row in rejected for pod in pods])
             if unsettled:
                 trials = [trial for trial in trials if trial.row not in unsettled]
-        return [trial for trial in trials if isinstance(trial, Trial) or not trial.torn()]
+        return [trial for trial in trials if isinstance(trial, NodeTrial) or not trial.torn()]
 
 
 def _check(together: RowTrials, trials: Sequence[AnyTrial]) -> tuple[dict[int, Status], set[int]]:
     """Why the pod does not fit, by row; and the rows of which that cannot be told. It fits on all others."""
     rejections, unsettled = together.check(np.fromiter((trial.row for trial in trials), np.intp, len(trials)))
     return {row: status for status, rejected in rejections for row in rejected.tolist()}, set(unsettled.tolist())
+
+
+# --- candidates enough -----------------------------------------------------------------------------------------------------------
+
+
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+#: Nodes tried in step: enough to share the cost of a look, and no more than a few milliseconds' work beyond what is needed.
+_SMALLEST_BATCH: Final = 64
+
+
+@dataclass(slots=True)
+class CandidateSearch:
+    """What was found so far.
+
+    Attributes:
+        wanted: stop at so many candidates, as soon as one of them breaks no budget.
+        candidates: nodes where evicting helps.
+        rejections: why evicting does not help, for the nodes that were tried in vain.
+    """
+
+    wanted: int
+    candidates: list[Candidate] = field(default_factory=list)
+    rejections: list[Status] = field(default_factory=list)
+    _respectful: int = 0
+
+    def run(self, trials: DryRun, cluster: Cluster, rows: Rows, rng: random.Random) -> None:
+        """Try the rows in order, from a random one on, until there is enough to choose from."""
+        if trials.pointless:
+            self.rejections.extend([NO_VICTIMS] * len(rows))
+            return
+        nodes = _from_anywhere(cluster, rows, rng)
+        while batch := list(islice(nodes, max(self.wanted - len(self.candidates), _SMALLEST_BATCH))):
+            for outcome in trials.on(batch):
+                self._note(outcome)
+                if self._respectful and len(self.candidates) >= self.wanted:
+                    return
+
+    def _note(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Status):
+            self.rejections.append(outcome)
+        elif outcome.violations == 0:
+            self._respectful += 1
+            self.candidates.append(outcome)
+        elif len(self.candidates) - self._respectful < self.wanted:
+            self.candidates.append(outcome)
+
+    @property
+    def problem(self) -> str:
+        """What broke while nodes were tried, or ""."""
+        return ", ".join(sorted({status.message for status in self.rejections if status.code is Code.ERROR}))
+
+    def summary(self, node_count: int) -> str:
+        """Why no node will do: `0/5 nodes are available: 2 No preemption victims found for incoming pod, 3 Preemption is ...`.
+
+        Nodes that were not tried are the ones where preemption was out of the question.
+        """
+        counted = Counter(reason for status in self.rejections for reason in status.reasons)
+        if untried := node_count - len(self.rejections):
+            counted[NOT_HELPFUL] += untried
+        reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counted.items()))
+        return f"0/{node_count} nodes are available: {reasons}."
+
+
+def _from_anywhere(cluster: Cluster, rows: Rows, rng: random.Random) -> Iterator[tuple[int, NodeName]]:
+    """Each row once, with its node's name, beginning at a random place: so that not the same nodes are disturbed again and again."""
+    for row in np.roll(rows, -rng.randrange(len(rows))).tolist() if len(rows) else ():
+        name = cluster.names[row]
+        if name is not None:
+            yield row, name

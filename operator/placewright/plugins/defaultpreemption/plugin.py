@@ -1,4 +1,4 @@
-"""The plugin DefaultPreemption. Implements PreEnqueue and PostFilter."""
+"""The plugin DefaultPreemption, and its arguments as in KubeSchedulerConfiguration v1. Implements PreEnqueue and PostFilter."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import msgspec
 
 from placewright.api.extenders import NodeVictims
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     Alternatives,
@@ -27,10 +30,29 @@ from placewright.framework.preemption.eligibility import rows_where_it_may_help,
 from placewright.framework.preemption.importance import importance
 from placewright.framework.preemption.together import Together
 from placewright.framework.status import SUCCESS, Status, error, unresolvable, unschedulable
-from placewright.plugins.defaultpreemption.args import DefaultPreemptionArgs
-from placewright.plugins.defaultpreemption.dryrun import DryRun
-from placewright.plugins.defaultpreemption.pick import Candidate, pick
-from placewright.plugins.defaultpreemption.search import Search
+from placewright.plugins.defaultpreemption.candidates import Candidate, pick
+from placewright.plugins.defaultpreemption.dryrun import CandidateSearch, DryRun
+
+#: (path inside args, what was found, what is allowed)
+Problem = tuple[str, str, str]
+
+
+class DefaultPreemptionArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """How many nodes to try before choosing: this percentage of those where preemption may help, but at least so many."""
+
+    min_candidate_nodes_percentage: Annotated[int, within(0, 100)] = 10
+    min_candidate_nodes_absolute: Annotated[int, within(0)] = 100
+
+    def candidates_wanted(self, nodes: int) -> int:
+        """How many candidates to collect where preemption may help on this many nodes."""
+        return min(nodes, max(nodes * self.min_candidate_nodes_percentage // 100, self.min_candidate_nodes_absolute))
+
+    def validate(self) -> list[Problem]:
+        """Not both 0, which would try no node at all."""
+        if self.min_candidate_nodes_percentage == self.min_candidate_nodes_absolute == 0:
+            return [("minCandidateNodesPercentage", "0, with minCandidateNodesAbsolute 0", "one of the two above 0")]
+        return []
+
 
 NAME: Final = "DefaultPreemption"
 #: Clears an earlier nomination.
@@ -66,7 +88,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if reason := why_not_eligible(pod, cluster, diagnosis):
             return PostFilterResult(unschedulable(f"preemption: {reason}"))
         rows = rows_where_it_may_help(cluster, diagnosis)
-        search = Search(self.args.candidates_wanted(len(rows)))
+        search = CandidateSearch(self.args.candidates_wanted(len(rows)))
         search.run(DryRun(self.handle, pod, Budgets(cluster.objects.disruption_budgets.values())), cluster, rows, self.rng)
         if not search.candidates and search.problem:
             return PostFilterResult(error(f"preemption: {search.problem}"))

@@ -21,7 +21,7 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import IntColumn, Rows
 from placewright.plugins.devicefragmentation.args import MOST_DEVICES
-from placewright.plugins.memory import Memory
+from placewright.plugins.shared.memory import Memory
 
 #: Different annotations that are remembered as read: there are about as many as devices.
 _MOST_READ: Final = 4096

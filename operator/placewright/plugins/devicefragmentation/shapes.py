@@ -11,7 +11,7 @@ from placewright.api.objects import NodeSelector
 from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.requests import CPU, MEMORY
 from placewright.api.selectors import compile_node_selector, selector_from_pairs
-from placewright.plugins.nodeaffinity import Demand
+from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 
 #: Of pods that go to any node.
 ANY_NODE: Final = b""
@@ -48,13 +48,13 @@ def selection_from(selector: Mapping[str, str] | None, required: NodeSelector | 
     return msgspec.json.encode((selector, required), order="deterministic") if selector or required else ANY_NODE
 
 
-def demand_of(selection: bytes) -> Demand:
+def demand_of(selection: bytes) -> RequiredNodeAffinity:
     """What `selection_of` wrote down, ready to be asked of nodes."""
     if selection == ANY_NODE:
-        return Demand()
+        return RequiredNodeAffinity()
     selector, required = msgspec.json.decode(selection, type=tuple[dict[str, str] | None, NodeSelector | None])
     terms = None if required is None else compile_node_selector(required)
-    return Demand(selector_from_pairs(selector or NO_LABELS), terms)
+    return RequiredNodeAffinity(selector_from_pairs(selector or NO_LABELS), terms)
 
 
 def _required(pod: PodInfo) -> NodeSelector | None:

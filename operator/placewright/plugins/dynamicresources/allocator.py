@@ -1,8 +1,10 @@
 """The search for devices: depth first, and the first way to serve all claims is taken.
 
 The order decides what is found, so it is kube-scheduler's: claims as the pod lists them, their requests as listed, alternatives by
-preference, devices in the order of `outlook`. Within one request a device never comes before one that was chosen earlier, since that would
+preference, devices in the order of `Outlook`. Within one request a device never comes before one that was chosen earlier, since that would
 be the same choice again. A search that takes too many steps gives up: counted in steps, so that it ends alike on any machine.
+
+Devices of a pool may share counters: partitions of one piece of hardware draw on them, so that not all can be had at a time.
 """
 
 from __future__ import annotations
@@ -12,14 +14,63 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from placewright.api.devices import MAX_RESULTS
-from placewright.plugins.dynamicresources.capacity import Amount, takes
-from placewright.plugins.dynamicresources.constraints import constraints_of
-from placewright.plugins.dynamicresources.counters import Counters
-from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand, DemandError, check_size
-from placewright.plugins.dynamicresources.feasibility import Need, hopeless
-from placewright.plugins.dynamicresources.outlook import Outlook
-from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Pool
-from placewright.plugins.dynamicresources.usage import Usage
+from placewright.plugins.dynamicresources.constraints import Need, constraints_of, hopeless
+from placewright.plugins.dynamicresources.demands import ClaimDemand, DemandError, DeviceDemand, check_size
+from placewright.plugins.dynamicresources.inventory import Usage
+from placewright.plugins.dynamicresources.pools import (
+    Amount,
+    CounterName,
+    DeviceId,
+    Offer,
+    Outlook,
+    Pool,
+    PoolId,
+    takes,
+)
+
+# --- counters that devices of a pool share ---------------------------------------------------------------------------------------
+
+
+class Counters:
+    """What is left of the counters of pools while devices are being chosen, in nano-units."""
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+        self._left: dict[PoolId, dict[CounterName, int]] = {}
+
+    def take(self, pool: Pool, offer: Offer) -> bool:
+        """Draw what this device consumes; False, and nothing drawn, where less is left of any counter.
+
+        As in kube-scheduler, nothing more that draws on counters is had from a pool of which any counter is overdrawn.
+        """
+        left = self._left_of(pool)
+        self._draw(left, offer, 1)
+        if min(left.values()) < 0:
+            self._draw(left, offer, -1)
+            return False
+        return True
+
+    def give_back(self, pool: Pool, offer: Offer) -> None:
+        """Undo `take`."""
+        self._draw(self._left_of(pool), offer, -1)
+
+    def _left_of(self, pool: Pool) -> dict[CounterName, int]:
+        left = self._left.get(pool.id)
+        if left is None:
+            left = self._left[pool.id] = dict(pool.counters)
+            for offer in pool.offers.values():
+                if offer.counters and self._usage.in_use(offer.id):
+                    self._draw(left, offer, 1)
+        return left
+
+    @staticmethod
+    def _draw(left: dict[CounterName, int], offer: Offer, sign: int) -> None:
+        for name, amount in offer.counters:
+            left[name] -= sign * amount
+
+
+# --- the search ------------------------------------------------------------------------------------------------------------------
+
 
 #: A step tries one device for one request.
 MOST_STEPS: Final = 10_000
@@ -38,13 +89,13 @@ class Pick:
         consumed: of its capacities, by such a share.
     """
 
-    demand: Demand
+    demand: DeviceDemand
     offer: Offer
     share_id: str | None
     consumed: dict[str, Amount]
 
 
-class Place(NamedTuple):
+class SearchPosition(NamedTuple):
     """Where a search stands.
 
     Attributes:
@@ -60,7 +111,7 @@ class Place(NamedTuple):
     start: int = 0
 
 
-class Candidate(NamedTuple):
+class CandidateDevice(NamedTuple):
     """A device that a demand may have, or the error on which the search ends when it comes to it."""
 
     pool: Pool
@@ -68,7 +119,7 @@ class Candidate(NamedTuple):
     error: DemandError | None = None
 
 
-class Search:
+class DeviceSearch:
     """One search, for some claims on one node."""
 
     def __init__(self, outlook: Outlook, usage: Usage, claims: Sequence[ClaimDemand], new_share_id: Callable[[], str], steps: int) -> None:
@@ -79,7 +130,7 @@ class Search:
         self._claims = claims
         self._new_share_id = new_share_id
         self._limit = steps
-        self._candidates: dict[Demand, list[Candidate]] = {}
+        self._candidates: dict[DeviceDemand, list[CandidateDevice]] = {}
         self._constraints = [constraints_of(each.claim.spec.devices.constraints) for each in claims]
         self._counters = Counters(usage)
         #: Claims that have chosen a device for themselves.
@@ -111,19 +162,19 @@ class Search:
         check_size(claim, counts)
         return [min(each) for each in counts]
 
-    def _wanted(self, demand: Demand) -> int:
+    def _wanted(self, demand: DeviceDemand) -> int:
         return demand.count or len(self._all(demand))
 
-    def _following(self, claim: int, request: int) -> Place | None:
+    def _following(self, claim: int, request: int) -> SearchPosition | None:
         """The next request, None when there is none."""
         request += 1
         while claim < len(self._claims):
             if request < len(self._claims[claim].requests):
-                return Place(claim, request)
+                return SearchPosition(claim, request)
             claim, request = claim + 1, 0
         return None
 
-    def _moves(self, place: Place) -> Iterator[Place | None]:
+    def _moves(self, place: SearchPosition) -> Iterator[SearchPosition | None]:
         """Each way to go on from here, done when it is handed out and undone when the next one is asked for; None: all is served."""
         if place.alternative < 0:
             return self._alternatives(place)
@@ -132,14 +183,14 @@ class Search:
             return iter((self._following(place.claim, place.request),))
         return self._devices(place, demand)
 
-    def _alternatives(self, place: Place) -> Iterator[Place | None]:
+    def _alternatives(self, place: SearchPosition) -> Iterator[SearchPosition | None]:
         chosen, rest = len(self.picks[place.claim]), self._rest[place.claim][place.request]
         for i, demand in enumerate(self._claims[place.claim].requests[place.request]):
             wanted = self._wanted(demand)
             if wanted and chosen + wanted + rest <= MAX_RESULTS:
                 yield place._replace(alternative=i)
 
-    def _devices(self, place: Place, demand: Demand) -> Iterator[Place | None]:
+    def _devices(self, place: SearchPosition, demand: DeviceDemand) -> Iterator[SearchPosition | None]:
         exact = bool(demand.count)
         candidates = self._some(demand) if exact else self._all(demand)
         for i in range(place.start if exact else place.device, len(candidates) if exact else place.device + 1):
@@ -170,7 +221,7 @@ class Search:
 
     # --- candidates ------------------------------------------------------------------------------------------------------
 
-    def _some(self, demand: Demand) -> list[Candidate]:
+    def _some(self, demand: DeviceDemand) -> list[CandidateDevice]:
         """Devices that a demand may have, as far as that stays the same during the search."""
         known = self._candidates.get(demand)
         if known is None:
@@ -180,13 +231,13 @@ class Search:
                     continue
                 try:
                     if demand.selects(offer) and self._could_serve(demand, offer) and demand.tolerates(offer):
-                        known.append(Candidate(pool, offer))
+                        known.append(CandidateDevice(pool, offer))
                 except DemandError as error:
-                    known.append(Candidate(pool, offer, error))
+                    known.append(CandidateDevice(pool, offer, error))
                     break
         return known
 
-    def _all(self, demand: Demand) -> list[Candidate]:
+    def _all(self, demand: DeviceDemand) -> list[CandidateDevice]:
         """Every device that a demand selects, in use or not. Raises `DemandError` where a pool does not tell."""
         known = self._candidates.get(demand)
         if known is None:
@@ -194,14 +245,14 @@ class Search:
                 state = "being updated" if pool.incomplete else "invalid"
                 raise DemandError(f"{demand.where}: asks for all devices, but resource pool {pool.id} is currently {state}")
             chosen = (each for each in self._outlook.offers if demand.selects(each[1]) and self._could_serve(demand, each[1]))
-            known = self._candidates[demand] = [Candidate(*each) for each in chosen]
+            known = self._candidates[demand] = [CandidateDevice(*each) for each in chosen]
         return known
 
     def _usage_prevents(self, offer: Offer) -> bool:
         """In use by a claim that has it for itself; or by shares, of a device that is not shared any more."""
         return self._usage.owned(offer.id) or (not offer.shared and self._usage.shared(offer.id))
 
-    def _could_serve(self, demand: Demand, offer: Offer) -> bool:
+    def _could_serve(self, demand: DeviceDemand, offer: Offer) -> bool:
         """Its capacities suffice, as long as the claims at hand take nothing else of them."""
         if offer.plain and not demand.capacity:
             return True
@@ -209,7 +260,7 @@ class Search:
 
     # --- taking and giving back ------------------------------------------------------------------------------------------
 
-    def _take(self, claim: int, demand: Demand, pool: Pool, offer: Offer) -> bool:
+    def _take(self, claim: int, demand: DeviceDemand, pool: Pool, offer: Offer) -> bool:
         if not self._is_free(claim, demand, offer) or not demand.tolerates(offer):
             return False
         amounts = self._amounts(demand, offer)
@@ -227,12 +278,12 @@ class Search:
         self._choose(claim, demand, offer, amounts)
         return True
 
-    def _amounts(self, demand: Demand, offer: Offer) -> dict[str, Amount] | None:
+    def _amounts(self, demand: DeviceDemand, offer: Offer) -> dict[str, Amount] | None:
         if offer.plain and not demand.capacity:
             return {}
         return takes(offer.capacities, demand.capacity, self._usage.taken(offer.id), self._taking.get(offer.id, {}))
 
-    def _is_free(self, claim: int, demand: Demand, offer: Offer) -> bool:
+    def _is_free(self, claim: int, demand: DeviceDemand, offer: Offer) -> bool:
         owners = self._owners.get(offer.id, ())
         if demand.admin:
             return claim not in owners
@@ -243,7 +294,7 @@ class Search:
         in_use = offer.shared and (self._usage.shared(offer.id) or self._shares.get(offer.id, 0) > 0)
         return bool(offer.counters) and not in_use
 
-    def _constrain(self, claim: int, demand: Demand, offer: Offer) -> bool:
+    def _constrain(self, claim: int, demand: DeviceDemand, offer: Offer) -> bool:
         constraints = self._constraints[claim]
         for i, constraint in enumerate(constraints):
             if not constraint.add(offer, demand.names):
@@ -252,7 +303,7 @@ class Search:
                 return False
         return True
 
-    def _choose(self, claim: int, demand: Demand, offer: Offer, amounts: dict[str, Amount]) -> None:
+    def _choose(self, claim: int, demand: DeviceDemand, offer: Offer, amounts: dict[str, Amount]) -> None:
         if offer.shared:
             taking = self._taking.setdefault(offer.id, {})
             for name, amount in amounts.items():

@@ -21,8 +21,7 @@ from placewright.api.devices import (
 from placewright.api.quantity import QuantityError
 from placewright.cel.syntax import ExpressionError
 from placewright.cluster.storage import Table, key_of
-from placewright.plugins.dynamicresources.capacity import Amount
-from placewright.plugins.dynamicresources.pools import Offer
+from placewright.plugins.dynamicresources.pools import Amount, Offer
 from placewright.plugins.dynamicresources.selectors import CompiledSelector, CompiledSelectors
 
 Wish = ExactDeviceRequest | DeviceSubRequest
@@ -32,11 +31,11 @@ class DemandError(ValueError):
     """What is wrong with a claim, its class, or an answer of their selectors; names the object and the field."""
 
 
-class SelectorError(DemandError):
+class SelectorFailed(DemandError):
     """A selector has no answer for a device: as in kube-scheduler, that ends the whole attempt. In its words."""
 
 
-class Condition(NamedTuple):
+class SelectorCondition(NamedTuple):
     """An expression, and whose selector it is."""
 
     expression: CompiledSelector
@@ -44,7 +43,7 @@ class Condition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Demand:
+class DeviceDemand:
     """One request, or one of its alternatives.
 
     Attributes:
@@ -63,16 +62,16 @@ class Demand:
     wish: Wish
     count: int
     admin: bool
-    conditions: tuple[Condition, ...]
+    conditions: tuple[SelectorCondition, ...]
     capacity: dict[str, Amount]
     pattern: tuple[tuple[str, ...], tuple[DeviceToleration, ...]] | None
 
     def selects(self, offer: Offer) -> bool:
-        """True when class and request select this device. Raises `SelectorError` where an expression has no answer."""
+        """True when class and request select this device. Raises `SelectorFailed` where an expression has no answer."""
         for condition in self.conditions:
             verdict = offer.shape.matches(condition.expression)
             if isinstance(verdict, str):
-                raise SelectorError(f"{condition.whose}: CEL runtime error: {verdict}")
+                raise SelectorFailed(f"{condition.whose}: CEL runtime error: {verdict}")
             if not verdict:
                 return False
         return True
@@ -88,10 +87,10 @@ class ClaimDemand:
 
     claim: ResourceClaim
     key: str
-    requests: tuple[tuple[Demand, ...], ...]
+    requests: tuple[tuple[DeviceDemand, ...], ...]
 
 
-class Reader:
+class ClaimReader:
     """Reads claims."""
 
     def __init__(self, classes: Table[DeviceClass], expressions: CompiledSelectors) -> None:
@@ -120,7 +119,7 @@ class Reader:
         check_size(demand, [[each.count for each in request] for request in demand.requests])
         return demand
 
-    def _demand(self, claim: str, where: str, path: str, request: str, sub: str, wish: Wish) -> Demand:
+    def _demand(self, claim: str, where: str, path: str, request: str, sub: str, wish: Wish) -> DeviceDemand:
         device_class = self._class(where, f"{request}/{sub}" if sub else request, wish)
         count = _count(where, path, wish)
         conditions = (
@@ -131,7 +130,7 @@ class Reader:
         capacity = _capacity(where, path, wish)
         simple = not sub and count and not admin and not capacity
         expressions = tuple(dict.fromkeys(each.expression.source for each in conditions))
-        return Demand(
+        return DeviceDemand(
             name=f"{request}/{sub}" if sub else request,
             where=f"claim {claim}, request {sub or request}",
             names=frozenset((request, f"{request}/{sub}")) if sub else frozenset((request,)),
@@ -152,7 +151,7 @@ class Reader:
             raise DemandError(f"request {request}: device class {wish.device_class_name} does not exist")
         return device_class
 
-    def _conditions(self, kind: str, name: str, path: str, selectors: Sequence[DeviceSelector] | None) -> list[Condition]:
+    def _conditions(self, kind: str, name: str, path: str, selectors: Sequence[DeviceSelector] | None) -> list[SelectorCondition]:
         conditions = []
         for i, selector in enumerate(selectors or ()):
             field = f"{kind} {name}: {path}.selectors[{i}]"
@@ -160,7 +159,7 @@ class Reader:
                 raise DemandError(f"{field} is of a kind that is not supported")
             field, whose = f"{field}.cel.expression", f"{kind.rpartition(' ')[2]} {name}: selector #{i}"
             try:
-                conditions.append(Condition(self._expressions.get(selector.cel.expression), whose))
+                conditions.append(SelectorCondition(self._expressions.get(selector.cel.expression), whose))
             except ExpressionError as error:
                 raise DemandError(f"{field}: {error}") from None
         return conditions

@@ -1,29 +1,206 @@
-"""Which devices claims get on a node: what the plugin asks.
+"""Which devices claims get on a node: what the plugin asks, and the allocation that is written into a claim's status.
 
-`Inventory` knows the devices and their use, `Reader` what claims want, `Search` finds the one for the other, and `FreeCounts` answers
-simple claims for all rows at once.
+`Inventory` knows the devices and their use, `ClaimReader` what claims want, `DeviceSearch` finds the one for the other. Simple demands are
+answered for all rows at once: `FreeCounts` keeps how many devices that a pattern selects are free on each row, and brings that up to date
+row by row, so that a decision costs what changed since the last.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from placewright.api.devices import AllocationResult, ResourceClaim
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from placewright.api.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ResourceClaim
+from placewright.api.objects import NodeSelector, NodeSelectorTerm, Requirement
+from placewright.api.selectors import NODE_NAME_FIELD
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.journal import Journal
 from placewright.framework.interface import BoolColumn, IntColumn
 from placewright.framework.status import SUCCESS, Status, unresolvable
-from placewright.plugins.dynamicresources.allocator import MOST_STEPS, GaveUp, Search
-from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand, DemandError, Reader, SelectorError
-from placewright.plugins.dynamicresources.freecounts import SEARCH, FreeCounts, count_free, simple_demand
-from placewright.plugins.dynamicresources.inventory import Inventory
-from placewright.plugins.dynamicresources.outlook import Outlook
-from placewright.plugins.dynamicresources.results import allocation_of
+from placewright.plugins.dynamicresources.allocator import MOST_STEPS, DeviceSearch, GaveUp, Pick
+from placewright.plugins.dynamicresources.demands import (
+    ClaimDemand,
+    ClaimReader,
+    DemandError,
+    DeviceDemand,
+    SelectorFailed,
+)
+from placewright.plugins.dynamicresources.inventory import Inventory, Usage
+from placewright.plugins.dynamicresources.pools import Outlook
 from placewright.plugins.dynamicresources.selectors import CompiledSelectors, OutOfSteps
-from placewright.plugins.dynamicresources.shortage import Shortage
+from placewright.plugins.dynamicresources.shortage import DeviceShortage
+
+# --- allocations -----------------------------------------------------------------------------------------------------------------
+
+
+def allocation_of(claim: ClaimDemand, picks: Sequence[Pick], node: str) -> AllocationResult:
+    """The allocation of a claim that gets these devices for a pod on this node."""
+    devices = AllocatedDevices(tuple(_result(pick) for pick in picks) or None, _configuration(claim, picks))
+    return AllocationResult(devices, _node_selector(picks, node))
+
+
+def _result(pick: Pick) -> AllocatedDevice:
+    offer = pick.offer
+    return AllocatedDevice(
+        request=pick.demand.name,
+        driver=offer.id.driver,
+        pool=offer.id.pool,
+        device=offer.id.device,
+        admin_access=True if pick.demand.admin else None,
+        tolerations=pick.demand.wish.tolerations,
+        binding_conditions=offer.device.binding_conditions,
+        binding_failure_conditions=offer.device.binding_failure_conditions,
+        share_id=pick.share_id,
+        consumed_capacity={name: amount.text for name, amount in pick.consumed.items()} or None,
+    )
+
+
+# --- configuration: that of classes first, each class once, then that of the claim -------------------------------------------
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A configuration. Its text is copied: decoded and encoded again, numbers and escapes of a driver's parameters would be others."""
+
+    source: str
+    requests: list[str]
+    rest: dict[str, msgspec.Raw]
+
+    def written(self) -> msgspec.Raw:
+        """As the allocation has it."""
+        named = {"requests": self.requests} if self.requests else {}
+        return msgspec.Raw(msgspec.json.encode({"source": self.source, **named, **self.rest}))
+
+
+_fields_of: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_names_of: Final = msgspec.json.Decoder(list[str] | None).decode
+
+
+def _configuration(claim: ClaimDemand, picks: Sequence[Pick]) -> tuple[msgspec.Raw, ...] | None:
+    chosen = {pick.demand.name.partition("/")[0]: pick.demand for pick in picks}
+    demands = [chosen[name] for name in (request.name for request in claim.claim.spec.devices.requests or ()) if name in chosen]
+    entries: list[_Entry] = []
+    for device_class in {demand.device_class.metadata.name: demand.device_class for demand in demands}.values():
+        users = [demand.name for demand in demands if demand.device_class is device_class]
+        entries += [_Entry("FromClass", users, _fields_of(raw)) for raw in device_class.spec.config or ()]
+    for raw in claim.claim.spec.devices.config or ():
+        config = _fields_of(raw)
+        users = _names_of(config.pop("requests", b"null")) or []
+        if not users or any(demand.names & set(users) for demand in demands):
+            entries.append(_Entry("FromClaim", users, config))
+    for entry in entries:
+        if all(demand.names & set(entry.requests) for demand in demands):
+            entry.requests = []  # of all requests: said by naming none
+    return tuple(entry.written() for entry in entries) or None
+
+
+# --- from where the devices can be used --------------------------------------------------------------------------------------
+
+
+def _node_selector(picks: Sequence[Pick], node: str) -> NodeSelector | None:
+    """This node alone if any device is local to it or binds to it; else what all devices ask of nodes; None: any node will do."""
+    if any(pick.offer.reach.node or pick.offer.device.binds_to_node for pick in picks):
+        return NodeSelector((NodeSelectorTerm(match_fields=(Requirement(NODE_NAME_FIELD, "In", (node,)),)),))
+    terms = [term for pick in picks if pick.offer.selector is not None for term in pick.offer.selector.node_selector_terms or ()]
+    fields = _distinct(each for term in terms for each in term.match_fields or ())
+    expressions = _distinct(each for term in terms for each in term.match_expressions or ())
+    if not fields and not expressions:
+        return None
+    return NodeSelector((NodeSelectorTerm(expressions or None, fields or None),))
+
+
+def _distinct(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    """Each once, in whatever order its values are."""
+    first: dict[tuple[str, str, frozenset[str]], Requirement] = {}
+    for each in requirements:
+        first.setdefault((each.key, each.operator, frozenset(each.values or ())), each)
+    return tuple(first.values())
+
+
+# --- simple demands --------------------------------------------------------------------------------------------------------------
+
+
+_MOST_PATTERNS: Final = 64
+#: The count of a row on which only a search can tell: devices with counters, shares or rules, or a selector without an answer.
+SEARCH: Final = -1
+
+
+def simple_demand(claims: Sequence[ClaimDemand]) -> tuple[DeviceDemand, int] | None:
+    """The one pattern that all these claims ask for, as a demand, and how many devices; None where it takes more to tell."""
+    if any(claim.claim.spec.devices.constraints for claim in claims):
+        return None
+    requests = [request for claim in claims for request in claim.requests]
+    demands = [request[0] for request in requests if len(request) == 1]
+    if not demands or len(demands) < len(requests) or demands[0].pattern is None:
+        return None
+    if any(demand.pattern != demands[0].pattern for demand in demands):
+        return None
+    return demands[0], sum(demand.count for demand in demands)
+
+
+def count_free(demand: DeviceDemand, outlook: Outlook, usage: Usage) -> int:
+    """Free devices for this demand, or `SEARCH`."""
+    free = 0
+    for _, offer in outlook.offers:
+        if usage.owned(offer.id) or (usage.shared(offer.id) and not offer.shared):
+            continue
+        try:
+            if not demand.selects(offer):
+                continue
+        except DemandError:
+            return SEARCH
+        if not offer.plain:
+            return SEARCH
+        free += demand.tolerates(offer)
+    return free
+
+
+class FreeCounts:
+    """Counts by pattern, for the patterns asked for most recently."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Keep up with the rows that `journal` names."""
+        self._journal = journal
+        self._columns: dict[object, _Column] = {}
+
+    def forget(self) -> None:
+        """Everything has changed."""
+        self._columns.clear()
+
+    def ask(self, demand: DeviceDemand, size: int, count: Callable[[int], int]) -> NDArray[np.int64]:
+        """Counts of this demand's pattern, shape (size,); `count` is asked for rows that changed."""
+        column = self._columns.pop(demand.pattern, None) or _Column()
+        self._columns[demand.pattern] = column  # at the end: the first ones were asked for longest ago
+        if len(self._columns) > _MOST_PATTERNS:
+            del self._columns[next(iter(self._columns))]
+        changed = None if column.position < 0 else self._journal.since(column.position)
+        column.grow(size)
+        for row in range(size) if changed is None else {row for row in changed if row < size}:
+            column.counts[row] = count(row)
+        column.position = self._journal.position  # at last: `count` may fail
+        return column.counts[:size]
+
+
+class _Column:
+    __slots__ = ("counts", "position")
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(0, np.int64)
+        self.position = -1
+
+    def grow(self, size: int) -> None:
+        if len(self.counts) < size:
+            self.counts = np.concatenate([self.counts, np.zeros(2 * size - len(self.counts), np.int64)])
+
+
+# --- what the plugin asks --------------------------------------------------------------------------------------------------------
+
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 INVALID_POOLS: Final = "invalid resource pools were encountered"
@@ -56,7 +233,7 @@ class Refusal:
     ends_attempt: bool = False
 
 
-class Devices:
+class ClusterDevices:
     """The devices of the cluster, and who has them."""
 
     def __init__(self, cluster: Cluster, new_share_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
@@ -65,7 +242,7 @@ class Devices:
         self._new_share_id = new_share_id
         self._inventory = Inventory(cluster)
         self._expressions = CompiledSelectors()
-        self._reader = Reader(cluster.objects.devices.classes, self._expressions)
+        self._reader = ClaimReader(cluster.objects.devices.classes, self._expressions)
         self._free = FreeCounts(self._inventory.changed_rows)
         self._everywhere = self._classes = -1
         #: What is read of claims, with the claim: an id alone may come to stand for another.
@@ -134,18 +311,18 @@ class Devices:
         self._count_steps(claims)
         outlook, inventory, left = self._inventory.outlook(row), self._inventory, MOST_STEPS_TO_TELL - self._spent
         try:
-            shortage = Shortage(outlook, inventory.usage, self._demands(claims), inventory.pools(), left)
+            shortage = DeviceShortage(outlook, inventory.usage, self._demands(claims), inventory.pools(), left)
             found = shortage.by_class()
         except (DemandError, OutOfSteps):
             return None
         self._spent += shortage.steps
         return found
 
-    def _count(self, demand: Demand, count: int) -> BoolColumn | None:
+    def _count(self, demand: DeviceDemand, count: int) -> BoolColumn | None:
         counts = self._free_counts(demand)
         return None if counts is None else counts >= count
 
-    def _free_counts(self, demand: Demand) -> IntColumn | None:
+    def _free_counts(self, demand: DeviceDemand) -> IntColumn | None:
         present, size = self._cluster.present, self._cluster.size
 
         def count_on(row: int) -> int:
@@ -161,12 +338,12 @@ class Devices:
         try:
             demands = self._demands(claims)
             steps = min(MOST_STEPS, MOST_STEPS_IN_ALL - self._spent)
-            search = Search(outlook, self._inventory.usage, demands, self._new_share_id, steps)
+            search = DeviceSearch(outlook, self._inventory.usage, demands, self._new_share_id, steps)
             return self._result(row, demands, search, outlook)
         except (DemandError, OutOfSteps) as wrong:
-            return Refusal(str(wrong), error=True, ends_attempt=isinstance(wrong, SelectorError))
+            return Refusal(str(wrong), error=True, ends_attempt=isinstance(wrong, SelectorFailed))
 
-    def _result(self, row: int, demands: Sequence[ClaimDemand], search: Search, outlook: Outlook) -> Allocated | Refusal:
+    def _result(self, row: int, demands: Sequence[ClaimDemand], search: DeviceSearch, outlook: Outlook) -> Allocated | Refusal:
         try:
             found = search.run()
         except GaveUp:

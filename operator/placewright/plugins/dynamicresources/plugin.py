@@ -1,19 +1,20 @@
-"""DynamicResources: devices for pods that claim them.
+"""DynamicResources: devices for pods that claim them. Its arguments are those of KubeSchedulerConfiguration v1.
 
-Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, PreBind. What a claim can get on a node is `devices`' to
-say; here is which claims a pod has (`claims`), what of that is decided once a node is chosen (`reserving`), and when its devices are
-ready (`readiness`).
+Implements PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, PreBind. `devices` says what a claim can get on a node,
+`claims` which claims a pod has, and `binding` what happens to them once a node is chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from placewright.api.devices import ResourceClaim
+from placewright.api.durations import PATTERN, seconds
 from placewright.api.errors import ClaimError
 from placewright.api.objects import NodeName
 from placewright.api.pods import PodInfo
@@ -42,13 +43,31 @@ from placewright.framework.interface import (
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
-from placewright.plugins.dynamicresources.args import DynamicResourcesArgs
+from placewright.plugins.dynamicresources.answers import ClaimReach, RowAnswers, has_preferences
+from placewright.plugins.dynamicresources.binding import (
+    DeviceFailed,
+    ReservedClaims,
+    deallocate,
+    drivers_awaited,
+    give_back,
+    join,
+    must_wait,
+    ready,
+    remove,
+    settle,
+    take,
+    timestamp,
+    too_late,
+    write,
+)
 from placewright.plugins.dynamicresources.claims import (
     NOTHING_CLAIMED,
-    Demand,
+    Extension,
     NotReady,
+    PodDeviceClaims,
     called,
     claims_of,
+    extension_of,
     has_room,
     reserved_for,
     shape_of,
@@ -56,29 +75,35 @@ from placewright.plugins.dynamicresources.claims import (
     unused_but_by,
 )
 from placewright.plugins.dynamicresources.devices import CANNOT_ALLOCATE, Refusal
-from placewright.plugins.dynamicresources.extended import Extension, extension_of
 from placewright.plugins.dynamicresources.hints import interests
-from placewright.plugins.dynamicresources.places import Places
-from placewright.plugins.dynamicresources.readiness import (
-    DeviceFailed,
-    drivers_awaited,
-    must_wait,
-    ready,
-    timestamp,
-    too_late,
+
+_LEAST_BINDING_SECONDS: Final = 1.0
+_DURATION: Final = msgspec.Meta(
+    extra_json_schema={"pattern": PATTERN, "description": "a duration such as 10s"}, extra={"allowed": "a duration such as 10s"}
 )
-from placewright.plugins.dynamicresources.reserving import (
-    Reserved,
-    deallocate,
-    give_back,
-    join,
-    remove,
-    settle,
-    take,
-    write,
-)
-from placewright.plugins.dynamicresources.search import Search
-from placewright.plugins.dynamicresources.subrequests import has_preferences
+
+
+class DynamicResourcesArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """How long a search for devices on one node may take (0s: no limit), and how long a pod may wait until its devices are ready."""
+
+    filter_timeout: Annotated[str, _DURATION] = "10s"
+    binding_timeout: Annotated[str, _DURATION] = "600s"
+
+    @property
+    def filter_seconds(self) -> float:
+        """`filter_timeout` in seconds."""
+        return seconds(self.filter_timeout) or 0.0
+
+    @property
+    def binding_seconds(self) -> float:
+        """`binding_timeout` in seconds."""
+        return seconds(self.binding_timeout) or 0.0
+
+    def validate(self) -> list[tuple[str, str, str]]:
+        """Devices get a second at least."""
+        waits = seconds(self.binding_timeout)
+        return [] if waits is None or waits >= _LEAST_BINDING_SECONDS else [("bindingTimeout", self.binding_timeout, "1s or more")]
+
 
 NAME: Final = "DynamicResources"
 _RESERVED: Final = f"{NAME}/reserved"
@@ -107,16 +132,16 @@ class DynamicResources(
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._search: Search | None = None
-        self._places = Places()
+        self._search: RowAnswers | None = None
+        self._places = ClaimReach()
 
     @property
     def _table(self) -> ClaimTable:
         return self.handle.cluster.objects.devices.claims
 
-    def _searching(self, cluster: Cluster) -> Search:
+    def _searching(self, cluster: Cluster) -> RowAnswers:
         if self._search is None:
-            self._search = Search(cluster)
+            self._search = RowAnswers(cluster)
         return self._search
 
     # --- before nodes ----------------------------------------------------------------------------------------------------------
@@ -164,10 +189,10 @@ class DynamicResources(
             state.write(NAME, demand)
         return PreFilterResult(refusal)
 
-    def _demand(self, claims: Sequence[ResourceClaim], extension: Extension | None) -> Demand:
+    def _demand(self, claims: Sequence[ResourceClaim], extension: Extension | None) -> PodDeviceClaims:
         allocated = tuple([claim for claim in claims if claim.status.allocation is not None])
         wanted = tuple([claim for claim in claims if claim.status.allocation is None])
-        return Demand(allocated, wanted, frozenset(self._broken(allocated)), shapes(wanted), extension)
+        return PodDeviceClaims(allocated, wanted, frozenset(self._broken(allocated)), shapes(wanted), extension)
 
     def _broken(self, allocated: Iterable[ResourceClaim]) -> Iterable[str]:
         for claim in allocated:
@@ -180,7 +205,7 @@ class DynamicResources(
             if late:
                 yield claim.metadata.uid
 
-    def _refusal(self, pod: PodInfo, demand: Demand) -> Status:
+    def _refusal(self, pod: PodInfo, demand: PodDeviceClaims) -> Status:
         stale = demand.extension.stale if demand.extension is not None else None
         for claim in (*demand.claims, *(() if stale is None else (stale,))):
             if self._table.releasing(claim):
@@ -197,7 +222,7 @@ class DynamicResources(
 
     def filter(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> BoolColumn:
         """True where all claims can be used, and those without devices can get some."""
-        demand = state.read(NAME, Demand)
+        demand = state.read(NAME, PodDeviceClaims)
         fits = self._available(demand, cluster, rows)
         if demand.extension is None:
             return fits & self._served(demand, 0, cluster, rows)
@@ -208,13 +233,13 @@ class DynamicResources(
             fits[codes == code] &= self._served(demand, code, cluster, rows[codes == code])
         return fits
 
-    def _served(self, demand: Demand, code: int, cluster: Cluster, rows: Rows) -> BoolColumn:
+    def _served(self, demand: PodDeviceClaims, code: int, cluster: Cluster, rows: Rows) -> BoolColumn:
         claims, signature = demand.asked(code)
         return self._searching(cluster).fits(claims, signature, rows) if claims else np.ones(len(rows), np.bool_)
 
     def failure(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> Status:
         """A selector without an answer on any node that the pod could go to otherwise ends the attempt, as upstream."""
-        demand = state.read(NAME, Demand)
+        demand = state.read(NAME, PodDeviceClaims)
         codes = np.zeros(len(rows), np.int64) if demand.extension is None else demand.extension.codes(cluster, rows)
         for code in np.unique(codes).tolist():
             claims, signature = demand.asked(code)
@@ -225,13 +250,13 @@ class DynamicResources(
 
     def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
         """What cannot be allocated goes before what is elsewhere, as upstream."""
-        demand = state.read(NAME, Demand)
+        demand = state.read(NAME, PodDeviceClaims)
         by_reason: dict[str, list[int]] = {}
         for row in rows.tolist():
             by_reason.setdefault(self._reason(demand, cluster, row), []).append(row)
         return [Rejection(unresolvable(reason), np.array(found, np.intp)) for reason, found in by_reason.items()]
 
-    def _reason(self, demand: Demand, cluster: Cluster, row: int) -> str:
+    def _reason(self, demand: PodDeviceClaims, cluster: Cluster, row: int) -> str:
         if demand.extension is not None and demand.extension.stale is not None:
             return STALE
         claims, signature = demand.asked(self._code(demand, cluster, row))
@@ -256,7 +281,7 @@ class DynamicResources(
 
     def _shortage(self, state: CycleState, cluster: Cluster, row: int) -> Mapping[str, int] | None:
         """By class, how many more devices the node of a row that was rejected would need; None where that is not what is lacking."""
-        demand = state.read(NAME, Demand)
+        demand = state.read(NAME, PodDeviceClaims)
         stale = demand.extension is not None and demand.extension.stale is not None
         if stale or not self._available(demand, cluster, np.array([row], np.intp))[0]:
             return None
@@ -266,23 +291,23 @@ class DynamicResources(
     def wants_devices(self, state: CycleState) -> bool:
         """Whether the pod has claims that get their devices with its node."""
         demand = state.data.get(NAME)
-        return isinstance(demand, Demand) and (bool(demand.wanted) or demand.extension is not None)
+        return isinstance(demand, PodDeviceClaims) and (bool(demand.wanted) or demand.extension is not None)
 
     def free(self, state: CycleState, cluster: Cluster) -> tuple[str, int, IntColumn] | None:
         """(class, how many are wanted, how many each row has free, shape (size,)), where the pod's claims are as simple as that."""
         demand = state.data.get(NAME)
-        if not isinstance(demand, Demand) or not demand.wanted or demand.extension is not None:
+        if not isinstance(demand, PodDeviceClaims) or not demand.wanted or demand.extension is not None:
             return None
         search = self._searching(cluster)
         search.devices.refresh()
         return search.devices.free(demand.wanted)
 
     @staticmethod
-    def _code(demand: Demand, cluster: Cluster, row: int) -> int:
+    def _code(demand: PodDeviceClaims, cluster: Cluster, row: int) -> int:
         """Which of the pod's extended resources the node of this row lacks."""
         return 0 if demand.extension is None else int(demand.extension.codes(cluster, np.array([row], np.intp))[0])
 
-    def _available(self, demand: Demand, cluster: Cluster, rows: Rows) -> BoolColumn:
+    def _available(self, demand: PodDeviceClaims, cluster: Cluster, rows: Rows) -> BoolColumn:
         if demand.broken:
             return np.zeros(len(rows), np.bool_)
         fits = np.ones(len(rows), np.bool_)
@@ -292,7 +317,7 @@ class DynamicResources(
 
     def fingerprint(self, state: CycleState, cluster: Cluster) -> Hashable:
         """The claims, and how often anything changed that is looked at for them."""
-        demand, tables = state.read(NAME, Demand), cluster.objects.devices.tables.values()
+        demand, tables = state.read(NAME, PodDeviceClaims), cluster.objects.devices.tables.values()
         uids = tuple([claim.metadata.uid for claim in demand.allocated])
         special = None if demand.extension is None else (shape_of(demand.extension.whole.claim), demand.extension.stale is None)
         return (uids, demand.broken, demand.signature, special, cluster.node_journal.position, *[table.version for table in tables])
@@ -308,7 +333,7 @@ class DynamicResources(
         preemption, so neither do we.
         """
         try:
-            demand = state.read(NAME, Demand)
+            demand = state.read(NAME, PodDeviceClaims)
         except KeyError:
             return PostFilterResult(error(NOT_FOUND))
         if demand.empty:
@@ -331,11 +356,11 @@ class DynamicResources(
     def pre_score(self, state: CycleState, pod: PodInfo, cluster: Cluster, feasible: Rows) -> Status:
         """Skip pods none of whose claims can be served in several ways."""
         demand = state.data.get(NAME)
-        return SUCCESS if isinstance(demand, Demand) and any(map(has_preferences, demand.wanted)) else SKIP
+        return SUCCESS if isinstance(demand, PodDeviceClaims) and any(map(has_preferences, demand.wanted)) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> IntColumn:
         """The better served, the higher."""
-        demand = state.read(NAME, Demand)
+        demand = state.read(NAME, PodDeviceClaims)
         return self._searching(cluster).points(demand.wanted, demand.signature, rows)
 
     # --- once a node is chosen -------------------------------------------------------------------------------------------------
@@ -344,9 +369,9 @@ class DynamicResources(
         """Let the pod's claims have their devices, for pods that come after it."""
         cluster, demand = self.handle.cluster, state.data.get(NAME)
         row = cluster.row(node)
-        if row is None or not isinstance(demand, Demand) or demand.empty:
+        if row is None or not isinstance(demand, PodDeviceClaims) or demand.empty:
             return SUCCESS
-        reserved, code = Reserved(), self._code(demand, cluster, row)
+        reserved, code = ReservedClaims(), self._code(demand, cluster, row)
         claims, signature = demand.asked(code)
         if claims:
             answer = self._searching(cluster).answer(claims, signature, row)
@@ -368,13 +393,13 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Give back what was not written; what was is written back beside everything else."""
         reserved = state.data.pop(_RESERVED, None)
-        if isinstance(reserved, Reserved):
+        if isinstance(reserved, ReservedClaims):
             give_back(reserved, pod, self._table, self.handle.claims)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status:
         """Write, and wait until every device is ready."""
         reserved = state.data.get(_RESERVED)
-        if not isinstance(reserved, Reserved):
+        if not isinstance(reserved, ReservedClaims):
             return SUCCESS
         try:
             for share in reserved.shares:
@@ -388,7 +413,7 @@ class DynamicResources(
         settle(reserved, pod, self._table)
         return SUCCESS
 
-    async def _devices_ready(self, state: CycleState, reserved: Reserved, pod: PodInfo, node: NodeName) -> None:
+    async def _devices_ready(self, state: CycleState, reserved: ReservedClaims, pod: PodInfo, node: NodeName) -> None:
         """Wait for them, and say how that ended."""
         drivers = drivers_awaited(reserved.claims)
         if not drivers:
@@ -406,7 +431,7 @@ class DynamicResources(
         if not ended:
             raise ClaimError(TIMED_OUT)
 
-    async def _made_ready(self, state: CycleState, reserved: Reserved, pod: PodInfo, node: NodeName) -> bool:
+    async def _made_ready(self, state: CycleState, reserved: ReservedClaims, pod: PodInfo, node: NodeName) -> bool:
         self.handle.announce(pod, PENDING_CONDITIONS, "Scheduling", f"waiting for binding conditions for device on node {node}")
 
         def all_ready() -> bool:

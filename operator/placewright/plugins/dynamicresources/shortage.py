@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from placewright.plugins.dynamicresources.allocator import GaveUp, Search
-from placewright.plugins.dynamicresources.demands import ClaimDemand, Demand
-from placewright.plugins.dynamicresources.outlook import Outlook
-from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Pool
-from placewright.plugins.dynamicresources.usage import Usage
+from placewright.plugins.dynamicresources.allocator import DeviceSearch, GaveUp
+from placewright.plugins.dynamicresources.demands import ClaimDemand, DeviceDemand
+from placewright.plugins.dynamicresources.inventory import Usage
+from placewright.plugins.dynamicresources.pools import DeviceId, Offer, Outlook, Pool
 
 #: What demands for devices that are alike have in common: their class, and what selects within it.
 _Like = tuple[str, tuple[str, ...]]
@@ -22,7 +21,7 @@ _Model = tuple[Pool, Offer]
 _MOST_SEARCHES: Final = 40
 
 
-class Shortage:
+class DeviceShortage:
     """What one node lacks for some claims.
 
     Attributes:
@@ -44,7 +43,7 @@ class Shortage:
 
         Raises `DemandError` and `OutOfSteps`, as a search does.
         """
-        wanted: dict[_Like, tuple[int, Demand]] = {}
+        wanted: dict[_Like, tuple[int, DeviceDemand]] = {}
         for request in (request for claim in self._claims for request in claim.requests):
             if not request[0].admin:
                 like = _likeness(request[0])
@@ -62,7 +61,7 @@ class Shortage:
                 found[name] = found.get(name, 0) + count
         return found if found and not self._gave_up() else None
 
-    def _model(self, demand: Demand) -> _Model | None:
+    def _model(self, demand: DeviceDemand) -> _Model | None:
         """A device like which others may be."""
         near = [(pool, offer) for pool, offer in self._outlook.offers if _could_be(demand, offer)]
         free = next((each for each in near if not self._usage.in_use(each[1].id)), None)
@@ -75,7 +74,7 @@ class Shortage:
             return False
         added = [_another(*models[like], f"{place}-{number}") for place, like in enumerate(more) for number in range(more[like])]
         outlook = Outlook((*self._outlook.offers, *added), self._outlook.unusable)
-        search = Search(outlook, self._usage, self._claims, _nobody_s_share, self._limit - self.steps)
+        search = DeviceSearch(outlook, self._usage, self._claims, _nobody_s_share, self._limit - self.steps)
         try:
             return search.run()
         except GaveUp:
@@ -87,11 +86,11 @@ class Shortage:
         return self._searches > _MOST_SEARCHES or self.steps >= self._limit
 
 
-def _likeness(demand: Demand) -> _Like:
+def _likeness(demand: DeviceDemand) -> _Like:
     return demand.device_class.metadata.name, tuple(condition.expression.source for condition in demand.conditions)
 
 
-def _could_be(demand: Demand, offer: Offer) -> bool:
+def _could_be(demand: DeviceDemand, offer: Offer) -> bool:
     """Partitions are not added: they draw on what there is."""
     return not offer.counters and demand.selects(offer) and demand.tolerates(offer)
 

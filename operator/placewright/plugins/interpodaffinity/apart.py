@@ -11,8 +11,8 @@ from placewright.cluster.cluster import Cluster
 from placewright.cluster.pairwisecounts import PodSelection
 from placewright.framework.interface import BoolColumn, Rows
 from placewright.framework.status import Status
-from placewright.plugins.rowtopology import RowwiseCounts
-from placewright.plugins.topology import MISSING, Codes, Domains
+from placewright.plugins.shared.filters import RowwiseCounts
+from placewright.plugins.shared.topology import MISSING, Codes, Domains
 
 
 class _Occupancy:

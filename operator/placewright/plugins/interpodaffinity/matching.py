@@ -23,7 +23,7 @@ from placewright.plugins.interpodaffinity.terms import (
     compile_strictly,
     selection,
 )
-from placewright.plugins.memory import Memory
+from placewright.plugins.shared.memory import Memory
 
 _MAX_LOOKS: Final = 4096
 

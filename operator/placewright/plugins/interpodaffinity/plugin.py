@@ -40,9 +40,9 @@ from placewright.plugins.interpodaffinity.args import InterPodAffinityArgs
 from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
 from placewright.plugins.interpodaffinity.remedies import DomainRemedies
 from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_leniently
-from placewright.plugins.memory import Memory, NodeMemory
-from placewright.plugins.rowtopology import RuleJudge
-from placewright.plugins.topology import (
+from placewright.plugins.shared.filters import RuleJudge
+from placewright.plugins.shared.memory import Memory, NodeMemory
+from placewright.plugins.shared.topology import (
     MISSING,
     Codes,
     DomainRule,

@@ -8,9 +8,9 @@ from placewright.api.objects import Node, Volume
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.storage import StorageObjects
-from placewright.plugins.csimigration import migrated_plugins
 from placewright.plugins.legacyvolumelimits.disks import DiskKind
 from placewright.plugins.nodevolumelimits.attachable import Attachable, Lookup, Resolver
+from placewright.plugins.shared.csimigration import migrated_plugins
 
 
 class DiskResolver(Resolver):

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
-from placewright.plugins import podclaims
-from placewright.plugins.csimigration import migrated_plugins
 from placewright.plugins.legacyvolumelimits.args import LegacyVolumeLimitsArgs
 from placewright.plugins.legacyvolumelimits.counting import DiskLimits
 from placewright.plugins.legacyvolumelimits.disks import AZURE_DISK, CINDER, EBS, GCE_PD, DiskKind
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
+from placewright.plugins.shared import podclaims
+from placewright.plugins.shared.csimigration import migrated_plugins
 
 
 class DiskCountLimit(VolumeCountLimit):

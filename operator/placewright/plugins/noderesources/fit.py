@@ -42,9 +42,9 @@ from placewright.framework.interface import (
 )
 from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from placewright.plugins.memory import Memory
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs, ResourceSpec
 from placewright.plugins.noderesources.strategies import Load, strategy_score
+from placewright.plugins.shared.memory import Memory
 
 NAME: Final = "NodeResourcesFit"
 TOO_MANY_PODS: Final = "Too many pods"

@@ -10,7 +10,7 @@ from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from placewright.cluster.storage import StorageObjects, Table, claim_class
-from placewright.plugins import csimigration, podclaims
+from placewright.plugins.shared import csimigration, podclaims
 
 
 class Attachable(NamedTuple):

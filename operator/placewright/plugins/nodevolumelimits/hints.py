@@ -7,9 +7,9 @@ from typing import Any, Final
 from placewright.api.pods import PodInfo
 from placewright.api.storage import CSINode, VolumeAttachment
 from placewright.framework.events import QueueingHint
-from placewright.plugins import podclaims
-from placewright.plugins.csimigration import TranslationError, from_pod, is_migratable
 from placewright.plugins.nodevolumelimits.attached import limits_of
+from placewright.plugins.shared import podclaims
+from placewright.plugins.shared.csimigration import TranslationError, from_pod, is_migratable
 
 _UNLIMITED: Final = float("inf")
 

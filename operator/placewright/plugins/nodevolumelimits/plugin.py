@@ -9,10 +9,10 @@ from placewright.api.objects import Volume
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, interest
-from placewright.plugins.csimigration import is_migratable
 from placewright.plugins.nodevolumelimits import hints
 from placewright.plugins.nodevolumelimits.attached import CsiLimits
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
+from placewright.plugins.shared.csimigration import is_migratable
 
 NAME: Final = "NodeVolumeLimits"
 

@@ -12,8 +12,8 @@ from placewright.framework.interface import BoolColumn, Rows
 from placewright.framework.status import Status
 from placewright.plugins.podtopologyspread.constraints import Constraint
 from placewright.plugins.podtopologyspread.layout import Field
-from placewright.plugins.rowtopology import RowwiseCounts
-from placewright.plugins.topology import MISSING, Codes
+from placewright.plugins.shared.filters import RowwiseCounts
+from placewright.plugins.shared.topology import MISSING, Codes
 
 _UNLIMITED: Final = np.iinfo(np.int64).max
 

@@ -15,10 +15,10 @@ from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.api.tolerations import first_untolerated
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn, Rows
-from placewright.plugins.memory import NodeMemory
-from placewright.plugins.nodeaffinity import Demand
+from placewright.plugins.nodeaffinity import RequiredNodeAffinity
 from placewright.plugins.podtopologyspread.constraints import Constraint
-from placewright.plugins.topology import MISSING, Codes, Domains, domains
+from placewright.plugins.shared.memory import NodeMemory
+from placewright.plugins.shared.topology import MISSING, Codes, Domains, domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +131,11 @@ class _Inclusion:
         return self._in_affinity & self._without_taints
 
 
-def _demand(pod: PodInfo) -> Demand:
+def _demand(pod: PodInfo) -> RequiredNodeAffinity:
     spec = pod.pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return Demand(
+    return RequiredNodeAffinity(
         selector_from_pairs(spec.node_selector or NO_LABELS),
         None if required is None else compile_node_selector(required),
     )

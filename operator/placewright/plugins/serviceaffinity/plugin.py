@@ -34,12 +34,11 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.status import SKIP, unschedulable
-from placewright.plugins.constantreason import ConstantReasonFilter
-from placewright.plugins.memory import NodeMemory
 from placewright.plugins.serviceaffinity.args import ServiceAffinityArgs
 from placewright.plugins.serviceaffinity.services import PodServices, selects
-from placewright.plugins.topology import MISSING, counts_by_row, domains
-from placewright.plugins.zones import walk
+from placewright.plugins.shared.filters import ConstantReasonFilter
+from placewright.plugins.shared.memory import NodeMemory
+from placewright.plugins.shared.topology import MISSING, counts_by_row, domains, zone_walk
 
 NAME: Final = "ServiceAffinity"
 REASON: Final = "node(s) didn't match service affinity"
@@ -92,7 +91,7 @@ class ServiceAffinity(PreFilterPlugin, ConstantReasonFilter, ScorePlugin):
         rows = np.flatnonzero(counts_by_row(cluster, like_it))
         if len(rows) == 0:
             return {}
-        first = int(rows[np.argmin(walk(self._memory, cluster)[rows])])
+        first = int(rows[np.argmin(zone_walk(self._memory, cluster)[rows])])
         labels = cluster.node(first).metadata.labels or NO_LABELS
         return {key: labels[key] for key in self._together if key in labels}
 

@@ -7,7 +7,7 @@ from typing import Final
 from placewright.api.pods import PodInfo
 from placewright.api.workloads import Service
 from placewright.cluster.objects import ClusterObjects
-from placewright.plugins.memory import Memory
+from placewright.plugins.shared.memory import Memory
 
 _MAX_LOOKS: Final = 4096
 

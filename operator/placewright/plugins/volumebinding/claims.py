@@ -16,13 +16,13 @@ from placewright.api.selectors import Selector, SelectorError, compile_label_sel
 from placewright.api.storage import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim
 from placewright.cluster.storage import StorageObjects, claim_class
 from placewright.framework.status import Status, error, unresolvable
-from placewright.plugins.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
+from placewright.plugins.shared.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
 
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 STORAGE: Final = "storage"
 
 
-class Demand(NamedTuple):
+class VolumeDemand(NamedTuple):
     """A claim that waits for its first consumer, and what a volume must have to serve it.
 
     Attributes:
@@ -39,7 +39,7 @@ class Demand(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodVolumeClaims:
     """The claims of a pod that may go on to the filters.
 
     Attributes:
@@ -48,7 +48,7 @@ class PodClaims:
     """
 
     bound: tuple[PersistentVolumeClaim, ...]
-    to_bind: tuple[Demand, ...]
+    to_bind: tuple[VolumeDemand, ...]
 
 
 class _Refused(Exception):
@@ -68,7 +68,7 @@ def claim_names(pod: PodInfo) -> Iterator[tuple[str, Volume]]:
             yield f"{pod.name}-{volume.name}", volume
 
 
-def claims_of(pod: PodInfo, storage: StorageObjects) -> PodClaims | Status | None:
+def claims_of(pod: PodInfo, storage: StorageObjects) -> PodVolumeClaims | Status | None:
     """The pod's claims, sorted out; a status when it cannot go anywhere with them; None when it has none."""
     try:
         found = [_usable(pod, name, volume, storage) for name, volume in claim_names(pod)]
@@ -80,7 +80,7 @@ def claims_of(pod: PodInfo, storage: StorageObjects) -> PodClaims | Status | Non
             return unresolvable(UNBOUND_IMMEDIATE)
         bound = tuple(claim for claim in found if fully_bound(claim))
         _require_known_to_drivers(bound, storage)
-        return PodClaims(bound, tuple(_demand(claim) for claim in unbound))
+        return PodVolumeClaims(bound, tuple(_demand(claim) for claim in unbound))
     except _Refused as refusal:
         return refusal.status
 
@@ -137,7 +137,7 @@ def _require_known_to_drivers(bound: tuple[PersistentVolumeClaim, ...], storage:
                 raise _Refused(error(what)) from None
 
 
-def _demand(claim: PersistentVolumeClaim) -> Demand:
+def _demand(claim: PersistentVolumeClaim) -> VolumeDemand:
     where = f'persistentvolumeclaim "{claim.metadata.name}": spec'
     requests = claim.spec.resources.requests or {}
     try:
@@ -147,4 +147,4 @@ def _demand(claim: PersistentVolumeClaim) -> Demand:
         raise _Refused(unresolvable(f"{where}.resources.requests.storage: {problem}")) from None
     except SelectorError as problem:
         raise _Refused(unresolvable(f"{where}.selector: {problem}")) from None
-    return Demand(claim, claim_class(claim), size, STORAGE in requests, selector)
+    return VolumeDemand(claim, claim_class(claim), size, STORAGE in requests, selector)

@@ -19,8 +19,8 @@ from placewright.api.quantity import QuantityError, nano
 from placewright.api.storage import PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.cluster import Cluster
 from placewright.framework.interface import BoolColumn
-from placewright.plugins.volumebinding.claims import STORAGE, Demand
-from placewright.plugins.volumebinding.reach import Reach
+from placewright.plugins.volumebinding.claims import STORAGE, VolumeDemand
+from placewright.plugins.volumebinding.reach import StorageReach
 
 #: Stands for no volume in a column of choices.
 NONE: Final = -1
@@ -46,7 +46,7 @@ class _Candidates(NamedTuple):
     free: list[PersistentVolume]
 
 
-def match_volumes(demands: Sequence[Demand], cluster: Cluster, reach: Reach) -> Matches:
+def match_volumes(demands: Sequence[VolumeDemand], cluster: Cluster, reach: StorageReach) -> Matches:
     """Give every demand, by rising size, a volume on every row where one is left."""
     matching = _Matching(cluster, reach)
     for demand in demands:
@@ -70,7 +70,7 @@ def capacity_of(volume: PersistentVolume) -> int | None:
         return None
 
 
-def _candidates(demand: Demand, volumes: Iterable[PersistentVolume]) -> _Candidates:
+def _candidates(demand: VolumeDemand, volumes: Iterable[PersistentVolume]) -> _Candidates:
     prebound: list[PersistentVolume] = []
     free: list[tuple[int, str, PersistentVolume]] = []
     for volume in volumes:
@@ -97,7 +97,7 @@ def _alike(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
     )
 
 
-def _free_for(demand: Demand, volume: PersistentVolume) -> bool:
+def _free_for(demand: VolumeDemand, volume: PersistentVolume) -> bool:
     if volume.status.phase != "Available":
         return False
     if demand.selector is not None and not demand.selector.matches(volume.metadata.labels or {}):
@@ -121,7 +121,7 @@ def _enough(free: Sequence[PersistentVolume], earlier: int) -> list[PersistentVo
 class _Matching:
     """The choices so far: what one demand took on a row, the next cannot have there."""
 
-    def __init__(self, cluster: Cluster, reach: Reach) -> None:
+    def __init__(self, cluster: Cluster, reach: StorageReach) -> None:
         self.volumes: list[PersistentVolume] = []
         self.choices: list[Choice] = []
         self._cluster = cluster

@@ -1,20 +1,35 @@
-"""Domains as they would be if one row alone were different: how rules about domains are judged in preemption's trials.
+"""Bases of filters: one with a single reason for every node, and rules about domains as preemption's trials judge them.
 
-Each row is asked with its own pods as they are now, and with those of all other rows as they were when the counts were made.
+In a trial one row alone is different: it is asked with its own pods as they are now, and with those of all other rows as they were when the
+counts were made.
 """
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.pairwisecounts import PodSelection
-from placewright.framework.interface import BoolColumn, Rejection, Rows
+from placewright.framework.interface import BoolColumn, CycleState, FilterPlugin, Rejection, Rows
 from placewright.framework.rowwise import RowVerdict
-from placewright.plugins.topology import Codes, TopologyRule, counts_by_row, first_broken, obey
+from placewright.framework.status import Status
+from placewright.plugins.shared.topology import Codes, TopologyRule, counts_by_row, first_broken, obey
+
+
+class ConstantReasonFilter(FilterPlugin, ABC):
+    """Base for filters whose rejections all carry the same status, `rejection`."""
+
+    rejection: ClassVar[Status]
+
+    def explain(self, state: CycleState, pod: PodInfo, cluster: Cluster, rows: Rows) -> list[Rejection]:
+        """One group with the one reason."""
+        return [Rejection(self.rejection, rows)]
 
 
 class RowwiseCounts:

@@ -1,4 +1,8 @@
-"""Which nodes can serve what claims ask for: searched once for each row and shape of demand, and again where something changed."""
+"""Which nodes can serve what claims ask for, as columns: searched once for each row and shape of demand, and again where something changed.
+
+With it, from where the devices of an allocated claim can be used, and points for requests that can be served in several ways. Source:
+kube-scheduler `dynamicresources.go`.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,83 @@ from typing import Final
 
 import numpy as np
 
-from placewright.api.devices import ResourceClaim
+from placewright.api.devices import DeviceRequest, ResourceClaim
+from placewright.api.objects import NodeSelector
+from placewright.api.selectors import compile_node_selector
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.resources import grown
 from placewright.framework.interface import BoolColumn, IntColumn, Rows
-from placewright.plugins.dynamicresources.devices import Allocated, Devices, Refusal
-from placewright.plugins.dynamicresources.subrequests import preference
+from placewright.plugins.dynamicresources.devices import Allocated, ClusterDevices, Refusal
+from placewright.plugins.shared.memory import NodeMemory
+
+# --- where allocated claims can be used ------------------------------------------------------------------------------------------
+
+
+_SELECTORS: Final = 256
+
+
+class ClaimReach:
+    """Columns of node selectors, kept until a node changes."""
+
+    def __init__(self) -> None:
+        self._memory = NodeMemory(_SELECTORS)
+
+    def reaching(self, claim: ResourceClaim, cluster: Cluster) -> BoolColumn:
+        """True for each row from where the claim's devices can be used; shape (size,). Without a selector that is everywhere."""
+        allocation = claim.status.allocation
+        selector = None if allocation is None else allocation.node_selector
+        if selector is None:
+            return cluster.present
+        return self._memory.recall(cluster, selector, lambda: _selected(selector, cluster))
+
+
+def _selected(selector: NodeSelector, cluster: Cluster) -> BoolColumn:
+    terms = compile_node_selector(selector)
+    column = np.zeros(cluster.size, np.bool_)
+    for row in cluster.rows().tolist():
+        meta = cluster.node(row).metadata
+        column[row] = any(term.matches(meta.labels or {}, meta.name) for term in terms)
+    return column
+
+
+# --- requests with alternatives --------------------------------------------------------------------------------------------------
+
+
+#: As many ways may a request name; the first of them is worth as many points.
+MAX_WAYS: Final = 8
+
+
+def has_preferences(claim: ResourceClaim) -> bool:
+    """Whether any request of the claim can be served in several ways."""
+    return any(request.first_available for request in claim.spec.devices.requests or ())
+
+
+def preference(claims: Sequence[ResourceClaim], answer: Allocated | Refusal | None) -> int:
+    """Points for what these claims get: 8 for each such request that is served in its first way, one less for each way further down."""
+    if not isinstance(answer, Allocated):
+        return 0
+    points = 0
+    for claim, allocation in zip(claims, answer.allocations, strict=True):
+        served = {result.request for result in allocation.devices.results or ()}
+        points += sum(_points(request, served) for request in claim.spec.devices.requests or ())
+    return points
+
+
+def _points(request: DeviceRequest, served: set[str]) -> int:
+    for position, way in enumerate(request.first_available or ()):
+        if f"{request.name}/{way.name}" in served:
+            return MAX_WAYS - position
+    return 0
+
+
+# --- answers by row --------------------------------------------------------------------------------------------------------------
+
 
 #: Shapes of demand whose answers are kept.
 MAX_KEPT: Final = 64
 
 
-class _Answers:
+class _ShapeAnswers:
     """What was found for one shape: by row with the version of the row's devices that it was found in, and as columns.
 
     Attributes:
@@ -38,13 +107,13 @@ class _Answers:
         self.position = self.everywhere = -1
 
 
-class Search:
+class RowAnswers:
     """Asks the allocator no more than it must."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.devices = Devices(cluster)
+        self.devices = ClusterDevices(cluster)
         self._cluster = cluster
-        self._kept: OrderedDict[tuple[bytes, ...], _Answers] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes, ...], _ShapeAnswers] = OrderedDict()
 
     def fits(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...], rows: Rows) -> BoolColumn:
         """True for each row that can serve all claims; shape (len(rows),). `signature`: their shapes."""
@@ -76,17 +145,17 @@ class Search:
         self.devices.refresh()
         return self._answer(self._answers(signature), row, claims)
 
-    def _answers(self, signature: tuple[bytes, ...]) -> _Answers:
+    def _answers(self, signature: tuple[bytes, ...]) -> _ShapeAnswers:
         answers = self._kept.get(signature)
         if answers is None:
-            answers = self._kept[signature] = _Answers()
+            answers = self._kept[signature] = _ShapeAnswers()
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(signature)
         return answers
 
-    def _columns(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...]) -> _Answers:
+    def _columns(self, claims: Sequence[ResourceClaim], signature: tuple[bytes, ...]) -> _ShapeAnswers:
         """The answers with columns that are right for every row."""
         answers, size = self._answers(signature), self._cluster.size
         for row in self._stale(answers, size):
@@ -100,7 +169,7 @@ class Search:
         answers.position, answers.everywhere = self.devices.changed_rows.position, self.devices.everywhere
         return answers
 
-    def _stale(self, answers: _Answers, size: int) -> Iterable[int]:
+    def _stale(self, answers: _ShapeAnswers, size: int) -> Iterable[int]:
         """Rows that must be looked at again."""
         journal, everywhere = self.devices.changed_rows, self.devices.everywhere
         changed = journal.since(answers.position) if answers.position >= 0 and answers.everywhere == everywhere else None
@@ -111,7 +180,7 @@ class Search:
             return range(size)
         return {*(row for row in changed if row < size), *range(before, size)}
 
-    def _answer(self, answers: _Answers, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
+    def _answer(self, answers: _ShapeAnswers, row: int, claims: Sequence[ResourceClaim]) -> Allocated | Refusal:
         version = self.devices.version(row)
         known = answers.found.get(row)
         if known is not None and known[0] == version:

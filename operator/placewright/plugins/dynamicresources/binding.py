@@ -1,26 +1,33 @@
-"""From the choice of a node to claims that are written, and the way back.
+"""From the choice of a node to claims that are written and devices that are ready, and the way back.
 
 Allocations are pending in the table of claims from Reserve on: no other pod gets those devices. Pods that share a claim and are decided
-together share its pending allocation; whoever comes first to PreBind writes it, the others add themselves.
+together share its pending allocation; whoever comes first to PreBind writes it, the others add themselves. A release that was begun ends
+whatever becomes of the pod, and until then nobody counts on the claim.
 
-A release that was begun ends whatever becomes of the pod, and until then nobody counts on the claim.
+Devices may have conditions that a driver must report before a pod may be bound. Source: kube-scheduler `dynamicresources.go`,
+`isClaimReadyForBinding` and `isClaimTimeout`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from placewright.api.devices import AllocationResult, ResourceClaim
+from placewright.api.devices import AllocatedDevice, AllocationResult, DeviceCondition, ResourceClaim
 from placewright.api.errors import ClaimError
 from placewright.api.objects import PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import ClaimTable
 from placewright.framework.interface import ClaimWriter
-from placewright.plugins.dynamicresources.claims import called, reserved_for
-from placewright.plugins.dynamicresources.extended import Variant
+from placewright.plugins.dynamicresources.claims import Variant, called, reserved_for
+
+# --- claims on their way ---------------------------------------------------------------------------------------------------------
+
 
 _logger = logging.getLogger(__name__)
 
@@ -43,7 +50,7 @@ class Share:
 
 
 @dataclass(slots=True)
-class Reserved:
+class ReservedClaims:
     """All claims of a pod that is on its way to a node, in its order."""
 
     shares: list[Share] = field(default_factory=list)
@@ -98,13 +105,13 @@ async def _make(share: Share, variant: Variant, pod: PodInfo, table: ClaimTable,
     table.withdraw(special)
 
 
-def settle(reserved: Reserved, pod: PodInfo, table: ClaimTable) -> None:
+def settle(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable) -> None:
     """The claims say what was decided; from now on they protect it themselves."""
     for share in reserved.shares:
         table.leave(share.claim, pod.uid)
 
 
-def give_back(reserved: Reserved, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
+def give_back(reserved: ReservedClaims, pod: PodInfo, table: ClaimTable, writer: ClaimWriter) -> None:
     """The pod does not go there after all."""
     for share in reserved.shares:
         if share.tried or reserved_for(share.claim, pod):
@@ -169,3 +176,69 @@ async def deallocate(claim: ResourceClaim, pod: PodInfo, table: ClaimTable, writ
         _logger.warning("resourceclaim %s keeps its devices, which no pod uses: %s", called(claim), problem)
     finally:
         table.end_release(claim)
+
+
+# --- devices that are not ready at once ------------------------------------------------------------------------------------------
+
+
+_TRUE = "True"
+
+
+class DeviceFailed(ClaimError):
+    """A driver says that a device will never be ready."""
+
+
+def must_wait(claim: ResourceClaim) -> bool:
+    """Whether any of the claim's devices has something to get ready."""
+    return any(device.binding_conditions for device in _devices(claim))
+
+
+def drivers_awaited(claims: Iterable[ResourceClaim]) -> frozenset[str]:
+    """The drivers of devices that have something to get ready."""
+    return frozenset(device.driver for claim in claims for device in _devices(claim) if device.binding_conditions)
+
+
+def ready(claim: ResourceClaim) -> bool:
+    """Whether all of the claim's devices are ready; raise `DeviceFailed` when one of them never will be."""
+    if claim.status.allocation is None:
+        return False
+    return all(_device_ready(claim, device) for device in _devices(claim) if device.binding_conditions)
+
+
+def too_late(claim: ResourceClaim, now: float, limit: float) -> bool:
+    """Whether the claim's devices were allocated more than `limit` seconds before `now` (since 1970), and have something to get ready."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.allocation_timestamp is None or not must_wait(claim):
+        return False
+    try:
+        since = datetime.fromisoformat(allocation.allocation_timestamp)
+    except ValueError:
+        return False
+    return since.replace(tzinfo=since.tzinfo or UTC).timestamp() + limit < now
+
+
+def timestamp(now: float) -> str:
+    """Seconds since 1970 as Kubernetes writes a moment."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _device_ready(claim: ResourceClaim, device: AllocatedDevice) -> bool:
+    conditions = _conditions(claim, device)
+    for kind in device.binding_failure_conditions or ():
+        failed = conditions.get(kind)
+        if failed is not None and failed.status == _TRUE:
+            said = json.dumps(failed.message, ensure_ascii=False)
+            raise DeviceFailed(f"device binding failed: claim={claim.metadata.name}, reason={failed.reason}, message={said}")
+    return all(kind in conditions and conditions[kind].status == _TRUE for kind in device.binding_conditions or ())
+
+
+def _conditions(claim: ResourceClaim, device: AllocatedDevice) -> dict[str, DeviceCondition]:
+    for status in claim.status.devices or ():
+        if (status.driver, status.pool, status.device) == (device.driver, device.pool, device.device):
+            return {condition.type: condition for condition in status.conditions or ()}
+    return {}
+
+
+def _devices(claim: ResourceClaim) -> Iterable[AllocatedDevice]:
+    allocation = claim.status.allocation
+    return () if allocation is None else allocation.devices.results or ()

@@ -19,7 +19,7 @@ from placewright.api.objects import Node, NodeSelector, ObjectMeta
 from placewright.api.selectors import compile_node_selector
 from placewright.api.storage import SELECTED_NODE, ObjectReference, PersistentVolume, PersistentVolumeClaim
 from placewright.cluster.storage import StorageObjects, Table
-from placewright.plugins.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
+from placewright.plugins.shared.csimigration import TranslationError, driver_affinity, in_tree_plugin, migrated_plugins
 from placewright.plugins.volumebinding.claims import fully_bound
 from placewright.plugins.volumebinding.matching import bound_to
 
@@ -28,7 +28,7 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class ReservedVolumes:
     """What a pod on its way to a node writes.
 
     Attributes:
@@ -74,9 +74,9 @@ def _annotated(meta: ObjectMeta, key: str, value: str) -> ObjectMeta:
 
 def assume(
     bindings: Iterable[tuple[PersistentVolume, PersistentVolumeClaim]], provisions: Iterable[PersistentVolumeClaim], storage: StorageObjects
-) -> Reserved:
+) -> ReservedVolumes:
     """Let the next pods see what is going to be written."""
-    reserved = Reserved(tuple(bindings), tuple(provisions))
+    reserved = ReservedVolumes(tuple(bindings), tuple(provisions))
     assumed: list[PersistentVolume | PersistentVolumeClaim] = []
     for volume, _ in reserved.bindings:
         if storage.volumes.get(volume.metadata.name) is not volume:
@@ -89,7 +89,7 @@ def assume(
     return with_fields(reserved, assumed=tuple(assumed))
 
 
-def restore(reserved: Reserved, storage: StorageObjects) -> None:
+def restore(reserved: ReservedVolumes, storage: StorageObjects) -> None:
     """Take back what has not been shown by the API server meanwhile."""
     for item in reserved.assumed:
         table: Table[Any] = storage.tables[type(item)]
@@ -97,7 +97,7 @@ def restore(reserved: Reserved, storage: StorageObjects) -> None:
             table.restore(item)
 
 
-def all_bound(written: Reserved, node: Node, storage: StorageObjects) -> bool:
+def all_bound(written: ReservedVolumes, node: Node, storage: StorageObjects) -> bool:
     """Whether every claim has its volume, as far as the API server has shown; raise `VolumeError` when that will not happen any more."""
     bound = [_binding_done(volume, claim, node, storage) for volume, claim in written.bindings]
     bound += [_provision_done(claim, node, storage) for claim in written.provisions]

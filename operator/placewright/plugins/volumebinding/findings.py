@@ -1,13 +1,14 @@
-"""A pod's claims against all nodes: what is wrong with each, and which volumes would be taken there.
+"""A pod's claims against all nodes: what is wrong with each, which volumes would be taken there, and how full its storage would get.
 
-Source of the rules and their order: kube-scheduler `volumebinding/binder.go`, `FindPodVolumes`.
+Source of the rules and their order: kube-scheduler `volumebinding/binder.go`, `FindPodVolumes`, and `volumebinding/scorer.go`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,14 @@ from placewright.api.storage import (
     PersistentVolumeClaim,
 )
 from placewright.cluster.cluster import Cluster
-from placewright.framework.interface import BoolColumn
-from placewright.plugins.volumebinding.claims import Demand, PodClaims
-from placewright.plugins.volumebinding.matching import NONE, Matches, match_volumes
-from placewright.plugins.volumebinding.reach import Reach
+from placewright.framework.interface import BoolColumn, IntColumn
+from placewright.plugins.noderesources.args import ShapePoint
+from placewright.plugins.noderesources.strategies import broken_linear
+from placewright.plugins.volumebinding.claims import PodVolumeClaims, VolumeDemand
+from placewright.plugins.volumebinding.matching import NONE, Matches, capacity_of, match_volumes
+from placewright.plugins.volumebinding.reach import StorageReach
+
+# --- filtering -------------------------------------------------------------------------------------------------------------------
 
 
 class Wrong(IntFlag):
@@ -45,7 +50,7 @@ REASONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class VolumeFindings:
     """What was found, for all rows.
 
     Attributes:
@@ -56,9 +61,9 @@ class Findings:
     """
 
     wrong: NDArray[np.int64]
-    chosen: tuple[Demand, ...]
+    chosen: tuple[VolumeDemand, ...]
     matches: Matches
-    provisioned: tuple[Demand, ...]
+    provisioned: tuple[VolumeDemand, ...]
 
     def bindings(self, row: int) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
         """Claims and the existing volumes that they would take on a row."""
@@ -71,7 +76,7 @@ class Findings:
         return [demand.claim for demand in (*self.provisioned, *(d for d, choice in picks if choice[row] == NONE))]
 
 
-def find_volumes(claims: PodClaims, cluster: Cluster, reach: Reach) -> Findings:
+def find_volumes(claims: PodVolumeClaims, cluster: Cluster, reach: StorageReach) -> VolumeFindings:
     """Look at every row."""
     reach.look(cluster)
     wrong = _bound_elsewhere(claims, cluster, reach)
@@ -84,14 +89,14 @@ def find_volumes(claims: PodClaims, cluster: Cluster, reach: Reach) -> Findings:
     matches = match_volumes(chosen, cluster, reach)
     wrong[elsewhere] |= Wrong.NO_VOLUME
     _provision(selected, chosen, matches, ~elsewhere, wrong, cluster, reach)
-    return Findings(wrong, chosen, matches, selected)
+    return VolumeFindings(wrong, chosen, matches, selected)
 
 
-def _selected_node(demand: Demand) -> str | None:
+def _selected_node(demand: VolumeDemand) -> str | None:
     return (demand.claim.metadata.annotations or {}).get(SELECTED_NODE)
 
 
-def _bound_elsewhere(claims: PodClaims, cluster: Cluster, reach: Reach) -> NDArray[np.int64]:
+def _bound_elsewhere(claims: PodVolumeClaims, cluster: Cluster, reach: StorageReach) -> NDArray[np.int64]:
     """What is wrong with bound claims: on each row the first claim that has a problem there speaks."""
     wrong = np.zeros(cluster.size, np.int64)
     for claim in claims.bound:
@@ -106,13 +111,13 @@ def _bound_elsewhere(claims: PodClaims, cluster: Cluster, reach: Reach) -> NDArr
 
 
 def _provision(
-    selected: tuple[Demand, ...],
-    chosen: tuple[Demand, ...],
+    selected: tuple[VolumeDemand, ...],
+    chosen: tuple[VolumeDemand, ...],
     matches: Matches,
     looked_at: BoolColumn,
     wrong: NDArray[np.int64],
     cluster: Cluster,
-    reach: Reach,
+    reach: StorageReach,
 ) -> None:
     """Say where volumes that do not exist yet cannot be made: on each row the first claim that has a problem there speaks."""
     open_ = looked_at.copy()
@@ -129,7 +134,7 @@ def _provision(
         open_ &= ~(impossible | full)
 
 
-def _provisionable(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn:
+def _provisionable(demand: VolumeDemand, cluster: Cluster, reach: StorageReach) -> BoolColumn:
     """True where the class makes volumes."""
     storage_class = cluster.objects.storage.classes.get(demand.storage_class)
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
@@ -137,7 +142,7 @@ def _provisionable(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn
     return reach.topologies(cluster, storage_class.allowed_topologies)
 
 
-def _roomy(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn:
+def _roomy(demand: VolumeDemand, cluster: Cluster, reach: StorageReach) -> BoolColumn:
     """True where the driver has room for the volume, or does not say how much it has."""
     if not demand.sized or not counting_driver(demand, cluster):
         return np.ones(cluster.size, np.bool_)
@@ -147,9 +152,82 @@ def _roomy(demand: Demand, cluster: Cluster, reach: Reach) -> BoolColumn:
     return roomy
 
 
-def counting_driver(demand: Demand, cluster: Cluster) -> bool:
+def counting_driver(demand: VolumeDemand, cluster: Cluster) -> bool:
     """Whether volumes of the claim's class are made by a driver that says how much room it has."""
     storage = cluster.objects.storage
     storage_class = storage.classes.get(demand.storage_class)
     driver = storage.csi_drivers.get(storage_class.provisioner) if storage_class is not None else None
     return driver is not None and bool(driver.spec.storage_capacity)
+
+
+# --- scoring ---------------------------------------------------------------------------------------------------------------------
+
+
+_FULL: Final = 100
+_NOT_COUNTED: Final = -1
+
+
+class _Share(NamedTuple):
+    """What one claim takes, by row: bytes asked for and bytes there, where `counted`."""
+
+    storage_class: str
+    requested: int
+    capacity: IntColumn
+    counted: BoolColumn
+
+
+def fullness_scores(findings: VolumeFindings, shape: Sequence[ShapePoint], cluster: Cluster, reach: StorageReach) -> IntColumn:
+    """The score of every row, 0..100; 0 where nothing can be said. Shape (size,)."""
+    static = list(_static(findings))
+    any_static = np.zeros(cluster.size, np.bool_)
+    for share in static:
+        any_static |= share.counted
+    made = [share._replace(counted=share.counted & ~any_static) for share in _made(findings, cluster, reach)]
+    total, classes = np.zeros(cluster.size, np.int64), np.zeros(cluster.size, np.int64)
+    for name in {share.storage_class for share in (*static, *made)}:
+        of_class = [share for share in static if share.storage_class == name]
+        requested, capacity, counted = _sum(of_class, cluster.size)
+        for share in made:
+            if share.storage_class == name:
+                requested += np.where(share.counted, share.requested, 0)
+                capacity = np.where(share.counted, share.capacity, capacity)  # claims of a class draw on the same room
+                counted |= share.counted
+        over = (capacity == 0) | (requested > capacity)
+        percent = np.where(over, _FULL, requested * _FULL // np.maximum(capacity, 1))
+        total += np.where(counted, broken_linear(shape, percent), 0)
+        classes += counted
+    return np.floor(total / np.maximum(classes, 1) + 0.5).astype(np.int64)
+
+
+def _sum(shares: Sequence[_Share], size: int) -> tuple[IntColumn, IntColumn, BoolColumn]:
+    requested, capacity, counted = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    for share in shares:
+        requested += np.where(share.counted, share.requested, 0)
+        capacity += np.where(share.counted, share.capacity, 0)
+        counted |= share.counted
+    return requested, capacity, counted
+
+
+def _static(findings: VolumeFindings) -> Iterator[_Share]:
+    sizes = np.array([ceil_units(capacity_of(volume) or 0) for volume in findings.matches.volumes] or [0], np.int64)
+    for demand, choice in zip(findings.chosen, findings.matches.choices, strict=True):
+        yield _Share(demand.storage_class, ceil_units(demand.size), sizes[choice], choice != NONE)
+
+
+def _made(findings: VolumeFindings, cluster: Cluster, reach: StorageReach) -> Iterator[_Share]:
+    everywhere = np.ones(cluster.size, np.bool_)
+    wanted = [(demand, everywhere) for demand in findings.provisioned]
+    wanted += [(demand, choice == NONE) for demand, choice in zip(findings.chosen, findings.matches.choices, strict=True)]
+    for demand, where in wanted:
+        room = _room(demand, cluster, reach)
+        yield _Share(demand.storage_class, ceil_units(demand.size), room, where & (room != _NOT_COUNTED))
+
+
+def _room(demand: VolumeDemand, cluster: Cluster, reach: StorageReach) -> IntColumn:
+    """Bytes in the first capacity object that could serve the claim; shape (size,)."""
+    column = np.full(cluster.size, _NOT_COUNTED, np.int64)
+    if demand.sized and counting_driver(demand, cluster):
+        room = reach.room(cluster, demand.storage_class)
+        enough = room.limits >= ceil_units(demand.size)
+        column[room.rows[enough][::-1]] = room.free[enough][::-1]  # backwards: of several writes to a row the last one stays
+    return column
