@@ -1,0 +1,137 @@
+"""The plugins in the tree do the same under any other names: nothing around them knows them by name, or as ours.
+
+They are registered as subclasses from here, which the framework guards as it guards plugins of other packages. Each answer has to be that
+of the plugins in the tree, but for the names in it.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hints.rows import Row
+from hints.test_hint_table import ROWS
+from hints.waiting_room import Quiet, WaitingRoom
+
+import framework.makers
+import placewright_lab.readers.goldencases
+from framework.makers import pod as made_pod
+from placewright.api.profile import default_profile
+from placewright.explain.explanation import evaluated
+from placewright.framework.interface import Plugin
+from placewright.framework.registry import Registry
+from placewright.framework.runtime.resolvedprofile import ResolvedProfile
+from placewright.offline.world import offline_evaluator, world_from
+from placewright.plugins.catalog import in_tree
+from placewright.profiles.resolve import resolve
+from placewright_lab.readers.goldencases import answer
+from scheduler.test_nearest_miss import ZONE, affinity_terms, node, pod
+from vectors.golden import Golden, golden_cases
+
+#: Put before every name, so that lists of names sort as before.
+ACME: Final = "Acme"
+#: What is put before a plugin's error where the plugin is not ours.
+BY_THE_GUARD: Final = re.compile(rb'running \w+ plugin \\"\w+\\": ')
+
+
+def renamed(kind: type[Plugin]) -> type[Plugin]:
+    return type(kind)(f"{ACME}{kind.__name__}", (kind,), {"name": f"{ACME}{kind.name}", "__module__": __name__})
+
+
+OTHERS: Final = Registry(renamed(kind) for kind in in_tree().values())
+
+
+def under_other_names(profile: ResolvedProfile) -> ResolvedProfile:
+    return replace(
+        profile,
+        points={point: tuple(f"{ACME}{name}" for name in names) for point, names in profile.points.items()},
+        weights={f"{ACME}{name}": weight for name, weight in profile.weights.items()},
+        args={f"{ACME}{name}": args for name, args in profile.args.items()},
+    )
+
+
+def without_names(found: Any) -> Any:
+    return msgspec.json.decode(BY_THE_GUARD.sub(b"", msgspec.json.encode(found).replace(ACME.encode(), b"")))
+
+
+# --- decisions and messages -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("golden", golden_cases()[::7], ids=lambda golden: golden.id)
+def test_golden_cases_are_answered_alike(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = golden.read()
+    ours = answer(case, in_tree())
+    monkeypatch.setattr(
+        placewright_lab.readers.goldencases, "resolve", lambda profile, _registry: under_other_names(resolve(profile, in_tree()))
+    )
+    theirs = answer(case, OTHERS)
+    assert without_names(theirs) == without_names(ours)
+
+
+# --- remedies -------------------------------------------------------------------------------------------------------------------------
+
+
+def random_world(seed: int) -> list[dict[str, Any]]:
+    """A few nodes that each want something else, pods on them, and the pod `p`."""
+    rng = random.Random(seed)
+    taints = [[], [], [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}], [{"key": "old", "effect": "NoExecute"}]]
+    objects = [
+        node(
+            f"n-{i}", cpu=rng.choice([200, 1000, 4000]), pods=rng.choice([1, 2, 10]), taints=rng.choice(taints),
+            cordoned=rng.random() < 0.4, zone=rng.choice(["z0", "z1"]), disk=rng.choice(["ssd", "hdd"]),
+        )
+        for i in range(4)
+    ]  # fmt: skip
+    near = {"podAffinity": affinity_terms(ZONE, "a")}, {"podAntiAffinity": affinity_terms(ZONE, "a")}, {}
+    for i in range(rng.randrange(6)):
+        labels, port = {"app": rng.choice("ab")}, rng.choice([0, 80])
+        objects.append(pod(f"x-{i}", f"n-{rng.randrange(4)}", cpu=300, port=port, labels=labels, affinity=rng.choice(near)))
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "a"}}}
+    wishes = rng.choice([{"nodeSelector": {"disk": "ssd"}}, {"topologySpreadConstraints": [spread]}, {"affinity": rng.choice(near)}])
+    cpu, port = rng.choice([100, 900, 5000]), rng.choice([0, 80])
+    return [*objects, pod("p", cpu=cpu, port=port, labels={"app": "a"}, **wishes)]
+
+
+def test_what_would_let_a_pod_in_is_told_alike() -> None:
+    ours = resolve(default_profile(), in_tree())
+    kinds = set()
+    for seed in range(150):
+        world = world_from(random_world(seed), "test")
+        waiting = world.pending["default/p"]
+        expected = evaluated(offline_evaluator(ours, in_tree(), world.cluster), world.cluster, waiting)
+        found = evaluated(offline_evaluator(under_other_names(ours), OTHERS, world.cluster), world.cluster, waiting)
+        assert without_names(found) == without_names(expected)
+        kinds |= {change.kind.value for miss in found.misses for change in miss.changes}
+    assert kinds >= {"more-resources", "fewer-pods", "toleration", "uncordon", "labels", "remove-pods", "max-skew", "add-pod"}
+
+
+# --- wake-ups -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _others_in_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved, build = framework.makers.resolved, framework.makers.build_evaluator
+    monkeypatch.setattr(framework.makers, "resolved", lambda spec, plugins: under_other_names(resolved(spec, plugins)))
+    monkeypatch.setattr(framework.makers, "build_evaluator", lambda profile, _registry, *around: build(profile, OTHERS, *around))
+
+
+@pytest.mark.usefixtures("_others_in_the_room")
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_the_same_events_wake_rejected_pods(row: Row) -> None:
+    room = WaitingRoom(row.plugin, row.args, row.placed, row.known)
+    room.reject(row.rejected, f"{ACME}{row.plugin}")
+    room.happens(row)
+    assert room.tried_again(row.rejected) is row.wakes
+
+
+@pytest.mark.usefixtures("_others_in_the_room")
+def test_groups_are_decided_as_one_under_a_plugin_of_another_name() -> None:
+    plugins = {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}
+    runtime = Quiet(spec={"plugins": plugins}).evaluator().runtime
+    assert runtime.pod_groups is not None
+    assert runtime.pod_groups.name == f"{ACME}GangScheduling"
+    assert runtime.run_pre_enqueue(made_pod("p")).ok
