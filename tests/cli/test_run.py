@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from placewright.cli.main import main
+from placewright.engine.beside import StandBeside, nothing_beside
 from placewright.engine.options import EngineOptions
 from placewright.handlers import operator
-from placewright.handlers.operator import Beside, nothing_beside
 from placewright.serving import endpoints
 from placewright.serving.endpoints import ServingOptions
 
@@ -31,7 +31,7 @@ class Started:
     options: EngineOptions
     log_level: int
 
-    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, beside: Beside) -> int:
+    def __call__(self, kubeconfig: str | None, context: str | None, options: EngineOptions, beside: StandBeside) -> int:
         self.kubeconfig, self.context, self.options, self.log_level = kubeconfig, context, options, logging.getLogger().level
         return 0
 
@@ -115,7 +115,7 @@ class Opened:
     def __init__(self) -> None:
         self.options = ServingOptions(port=None)
 
-    def __call__(self, options: ServingOptions) -> Beside:
+    def __call__(self, options: ServingOptions) -> StandBeside:
         self.options = options
         return nothing_beside
 

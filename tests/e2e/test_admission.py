@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from placewright.engine.engine import Engine
+from placewright.engine.engine import build_engine
 from placewright.engine.options import AdmissionOptions, EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
@@ -53,7 +53,7 @@ async def cluster(installation: Installation, *names: str) -> AsyncIterator[ApiC
 @asynccontextmanager
 async def operator(installation: Installation, admission: AdmissionOptions | None) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    engine = Engine(load_config(str(installation.kubeconfig)), EngineOptions(seed=1, peering_lifetime=5, admission=admission))
+    engine = build_engine(load_config(str(installation.kubeconfig)), EngineOptions(seed=1, peering_lifetime=5, admission=admission))
     task = asyncio.create_task(run_engine(engine, stop))
     try:
         yield

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from placewright.engine.engine import Engine
+from placewright.engine.engine import Engine, build_engine
 from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
@@ -300,7 +300,8 @@ async def test_a_pod_created_anew_while_it_is_bound_is_counted_as_it_is(unchecke
     if version.minor in (25, 26):
         not_on_this_server("1.25 lost the preconditions of bindings, which 1.27 and some late patch releases have again")
     (node,) = await stage.nodes(1)
-    engine = Engine(load_config(str(stage.installation.operator_kubeconfig)), EngineOptions(reconcile_seconds=3600.0, peering_lifetime=5))
+    access = load_config(str(stage.installation.operator_kubeconfig))
+    engine = build_engine(access, EngineOptions(reconcile_seconds=3600.0, peering_lifetime=5))
     key = f"{stage.namespace}/again"
     meant = await _replace_before_binding(engine, stage, key)
     async with _running(engine):

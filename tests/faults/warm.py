@@ -25,7 +25,7 @@ from typing import IO, Final
 
 #: What `placewright run` and `python -m kubesandbox` import, now or later, but the modules that are run by name.
 _LOADED: Final = (
-    "placewright.cli.run", "placewright.handlers.operator", "kubesandbox.server", "placewright.serving.beside",
+    "placewright.cli.run", "placewright.handlers.operator", "kubesandbox.server",
     "placewright.observability.decisionlog", "placewright.serving.endpoints", "placewright.observability.tracing",
 )  # fmt: skip
 _LONGEST_REQUEST: Final = 2**16

@@ -29,7 +29,8 @@ from placewright.engine import (
     takeover,
     unclaimedpods,
 )
-from placewright.engine.engine import Engine
+from placewright.engine.beside import StandBeside, nothing_beside
+from placewright.engine.engine import Engine, build_engine
 from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
@@ -258,10 +259,12 @@ class Running:
 
 
 @asynccontextmanager
-async def operator(stage: Stage, options: EngineOptions = FAST) -> AsyncIterator[Running]:
+async def operator(
+    stage: Stage, options: EngineOptions = FAST, stand_beside: StandBeside = nothing_beside
+) -> AsyncIterator[Running]:
     """An operator at work on this stage, ended in order if the test did not end it."""
     stop = asyncio.Event()
-    engine = Engine(load_config(str(stage.sandbox.kubeconfig)), options)
+    engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), options, stand_beside)
     running = Running(engine, asyncio.create_task(run_engine(engine, stop)), stop)
     try:
         yield running

@@ -15,7 +15,7 @@ from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import ProfileSpec, SchedulingProfile
-from placewright.engine.engine import Engine
+from placewright.engine.engine import build_engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 from placewright.kube.errors import ConfigError
@@ -98,7 +98,7 @@ async def test_alone_in_a_cluster_with_a_peering_it_does_not_join_it(stage: Stag
 
 async def test_a_profile_that_cannot_take_effect_ends_it_with_a_sentence(stage: Stage) -> None:
     broken = replace(FAST, profiles=(from_file(), from_file(percentage_of_nodes_to_score=500)))
-    engine = Engine(load_config(str(stage.sandbox.kubeconfig)), broken)
+    engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), broken)
     with pytest.raises(ConfigError, match=r"profile from-file: .*percentageOfNodesToScore: found 500"):
         await run_engine(engine, asyncio.Event())
     assert engine.client._session.closed

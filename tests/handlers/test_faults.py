@@ -78,7 +78,7 @@ async def test_a_profile_that_vanished_unseen_places_no_more_pods(stage: Stage, 
         stage.sandbox.faults.refuse_connections(0.2)
         stage.delete_profile()
         stage.sandbox.faults.compact()
-        await stage.until(lambda: running.engine._live.by_scheduler_name("placewright") is None)
+        await stage.until(lambda: running.engine.live.by_scheduler_name("placewright") is None)
         stage.profile()
         names = stage.pods(2)
         await stage.until(lambda: stage.placed(*names))

@@ -122,7 +122,7 @@ async def test_pods_of_a_deleted_profile_wait_until_it_is_made_again(stage: Stag
     async with operator(stage) as running:
         await stage.until(lambda: running.engine.queue is not None and stage.profile_condition("Ready"))
         stage.delete_profile()
-        await stage.until(lambda: running.engine._live.by_scheduler_name("placewright") is None)
+        await stage.until(lambda: running.engine.live.by_scheduler_name("placewright") is None)
         (name,) = stage.pods(1)
         await stage.until(lambda: len(running.engine.queue) == 1)
         assert running.engine.queue.sizes().unschedulable == 1
@@ -142,4 +142,4 @@ async def test_an_unreadable_profile_is_refused_and_can_be_deleted(stage: Stage,
         await stage.until(lambda: stage.placed(*names))
         stage.delete_profile()
         await stage.until(lambda: not profiles._seen)
-        assert running.engine._live.by_scheduler_name("placewright") is None
+        assert running.engine.live.by_scheduler_name("placewright") is None

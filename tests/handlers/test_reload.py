@@ -139,7 +139,7 @@ async def test_the_profile_of_the_default_scheduler_can_be_deleted_and_comes_bac
             first = stage.pods(2, scheduler="default-scheduler")
             await stage.until(lambda: stage.placed(*first))
             stage.delete_profile()
-            await stage.until(lambda: running.engine._live.by_scheduler_name("default-scheduler") is None)
+            await stage.until(lambda: running.engine.live.by_scheduler_name("default-scheduler") is None)
             second = stage.pods(3, scheduler="default-scheduler")
             await stage.until(lambda: running.engine.queue.sizes("default-scheduler").unschedulable == 3)
             assert not any(map(stage.node_of, second))
@@ -153,7 +153,7 @@ async def test_deleting_one_profile_leaves_the_pods_of_others_alone(stage: Stage
     async with operator(stage) as running:
         await until_active(stage, 1, "batch")
         stage.delete_profile("batch")
-        await stage.until(lambda: running.engine._live.by_scheduler_name("batch") is None)
+        await stage.until(lambda: running.engine.live.by_scheduler_name("batch") is None)
         waiting = stage.pods(2, scheduler="batch")
         await stage.until(lambda: running.engine.queue.sizes("batch").unschedulable == 2)
         placed = stage.pods(2)
@@ -167,7 +167,7 @@ async def test_a_binding_under_way_ends_although_its_profile_is_deleted(stage: S
     async with operator(stage) as running:
         await stage.until(lambda: slow.met == 1)
         stage.delete_profile()
-        await stage.until(lambda: running.engine._live.by_scheduler_name("placewright") is None)
+        await stage.until(lambda: running.engine.live.by_scheduler_name("placewright") is None)
         stage.sandbox.faults.release()
         await stage.until(lambda: stage.placed("web"))
     assert stage.bound_twice() == []
@@ -249,7 +249,7 @@ async def test_a_weight_that_drowns_the_others_is_hinted_at_until_it_is_lowered(
 async def test_a_weight_on_a_plugin_that_has_nothing_to_score_is_hinted_at_once_enough_was_decided(stage: Stage) -> None:
     async with operator(stage) as running:
         await until_active(stage, stage.edit_profile(weights={"ImageLocality": 4}))
-        active = running.engine._live.by_scheduler_name("placewright")
+        active = running.engine.live.by_scheduler_name("placewright")
         assert active is not None
         impact = active.runtime.impact
         impact._every = impact._left = 1

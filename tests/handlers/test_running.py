@@ -14,7 +14,7 @@ import pytest
 
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox, SandboxOptions
-from placewright.engine.engine import Engine
+from placewright.engine.engine import build_engine
 from placewright.handlers import lifecycle
 from placewright.handlers import operator as module
 from placewright.handlers.operator import EngineBroken, run_engine
@@ -263,7 +263,7 @@ async def test_an_api_server_that_goes_away_amid_bindings_loses_no_pod(stage: St
 
 async def test_an_api_server_without_the_peering_definition_is_refused_in_one_sentence() -> None:
     async with Sandbox(SandboxOptions()) as sandbox:
-        engine = Engine(load_config(str(sandbox.kubeconfig)), FAST)
+        engine = build_engine(load_config(str(sandbox.kubeconfig)), FAST)
         with pytest.raises(PeeringMissing, match="apply crds/ first"):
             await run_engine(engine, asyncio.Event())
         assert engine.client._session.closed

@@ -16,7 +16,7 @@ from placewright.api.errors import ClaimError
 from placewright.api.objects import OwnerReference, Pod, PodExtendedResourceClaimStatus
 from placewright.api.pods import PodInfo
 from placewright.kube.retry import RetryBackoff
-from placewright.kube.writers.claims import HttpClaimWriter
+from placewright.kube.writers.claims import ClaimListener, HttpClaimWriter
 
 Body = dict[str, Any]
 PATH = "/apis/resource.k8s.io/v1/namespaces/shop/resourceclaims/mine"
@@ -47,7 +47,10 @@ class Bench:
         self.leads = True
         self.waited = 0.0
         backoff = RetryBackoff(0.1, uniform=lambda: 1.0)
-        self.writer = HttpClaimWriter(client, lambda: self.leads, backoff=backoff, clock=lambda: self.waited, sleep=self._sleep)
+        self.listening: list[ClaimListener] = []
+        self.writer = HttpClaimWriter(
+            client, lambda: self.leads, listeners=self.listening, backoff=backoff, clock=lambda: self.waited, sleep=self._sleep
+        )
 
     async def _sleep(self, seconds: float) -> None:
         self.waited += seconds
@@ -297,7 +300,7 @@ async def test_listeners_hear_of_claims_that_were_made_and_of_those_that_could_n
         def waited(self, profile: str, drivers: Any, status: str, seconds: float) -> None:
             heard.append((profile, drivers, status, seconds))
 
-    bench.writer.listeners.append(Listener())
+    bench.listening.append(Listener())
     collection = "POST /apis/resource.k8s.io/v1/namespaces/shop/resourceclaims"
     bench.api.on(collection, answer(body("9"), 201), refuse(403))
     await bench.writer.create(claim(), "web-")

@@ -34,7 +34,7 @@ class Desk:
         return HttpEventRecorder(
             self.client,
             "replica-1",
-            core=core,
+            core=lambda: core,
             limits=EventLimits(**{"backoff": RetryBackoff(0.1, 0.1)} | limits),
             clock=lambda: self.clock,
             now=lambda: NOON,

@@ -43,9 +43,9 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 class Replica:
     """One hold on the Lease, with a client of its own; `turns` is each change of the answer."""
 
-    def __init__(self, sandbox: Sandbox, name: str, ahead: timedelta) -> None:
+    def __init__(self, sandbox: Sandbox, name: str, ahead: timedelta, **finished: Any) -> None:
         self.client = ApiClient(load_config(str(sandbox.kubeconfig)), timeout=TIMING.renew / 2)
-        self.fence = LeaseFence(self.client, NAMESPACE, name, TIMING, clock=now, now=lambda: datetime.now(UTC) + ahead)
+        self.fence = LeaseFence(self.client, NAMESPACE, name, TIMING, **finished, clock=now, now=lambda: datetime.now(UTC) + ahead)
         self.fence.on_change = self._changed
         self.turns: list[bool] = []
         self.news = asyncio.Event()
@@ -66,8 +66,11 @@ class Replica:
 
 
 @asynccontextmanager
-async def replica(sandbox: Sandbox, name: str, *, elected: bool = True, ahead: timedelta = timedelta()) -> AsyncIterator[Replica]:
-    made = Replica(sandbox, name, ahead)
+async def replica(
+    sandbox: Sandbox, name: str, *, elected: bool = True, ahead: timedelta = timedelta(), **finished: Any
+) -> AsyncIterator[Replica]:
+    """`finished`: what it waits for before it gives the Lease away."""
+    made = Replica(sandbox, name, ahead, **finished)
     made.fence.start()
     made.fence.elected(elected)
     try:
@@ -146,8 +149,7 @@ async def test_whoever_outranks_us_gets_it_when_what_was_sent_under_it_has_ended
         asked.set()
         await ended.wait()
 
-    async with replica(sandbox, "older", elected=False) as older, replica(sandbox, "us") as us:
-        us.fence.finished = finished
+    async with replica(sandbox, "older", elected=False) as older, replica(sandbox, "us", finished=finished) as us:
         await us.holds()
         us.fence.elected(False)
         older.fence.elected(True)
@@ -159,8 +161,7 @@ async def test_whoever_outranks_us_gets_it_when_what_was_sent_under_it_has_ended
 
 
 async def test_what_was_sent_under_it_is_not_waited_for_for_ever(sandbox: Sandbox) -> None:
-    async with replica(sandbox, "older", elected=False) as older, replica(sandbox, "us") as us:
-        us.fence.finished = asyncio.Event().wait
+    async with replica(sandbox, "older", elected=False) as older, replica(sandbox, "us", finished=asyncio.Event().wait) as us:
         await us.holds()
         us.fence.elected(False)
         older.fence.elected(True)

@@ -14,7 +14,7 @@ from handlers.stage import DEADLINE, FAST, Running, Stage, new_stage
 from kubesandbox.devices.layouts import DeviceLayout
 from kubesandbox.rbac import Asked, User
 from kubesandbox.resources import ResourceType
-from placewright.engine.engine import Engine
+from placewright.engine.engine import build_engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
 
@@ -118,7 +118,7 @@ class Trial:
     @asynccontextmanager
     async def operator(self) -> AsyncIterator[Running]:
         """An operator with the ServiceAccount's token and nothing else."""
-        engine = Engine(load_config(str(self.kubeconfig())), FAST)
+        engine = build_engine(load_config(str(self.kubeconfig())), FAST)
         stop = asyncio.Event()
         task = asyncio.create_task(run_engine(engine, stop))
         try:

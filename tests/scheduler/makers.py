@@ -27,9 +27,10 @@ from placewright.framework.runtime.handle import NoVolumeWriter, ProfileHandle
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
+from placewright.queue.hints import Timed
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
-from placewright.scheduler.attempts import Attempt, Observers
+from placewright.scheduler.attempts import Attempt, Observer, Observers, TrialObserver
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.intake import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
@@ -240,20 +241,26 @@ def resolved(body: bytes, plugins: tuple[type[Plugin], ...]) -> ResolvedProfile:
 class World:
     """A scheduler on a cluster, under one or more profiles, with everything around it faked."""
 
-    def __init__(self, *plugins: type[Plugin], lead: Lead | None = None, guarding: Guarding | None = None, **spec: Any) -> None:
-        """`plugins`: out-of-tree plugins, all enabled. `spec`: fields of the profile's spec."""
+    def __init__(
+        self, *plugins: type[Plugin], lead: Lead | None = None, guarding: Guarding | None = None, timed: Timed | None = None, **spec: Any
+    ) -> None:
+        """`plugins`: out-of-tree plugins, all enabled. `timed`: takes the time of hints. `spec`: fields of the profile's spec."""
         self.now = 100.0
         self._guarding = guarding
         self.ports = RecordingPorts()
         self.cluster = ObservedCluster()
         self.profiles: dict[str, Evaluator] = {}
         self.observed = Observed()
-        self.queue = SchedulingQueue(self._policy, lambda: self.now, self.observed.pod_entered)
+        self.queue = SchedulingQueue(self._policy, lambda: self.now, self.observed.pod_entered, timed)
         self._out_of_tree = plugins
         self._registry = in_tree().extended(plugins)
         self._extra = [{"name": plugin.name} for plugin in plugins]
         self.cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(7))
-        self.observers = Observers([self.observed])
+        #: Who hears of attempts, of decisions and of trials; a test may add to them.
+        self.listening: list[Observer] = [self.observed]
+        self.deciding: list[Callable[[Attempt], None]] = []
+        self.trying: list[TrialObserver] = []
+        self.observers = Observers(self.listening, self.deciding, (), self.trying)
         self._held: list[Binding] | None = None
         ports = Ports(self.ports, self.ports, self.ports, self.observers, start=self._start)
         self.scheduler = Scheduler(

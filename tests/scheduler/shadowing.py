@@ -53,8 +53,8 @@ class Beside(World):
         self._plugins = in_tree().extended(plugins)
         super().__init__(**spec)
         self.shadows = Shadows(self.cluster, self._build_shadow, self.clock, lambda: datetime(2026, 1, 1, tzinfo=UTC))
-        self.observers.deciding.append(self.shadows.decided)
-        self.observers.trials.append(self.shadows)
+        self.deciding.append(self.shadows.decided)
+        self.trying.append(self.shadows)
         self.intake = ClusterEventHandlers(self.cluster, self.queue, self.binding, listener=self.shadows)
         self._adopted: dict[str, ResolvedProfile] = {}
 

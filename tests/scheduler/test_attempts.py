@@ -80,7 +80,7 @@ async def test_an_observer_that_breaks_keeps_nobody_from_hearing_nor_the_pod_fro
             raise RuntimeError("full")
 
     world = World().nodes(node("a")).pods(pod("web"))
-    world.scheduler.binding.observers.members.insert(0, Broken())
+    world.listening.insert(0, Broken())
     await world.attempt()
     assert world.node_of("web") == "a"
     assert [attempt.result for attempt in world.observed.attempts] == [Result.SCHEDULED]

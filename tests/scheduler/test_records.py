@@ -17,7 +17,7 @@ from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt, Observers
+from placewright.scheduler.attempts import Attempt, Observer, Observers
 from placewright.scheduler.cycle import FitError, choose
 from placewright.scheduler.decisiondetail import MOST_EXAMPLES, MOST_REFUSALS, SHARE, DecisionDetail, best_rows
 from placewright.scheduler.policy import ProfilePolicy
@@ -38,16 +38,13 @@ class Bench:
         self.now = 0.0
         ticks = itertools.count()
         cycle = self.cycle = offline_cycle(self.world.cluster)
-        cycle.detail = DecisionDetail(lambda: float(next(ticks)) * 1e-9 + self.now)
+        cycle.detail = DecisionDetail(lambda: float(next(ticks)) * 1e-9 + self.now, on=detail)
         self.records = Records(lambda: 1000.0 + self.now, per_pod=per_pod, overall=overall)
-        observers = Observers([])
-        self.records.join(observers, cycle.detail)
-        cycle.detail.on = detail
+        self._listening: list[Observer] = [self.records]
         policy = ProfilePolicy(self.evaluator.runtime)
         self.queue = SchedulingQueue(lambda _name: policy, lambda: self.now)
-        ports = Ports(Nothing(), Nothing(), Nothing(), observers)
+        ports = Ports(Nothing(), Nothing(), Nothing(), Observers(self._listening))
         self.scheduler = Scheduler(self.world.cluster, self.queue, lambda _name: self.evaluator, cycle, ports, lambda: self.now)
-        self._observers = observers
         for pending in self.world.pending.values():
             self.queue.add(pending)
 
@@ -56,9 +53,9 @@ class Bench:
         queued = self.queue.pop()
         assert queued is not None
         ended: list[Attempt] = []
-        self._observers.members.append(Listening(ended))
+        self._listening.append(Listening(ended))
         self.scheduler.schedule_one(queued)
-        self._observers.members.pop()
+        self._listening.pop()
         (attempt,) = ended
         return self.records.of(attempt.uid)[-1]
 

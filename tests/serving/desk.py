@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 import aiohttp
 
 from handlers.stage import DEADLINE, FAST, Running, Stage
-from placewright.engine.engine import Engine
+from placewright.engine.beside import Beside, Membership
+from placewright.engine.engine import Engine, build_engine
 from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
@@ -72,17 +73,24 @@ def trusting() -> ssl.SSLContext:
 async def desk(stage: Stage, options: EngineOptions = FAST, **serving: Any) -> AsyncIterator[Desk]:
     """An operator that serves, on ports that are free."""
     opened: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
-    opens = endpoints(ServingOptions(**{"address": LOOPBACK, "port": 0, "health_port": 0, **serving}))
+    serve = endpoints(ServingOptions(**{"address": LOOPBACK, "port": 0, "health_port": 0, **serving}))
 
-    @asynccontextmanager
-    async def beside(engine: Engine) -> AsyncIterator[None]:
-        async with opens(engine) as served:
-            opened.set_result(served)
-            yield
+    def telling(member: Membership) -> Beside:
+        """The endpoints, and which ports they got."""
+        made = serve(member)
+
+        @asynccontextmanager
+        async def opening(engine: Engine) -> AsyncIterator[None]:
+            async with made.open(engine) as served:
+                assert isinstance(served, Served)
+                opened.set_result(served)
+                yield
+
+        return Beside(made.listeners, opening)
 
     stop = asyncio.Event()
-    engine = Engine(load_config(str(stage.sandbox.kubeconfig)), options)
-    running = Running(engine, asyncio.create_task(run_engine(engine, stop, beside=beside)), stop)
+    engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), options, telling)
+    running = Running(engine, asyncio.create_task(run_engine(engine, stop)), stop)
     try:
         await asyncio.wait((opened, running.task), return_when=asyncio.FIRST_COMPLETED)
         if running.task.done():

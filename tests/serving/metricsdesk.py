@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -13,11 +13,12 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 from prometheus_client.registry import Collector
 
 from handlers.stage import FAST, Running, Stage
-from placewright.engine.engine import Engine
+from placewright.engine.beside import Beside
+from placewright.engine.engine import build_engine
 from placewright.engine.options import EngineOptions
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
-from placewright.observability.metrics import EngineMetrics
+from placewright.observability.metrics import EngineMetrics, EngineSeries
 from placewright.observability.metrics.series import CounterSeries, Histograms, Series
 
 OPENMETRICS: Final = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
@@ -80,13 +81,14 @@ class Watched(Running):
 
 @asynccontextmanager
 async def watched(
-    stage: Stage, options: EngineOptions = FAST, prepare: Callable[[Engine], Any] = lambda _engine: None
+    stage: Stage, options: EngineOptions = FAST
 ) -> AsyncIterator[Watched]:
     """Started before anything has happened, as `/metrics` is."""
     stop = asyncio.Event()
-    engine = Engine(load_config(str(stage.sandbox.kubeconfig)), options)
-    prepare(engine)
-    metrics = EngineMetrics(engine)
+    access = load_config(str(stage.sandbox.kubeconfig))
+    series = EngineSeries(access.server)
+    engine = build_engine(access, options, lambda _member: Beside(series.listeners))
+    metrics = EngineMetrics(engine, series)
     running = Watched(engine, asyncio.create_task(run_engine(engine, stop)), stop)
     running.metrics = metrics
     try:

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from handlers.stage import DEADLINE, FAST, Stage
-from placewright.engine.engine import Engine
+from placewright.engine.beside import Beside, StandBeside, together
+from placewright.engine.engine import Engine, build_engine
 from placewright.handlers.operator import run_engine
 from placewright.kube.auth.login import load_config
-from placewright.serving.beside import together
 
 
 class Heard:
@@ -20,12 +20,15 @@ class Heard:
 
     def __init__(self, stage: Stage) -> None:
         self.said: list[str] = []
-        self.engine = Engine(load_config(str(stage.sandbox.kubeconfig)), FAST)
         self.opened = asyncio.Event()
+        self._access = load_config(str(stage.sandbox.kubeconfig))
 
-    def one(self, name: str) -> object:
+    def engine(self, *beside: StandBeside) -> Engine:
+        return build_engine(self._access, FAST, together(*beside))
+
+    def one(self, name: str) -> StandBeside:
         @asynccontextmanager
-        async def beside(engine: Engine) -> AsyncIterator[None]:
+        async def opening(engine: Engine) -> AsyncIterator[None]:
             self.said.append(f"{name} opens, started={engine.started}")
             self.opened.set()
             try:
@@ -33,13 +36,14 @@ class Heard:
             finally:
                 self.said.append(f"{name} closes, ending={engine.ending}, started={engine.started}")
 
-        return beside
+        return lambda _member: Beside(open=opening)
 
 
 async def test_it_is_open_before_the_engine_starts_and_until_it_has_ended(stage: Stage) -> None:
     heard, stop = Heard(stage), asyncio.Event()
-    running = asyncio.create_task(run_engine(heard.engine, stop, beside=heard.one("it")))  # type: ignore[arg-type]
-    await stage.until(lambda: heard.engine.leadership.active)
+    engine = heard.engine(heard.one("it"))
+    running = asyncio.create_task(run_engine(engine, stop))
+    await stage.until(lambda: engine.leadership.active)
     assert heard.said == ["it opens, started=False"]
     stop.set()
     async with asyncio.timeout(DEADLINE):
@@ -50,7 +54,7 @@ async def test_it_is_open_before_the_engine_starts_and_until_it_has_ended(stage:
 async def test_it_is_closed_for_an_engine_that_never_got_to_start(stage: Stage) -> None:
     stage.sandbox.faults.refuse_connections(3600.0)
     heard, stop = Heard(stage), asyncio.Event()
-    running = asyncio.create_task(run_engine(heard.engine, stop, beside=heard.one("it")))  # type: ignore[arg-type]
+    running = asyncio.create_task(run_engine(heard.engine(heard.one("it")), stop))
     await heard.opened.wait()
     stop.set()
     async with asyncio.timeout(DEADLINE):
@@ -66,10 +70,10 @@ async def test_what_cannot_be_opened_leaves_nothing_open(stage: Stage) -> None:
         raise OSError("no")
         yield
 
-    both = together(heard.one("first"), broken)  # type: ignore[arg-type]
+    engine = heard.engine(heard.one("first"), lambda _member: Beside(open=broken))
     before = asyncio.all_tasks()
     with pytest.raises(OSError, match="no"):
-        await run_engine(heard.engine, asyncio.Event(), beside=both)
+        await run_engine(engine, asyncio.Event())
     assert heard.said == ["first opens, started=False", "first closes, ending=False, started=False"]
-    assert heard.engine.client._session.closed
+    assert engine.client._session.closed
     assert asyncio.all_tasks() == before

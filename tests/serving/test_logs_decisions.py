@@ -30,7 +30,7 @@ Said = Callable[[], list[logging.LogRecord]]
 
 
 def logged(world: World, *, active: bool = True) -> World:
-    world.scheduler.binding.observers.members.append(DecisionLog(lambda: active))
+    world.listening.append(DecisionLog(lambda: active))
     return world
 
 

@@ -41,7 +41,7 @@ class Counted(World):
 def counted(*args: object, **spec: object) -> Counted:
     world = Counted(*args, **spec)  # type: ignore[arg-type]
     world.series = AttemptSeries()
-    world.scheduler.attempts.observers.members.append(world.series)
+    world.listening.append(world.series)
     return world
 
 
@@ -148,8 +148,8 @@ async def test_a_plugins_refusal_is_timed_under_its_status() -> None:
 
 async def test_no_time_of_a_plugin_is_taken_where_nobody_observes() -> None:
     world = World().nodes(node("a")).pods(*(pod(f"web-{n}") for n in range(PLUGINS_SAMPLED)))
-    world.scheduler.attempts.observers.members.clear()
-    sampled = [world.scheduler.attempts.observers.sampled() for _ in range(3 * PLUGINS_SAMPLED)]
+    world.listening.clear()
+    sampled = [world.observers.sampled() for _ in range(3 * PLUGINS_SAMPLED)]
     assert not any(sampled)
 
 

@@ -89,8 +89,7 @@ def test_one_question_of_ten_to_a_hint_is_timed_under_its_answer() -> None:
 def test_the_queue_asks_hints_through_the_watch_and_moves_the_same_pods(generation: int) -> None:
     moved = []
     for timed in (None, HintTimes()):
-        world = World()
-        world.queue.timed_hints = timed
+        world = World(timed=timed)
         world.nodes(node("a").offers(cpu="1")).pods(*(pod(f"web-{n}").requests(cpu="2") for n in range(30)))
         if generation > 1:
             world.use_profile(generation=generation)

@@ -19,7 +19,7 @@ from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.cluster.cluster import Cluster
 from placewright.engine.certificates import self_signed
-from placewright.engine.engine import Engine
+from placewright.engine.engine import build_engine
 from placewright.kube.auth.login import load_config
 from placewright.profiles.effective import HIDDEN
 from placewright.serving import configz
@@ -99,7 +99,7 @@ async def test_keys_in_a_profile_are_hidden(stage: Stage) -> None:
 
 
 async def test_before_the_api_server_has_answered_there_are_settings_and_no_profiles(stage: Stage) -> None:
-    engine = Engine(load_config(str(stage.sandbox.kubeconfig)), FAST)
+    engine = build_engine(load_config(str(stage.sandbox.kubeconfig)), FAST)
     try:
         assert configz.profiles(engine) == []
         assert configz.component_config(engine)["identity"] == engine.replica.identity

@@ -26,7 +26,7 @@ from opentelemetry.trace import StatusCode
 from handlers.stage import Stage
 from placewright.api.bad_input import InputError
 from placewright.cli.main import main
-from placewright.handlers.operator import nothing_beside
+from placewright.engine.beside import nothing_beside
 from placewright.observability import tracing, tracingexport
 from placewright.observability.tracing import RATE_FLAG, TracingOptions
 from placewright.observability.tracingexport import AttemptTraces, resource_of, sampler_of
@@ -52,7 +52,7 @@ async def traced(world: World, sampler: Sampler = ALWAYS_ON) -> list[ReadableSpa
     """The spans of one attempt."""
     exporter = InMemorySpanExporter()
     async with AttemptTraces(sampler, exporter, resource_of("us"), "memory") as traces:
-        world.scheduler.binding.observers.members.append(traces)
+        world.listening.append(traces)
         await world.attempt()
     return list(exporter.get_finished_spans())
 
@@ -226,8 +226,8 @@ async def test_no_text_costs_a_batch(text: str, monkeypatch: pytest.MonkeyPatch)
     async with collecting() as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
         async with AttemptTraces.exporting(1_000_000, "us") as traces:
-            world.scheduler.binding.observers.members.insert(0, Spoiling(text))
-            world.scheduler.binding.observers.members.append(traces)
+            world.listening.insert(0, Spoiling(text))
+            world.listening.append(traces)
             await world.attempt()
             await world.attempt()
             await until(lambda: len(collector.spans()) >= 12)
@@ -274,7 +274,7 @@ async def test_a_collector_that_is_away_costs_spans_and_is_told_once(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://somebody:secret@127.0.0.1:{reserved_port()}")
     world = World().nodes(node("a").offers(cpu="100")).pods(*(pod(f"web-{i}") for i in range(6)))
     async with AttemptTraces.exporting(1_000_000, "us") as traces:
-        world.scheduler.binding.observers.members.append(traces)
+        world.listening.append(traces)
         for wave in range(3):
             await world.attempt()
             await world.attempt()
@@ -295,7 +295,7 @@ async def test_a_collector_that_comes_back_is_told_with_what_was_lost(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
         collector.status = 400
         async with AttemptTraces.exporting(1_000_000, "us") as traces:
-            world.scheduler.binding.observers.members.append(traces)
+            world.listening.append(traces)
             await world.attempt()
             await until(lambda: traces.exporter.failed)
             lost = traces.exporter.failed
@@ -324,7 +324,7 @@ async def test_the_end_does_not_wait_for_a_collector_that_does_not_answer(monkey
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
     world = World().nodes(node("a")).pods(pod("web"))
     async with AttemptTraces.exporting(1_000_000, "us") as traces:
-        world.scheduler.binding.observers.members.append(traces)
+        world.listening.append(traces)
         await world.attempt()
         await asyncio.wait_for(asked.wait(), 30)
         began = time.monotonic()
@@ -404,7 +404,7 @@ def test_the_scheduler_runs_without_opentelemetry() -> None:
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "import placewright.cli.main, placewright.cli.run, placewright.handlers.operator, placewright.observability.tracing\n"
-        "import placewright.observability.decisionlog, placewright.serving.endpoints, placewright.serving.beside\n"
+        "import placewright.observability.decisionlog, placewright.serving.endpoints\n"
         "print(placewright.observability.tracing.installed())"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)

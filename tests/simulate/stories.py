@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from handlers.stage import Running, Stage
 from kubesandbox.writes import WriteOptions
+from placewright.engine.beside import Beside, Listeners, Membership
+from placewright.engine.engine import Engine
 from placewright.framework.events import ASSIGNED_POD_ADD
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt
@@ -64,6 +67,7 @@ class Story:
         self.happenings: list[Happening] = []
         self.seen: Counter[str] = Counter()
         self.crowded = False
+        self._crowds = _Crowds(self.seen)
         self._priorities = self.rng.sample(range(10, 5000), 400)
         self._names = iter(range(400))
 
@@ -119,10 +123,13 @@ class Story:
             put(stage, manifest)
         self.before = objects_of(stage)
 
+    def stand_beside(self, _member: Membership) -> Beside:
+        """What looks around while the operator works."""
+        return Beside(Listeners(attempts=(self._crowds,)), self._crowds.looking_at)
+
     async def tell(self, stage: Stage, running: Running, steps: int) -> None:
         """The profile comes, then so many things happen."""
-        crowds = _Crowds(running.engine.queue, self.seen)
-        running.engine.observers.members.append(crowds)
+        crowds = self._crowds
         await idle(stage, running)
         stage.profile(**self.spec)
         await stage.until(lambda: (stage.show_profile().get("status") or {}).get("activeGeneration"), "the profile is in effect")
@@ -211,18 +218,24 @@ class Story:
 class _Crowds:
     """Hears of attempts, and looks around whenever something takes its time that takes none in a simulation."""
 
-    def __init__(self, queue: SchedulingQueue, seen: Counter[str]) -> None:
+    def __init__(self, seen: Counter[str]) -> None:
         self.crowded = False
-        self._queue = queue
+        self._queues: list[SchedulingQueue] = []
         self._seen = seen
         self._decided: set[str] = set()
         self._woken = False
+
+    @asynccontextmanager
+    async def looking_at(self, engine: Engine) -> AsyncIterator[None]:
+        self._queues.append(engine.queue)
+        yield
 
     def attempt_ended(self, attempt: Attempt) -> None:
         self._decided.add(attempt.uid)
         if attempt.failure is None or not attempt.failure.victims:
             return
-        sizes = self._queue.sizes()
+        (queue,) = self._queues
+        sizes = queue.sizes()
         self._seen["preemption"] += 1
         several = len(attempt.failure.victims) > 1  # those that wait hear of the first one's end before the last one's
         self.crowded |= bool(sizes.active + sizes.backoff + sizes.in_flight + several * (sizes.unschedulable - 1))

@@ -24,7 +24,7 @@ from placewright.profiles.kubescheduler.documents import to_yaml
 from placewright.profiles.kubescheduler.writer import to_configuration
 
 if TYPE_CHECKING:
-    from placewright.handlers.operator import Beside
+    from placewright.engine.beside import StandBeside
 
 
 def register(subparsers: Subparsers) -> None:
@@ -66,12 +66,12 @@ def main(args: argparse.Namespace) -> int:
         return run(settings.process.kubeconfig, args.context, options, _beside(args))
 
 
-def _beside(args: argparse.Namespace) -> Beside:
+def _beside(args: argparse.Namespace) -> StandBeside:
     """What is open for as long as the engine is there."""
     # Here and not above: they load aiohttp, the engine and Kopf, which other commands, and the help, do without.
+    from placewright.engine.beside import together  # noqa: PLC0415
     from placewright.observability.decisionlog import decision_log  # noqa: PLC0415
     from placewright.observability.tracing import TracingOptions, tracing  # noqa: PLC0415
-    from placewright.serving.beside import together  # noqa: PLC0415
     from placewright.serving.endpoints import endpoints  # noqa: PLC0415
 
     traces = tracing(TracingOptions(args.tracing_sampling_rate_per_million))

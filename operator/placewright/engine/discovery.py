@@ -83,7 +83,11 @@ async def survey(client: ApiClient) -> Shortfall:
 
 
 class Discovery:
-    """Keeps what is reflected in step with what is served."""
+    """Keeps what is reflected in step with what is served.
+
+    Attributes:
+        served: the API server's last answer; nothing before the first.
+    """
 
     def __init__(
         self,
@@ -100,6 +104,7 @@ class Discovery:
         self._beat = self._wait_seconds = beat_seconds
         self._silent_beat = min(beat_seconds, silent_seconds)
         self._said = ""
+        self.served = ServedResources({})
         self._by_collection: dict[Wanted, Reflector[Any]] = {}
         self._added: list[asyncio.Task[None]] = []
 
@@ -117,6 +122,7 @@ class Discovery:
     def adopt(self, found: Shortfall) -> None:
         """Reflect what is served: before the reflectors start, and whenever it was asked again. Says in one line what lacks."""
         self._note(found)
+        self.served = found.served
         for row in REFLECTED:
             collection = found.served.find(row.wanted)
             if collection is None:

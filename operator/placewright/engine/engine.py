@@ -20,8 +20,9 @@ from placewright.api.podgroups import NativePodGroup
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.observedcluster import ObservedCluster
+from placewright.engine.beside import Membership, StandBeside, nothing_beside
 from placewright.engine.debugsignal import Debugger
-from placewright.engine.discovery import Discovery, Shortfall, survey
+from placewright.engine.discovery import Discovery, survey
 from placewright.engine.extenders import Extenders
 from placewright.engine.options import EngineOptions
 from placewright.engine.pluginwatch import PluginWatch
@@ -44,7 +45,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.history import HistoryStore, operator_namespace
 from placewright.kube.profiles import ProfileEvents
 from placewright.kube.ratelimit import TokenBucket, Traffic
-from placewright.kube.reflector import Reflector, Reflectors
+from placewright.kube.reflector import Reflector
 from placewright.kube.retry import RetryBackoff, until_answered
 from placewright.kube.writers.binder import BindCounts, HttpBinder
 from placewright.kube.writers.claims import HttpClaimWriter
@@ -63,7 +64,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.decisiondetail import DecisionDetail
-from placewright.scheduler.intake import ClusterEventHandlers, Stopwatch, Untimed
+from placewright.scheduler.intake import ClusterEventHandlers, Untimed
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import DRAIN_SECONDS, Ports, Scheduler
@@ -76,56 +77,83 @@ UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
 
 
 class Engine:
-    """One scheduler on one API server. `start`, then feed `intake` and `profiles`, then `stop`.
+    """One scheduler on one API server, whole: `start`, `drain` and `stop` only run what is built here.
 
     Attributes:
-        observers: hear what happens to pods; to be added before `start`.
-        detail: what decisions tell about themselves.
-        stopwatch: takes the time of what watches bring; to be set before `start`.
+        beside: who hears what happens, and what is open for as long as the engine is there.
         shadows: profiles that decide beside others and bind nothing.
         claims: writes claims to devices.
         plugin_watch: what plugins did wrong.
+        profiles, history: keep what Kopf shows of profiles; to be told by it.
+        intake: takes in what Kopf shows of pods.
+        discovery: adds to what is reflected what the API server serves.
     """
 
-    def __init__(self, access: ClusterAccess, options: EngineOptions = EngineOptions()) -> None:  # noqa: B008
-        self.access = access
+    def __init__(self, access: ClusterAccess, options: EngineOptions, stand_beside: StandBeside) -> None:
+        """See `build_engine`."""
+        self.access, self.options = access, options
         self.replica: Replica = make_replica(int(time.time() * 1000), random.Random(), os.environ)
+        self.namespace = operator_namespace(os.environ)
+        self.beside = stand_beside(Membership(access, self.replica, self._active))
+        heard = self.beside.listeners
+        self.leadership = self._make_leadership()
+        limit = TokenBucket(options.qps, options.burst) if options.qps else None
+        self.client = ApiClient(access, limit=limit, listeners=heard.requests)
+        self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
         observed = ObservedCluster()
         self.cluster: Cluster = observed
-        self.client = ApiClient(access, limit=TokenBucket(options.qps, options.burst) if options.qps else None)
-        self.namespace = operator_namespace(os.environ)
-        self.leadership = self._make_leadership(options)
-        self.observers = Observers([])
-        self.detail = DecisionDetail(time.perf_counter)
-        self.stopwatch: Stopwatch = Untimed()
-        self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered)
-        self.options = options
+        self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
+        self.observers = Observers(heard.attempts, (self.shadows.decided,), heard.groups, (self.shadows,))
+        self.queue = SchedulingQueue(self._policy, time.monotonic, self.observers.pod_entered, heard.hints)
+        # --- what is written to the API server
+        leads, sleep = self._leads, self.takeover.sleep
+        self._events = HttpEventRecorder(self.client, self.replica.identity, core=self._core_events)
+        self._status = HttpStatusWriter(self.client)
+        self._group_status = HttpGroupStatusWriter(self.client, GroupView(leads, self.cluster.pod_groups.object_of, self._native_version))
+        self._groups = GroupStatusKeeper(self.cluster, self._group_status, self._events, self._native_version)
+        self._binder = HttpBinder(self.client, leads, sleep=sleep)
+        self._volumes = HttpVolumeWriter(self.client, leads, sleep=sleep)
+        self.claims = HttpClaimWriter(self.client, leads, self._claims_version, heard.claims, sleep=sleep)
+        # --- decisions
+        ports = Ports(self._events, self._status, HttpEvictor(self.client, leads, sleep=sleep), self.observers, self._groups)
+        detail = DecisionDetail(time.perf_counter, on=heard.details)
+        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(options.seed), detail)
+        self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
+        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, heard.intake or Untimed(), self.shadows)
+        # --- profiles
         self.plugin_watch = PluginWatch(untouched=options.check_plugins)
         self._registry: Registry = in_tree().extended(installed_plugins())
-        self.takeover = Takeover(self.leadership, self._prepare_term, self._end_term)
-        self._binder = HttpBinder(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
-        self._volumes = HttpVolumeWriter(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
-        self.claims = HttpClaimWriter(self.client, lambda: self.takeover.active, self._claims_version, sleep=self.takeover.sleep)
         self._extenders = Extenders(self.client)
-        self.shadows = Shadows(observed, self._build_shadow, time.perf_counter, lambda: datetime.now(UTC))
-        self.observers.deciding.append(self.shadows.decided)
-        self.observers.trials.append(self.shadows)
-        self._live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped, self._shadows_changed)
+        self.live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped, self._shadows_changed)
+        store = HistoryStore(self.client, self.namespace)
+        self.profiles = self._make_keeper(store)
+        self.history = HistoryKeeper(store, self.profiles.standings, self._active)
+        remembered = remembered_by(store) if options.profiles is None else nothing_remembered
+        self.unclaimed = UnclaimedPods(
+            self.queue, self.cluster, lambda: self.live.active, self.profiles.standings, self._events, remembered
+        )
+        # --- what is read from the API server
+        reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
+        self.lister = ReconcileLoop(self.client, reconciler, options.reconcile_seconds, self.leadership, self.profiles)
+        self._reflectors = reflected_core(self.client, self.intake, self.lister.pods_listed)
+        self.discovery = Discovery(self.client, self.intake, self._reflectors, options.reconcile_seconds)
+        # --- what runs
         self._deciding: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = False
-        self._events: HttpEventRecorder
-        self._status: HttpStatusWriter
-        self._group_status: HttpGroupStatusWriter
-        self._groups: GroupStatusKeeper
-        self._reflectors: Reflectors
-        self.scheduler: Scheduler
-        self.intake: ClusterEventHandlers
-        self.profiles: ProfileKeeper
-        self.history: HistoryKeeper
-        self.lister: ReconcileLoop
-        self.discovery: Discovery
-        self.unclaimed: UnclaimedPods
+
+    def _make_leadership(self) -> Election | Alone:
+        if not self.options.leader_elect:
+            return Alone()
+        return Election(self.access, self.replica, self.namespace, self.options.peering_lifetime, self._settled)
+
+    def _make_keeper(self, store: HistoryStore) -> ProfileKeeper:
+        reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
+        keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
+        return keeper(
+            self.client, self.live, self.queue, self._active, reporter, LastGood(store), self.shadows.report,
+            self.plugin_watch,
+        )  # fmt: skip
 
     # --- life ----------------------------------------------------------------------------------------------------------------
 
@@ -136,7 +164,7 @@ class Engine:
         """
         found = await until_answered(lambda: survey(self.client), RetryBackoff())
         await self.leadership.require()
-        self._assemble(found)
+        self.discovery.adopt(found)
         if isinstance(self.profiles, FileProfiles):
             self.profiles.load(self.options.profiles or ())
         self.leadership.start()
@@ -153,10 +181,10 @@ class Engine:
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.discovery.run(), "rediscovery")
         self._spawn(self._groups.run(), "group status")
-        self._spawn(self._gated_groups().run(lambda: self.takeover.active), "gated groups")
+        self._spawn(self._waiting_members().run(self._leads), "gated groups")
         self._spawn(self.unclaimed.run(lambda: self.takeover.active and self.profiles.loaded), "pods that no profile takes")
         self._spawn(self.shadows.run(), "shadows")
-        self._spawn(self.plugin_watch.run(self.queue, self._events, self._status, lambda: self.takeover.active), "plugin watch")
+        self._spawn(self.plugin_watch.run(self.queue, self._events, self._status, self._leads), "plugin watch")
         self._spawn(Debugger(self).run(), "debugger")
 
     async def broken(self) -> str:
@@ -196,11 +224,6 @@ class Engine:
         await self.leadership.close()
         await self.client.close()
 
-    def _make_leadership(self, options: EngineOptions) -> Election | Alone:
-        if not options.leader_elect:
-            return Alone()
-        return Election(self.access, self.replica, self.namespace, options.peering_lifetime)
-
     def _parts(self) -> list[asyncio.Task[None]]:
         deciding = [] if self._deciding is None else [self._deciding]
         return [*self._tasks, *self._reflectors.tasks, *self.leadership.tasks, *deciding]
@@ -232,44 +255,25 @@ class Engine:
             return []
         return [task.get_name() for task in self._parts() if task.done()]
 
-    def _assemble(self, found: Shortfall) -> None:
-        self._events = HttpEventRecorder(self.client, self.replica.identity, core=uses_core_events(found.served))
-        self._status = HttpStatusWriter(self.client)
-        native_version = self._native_group_version
-        view = GroupView(lambda: self.takeover.active, self.cluster.pod_groups.object_of, native_version)
-        self._group_status = HttpGroupStatusWriter(self.client, view)
-        self._groups = GroupStatusKeeper(self.cluster, self._group_status, self._events, native_version)
-        cycle = SchedulingCycle(self.cluster, self.queue.nominator, random.Random(self.options.seed), self.detail)
-        evictor = HttpEvictor(self.client, lambda: self.takeover.active, sleep=self.takeover.sleep)
-        ports = Ports(self._events, self._status, evictor, self.observers, self._groups)
-        self.scheduler = Scheduler(self.cluster, self.queue, self._evaluator, cycle, ports, time.monotonic, self.takeover)
-        if isinstance(self.leadership, Election):
-            self.leadership.lease.finished = self.scheduler.settled
-        self.intake = ClusterEventHandlers(self.cluster, self.queue, self.scheduler.binding, self.stopwatch, self.shadows)
-        reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
-        keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
-        store = HistoryStore(self.client, self.namespace)
-        self.profiles = keeper(
-            self.client, self._live, self.queue, lambda: self.leadership.active, reporter, LastGood(store), self.shadows.report,
-            self.plugin_watch,
-        )
-        self.history = HistoryKeeper(store, self.profiles.standings, lambda: self.leadership.active)
-        remembered = remembered_by(store) if self.options.profiles is None else nothing_remembered
-        self.unclaimed = UnclaimedPods(
-            self.queue, self.cluster, lambda: self._live.active, self.profiles.standings, self._events, remembered
-        )
-        reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
-        self.lister = ReconcileLoop(self.client, reconciler, self.options.reconcile_seconds, self.leadership, self.profiles)
-        self._reflectors = reflected_core(self.client, self.intake, self.lister.pods_listed)
-        self.discovery = Discovery(self.client, self.intake, self._reflectors, self.options.reconcile_seconds)
-        self.discovery.adopt(found)
+    def _waiting_members(self) -> WaitingMembers:
+        return WaitingMembers(self.queue, self.cluster.pod_groups, self._policy, Voices(self._events, self._status, self._groups))
 
-    def _gated_groups(self) -> WaitingMembers:
-        voices = Voices(self._events, self._status, self._groups)
-        return WaitingMembers(self.queue, self.cluster.pod_groups, self._policy, voices)
-
-    def _native_group_version(self) -> str:
+    def _native_version(self) -> str:
         return self.discovery.version_of(NativePodGroup)
+
+    async def _settled(self) -> None:
+        await self.scheduler.settled()
+
+    def _core_events(self) -> bool:
+        return uses_core_events(self.discovery.served)
+
+    def _active(self) -> bool:
+        """Whether this replica is the active one; a term begins a moment later."""
+        return self.leadership.active
+
+    def _leads(self) -> bool:
+        """Whether this replica may write what it decided."""
+        return self.takeover.active
 
     async def _schedule_when_synced(self) -> None:
         await self._reflectors.wait_synced()
@@ -306,28 +310,23 @@ class Engine:
     # --- figures, for metrics --------------------------------------------------------------------------------------------------
 
     @property
-    def live(self) -> LiveProfiles[Evaluator]:
-        """The profiles in effect, for reading."""
-        return self._live
-
-    @property
     def bindings(self) -> BindCounts:
         """What became of Bindings."""
         return self._binder.counts
 
     @property
     def event_counts(self) -> EventCounts:
-        """What became of events about pods; once started."""
+        """What became of events about pods."""
         return self._events.counts
 
     @property
     def status_counts(self) -> StatusCounts:
-        """What became of pods' conditions; once started."""
+        """What became of pods' conditions."""
         return self._status.counts
 
     @property
     def reflectors(self) -> tuple[Reflector[Any], ...]:
-        """What is read from the API server; none before the start."""
+        """What is read from the API server; none before it has answered."""
         return tuple(self._reflectors.members) if self.started else ()
 
     # --- profiles --------------------------------------------------------------------------------------------------------------
@@ -351,7 +350,7 @@ class Engine:
         self.shadows.adopt(active.profile for active in shadows.values())
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
-        active = self._live.by_scheduler_name(scheduler_name)
+        active = self.live.by_scheduler_name(scheduler_name)
         return None if active is None else active.runtime
 
     def _policy(self, scheduler_name: str) -> QueuePolicy | None:
@@ -368,6 +367,24 @@ class Engine:
         if swap.before is not None and swap.after is not None:
             in_question = reconsidered(swap.before.profile, swap.after.profile)
         self.queue.reprioritise(swap.scheduler_name, in_question)
+
+
+def build_engine(
+    access: ClusterAccess,
+    options: EngineOptions = EngineOptions(),  # noqa: B008
+    stand_beside: StandBeside = nothing_beside,
+) -> Engine:
+    """One scheduler, put together around one API server, which is not asked for anything yet.
+
+    What the API server serves is not part of the build: the engine has to be there, and be asked about its health, while the API server is
+    away, and what is served may change later. `Discovery` adds it to what is reflected, at the start as later.
+
+    Args:
+        access: how the API server is reached.
+        options: what a person chose.
+        stand_beside: makes what hears the engine, and is open for as long as it is there.
+    """
+    return Engine(access, options, stand_beside)
 
 
 def _decided_on(reflector: Reflector[Any]) -> bool:

@@ -16,9 +16,9 @@ import msgspec
 from placewright.api.objects import NodeName
 from placewright.framework.runtime.evaluation import PluginScore
 from placewright.framework.steps import Step
-from placewright.scheduler.attempts import Attempt, Observers
+from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import ScheduleResult
-from placewright.scheduler.decisiondetail import DecisionDetail, NodeRefusal, cut
+from placewright.scheduler.decisiondetail import NodeRefusal, cut
 
 #: Attempts kept of one pod.
 PER_POD: Final = 5
@@ -89,7 +89,7 @@ _Shelf = OrderedDict[str, tuple[AttemptRecord, ...]]
 
 
 class Records:
-    """Hears of attempts and keeps the last ones. To be joined to the observers before the scheduler starts."""
+    """An observer that keeps the last attempts. Decisions tell it more where their `DecisionDetail` is on."""
 
     def __init__(self, clock: Callable[[], float], *, per_pod: int = PER_POD, overall: int = OVERALL) -> None:
         """`clock`: seconds since 1970."""
@@ -100,11 +100,6 @@ class Records:
         self._pending: _Shelf = OrderedDict()
         self._placed: _Shelf = OrderedDict()
         self._characters = 0
-
-    def join(self, observers: Observers, detail: DecisionDetail) -> None:
-        """From now on hear what happens, with all that decisions can tell."""
-        detail.on = True
-        observers.members.append(self)
 
     # --- observing -----------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import kopf
 
-from placewright.engine.engine import Engine
+from placewright.engine.engine import Engine, build_engine
 from placewright.handlers.admission import AdmissionServer
 from placewright.handlers.settings import configure
 from placewright.kube.auth.login import load_config
@@ -28,7 +28,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
         # Kopf ends and comes back inside this process; it must not have the process killed some minutes after it ended.
         settings.process.ultimate_exiting_timeout = None
     else:
-        memo.engine = engine = Engine(load_config())
+        memo.engine = engine = build_engine(load_config())
         memo.owns_engine = True
         await engine.start()
         memo.health = asyncio.create_task(_end_with(engine))

@@ -7,12 +7,12 @@ import contextlib
 import gc
 import logging
 import signal
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Coroutine
 from typing import Any, Final
 
+from placewright.engine.beside import StandBeside, nothing_beside
 from placewright.engine.debugsignal import ignore_debug_signal
-from placewright.engine.engine import Engine
+from placewright.engine.engine import Engine, build_engine
 from placewright.engine.options import EngineOptions
 from placewright.handlers.kopftasks import KopfStarted, keep_kopf_running
 from placewright.kube.auth.login import ClusterAccess, load_config
@@ -21,27 +21,19 @@ from placewright.leadership.leaseobject import CannotElect
 
 _logger = logging.getLogger(__name__)
 
-#: What is open for as long as an engine is there, its start and its end included.
-Beside = Callable[[Engine], AbstractAsyncContextManager[object]]
-
 #: Objects that survive the first lists live for long; the collector need not look at them at every young generation.
 GC_THRESHOLDS: Final = (50_000, 20, 50)
-
-
-def nothing_beside(_engine: Engine) -> AbstractAsyncContextManager[object]:
-    """An engine by itself."""
-    return contextlib.nullcontext()
 
 
 def run(
     kubeconfig: str | None = None,
     context: str | None = None,
     options: EngineOptions = EngineOptions(),  # noqa: B008
-    beside: Beside = nothing_beside,
+    beside: StandBeside = nothing_beside,
 ) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code. Raises `ConfigError` when there is no cluster, or none to work in.
 
-    `beside` is opened before the API server is asked for anything; what it raises ends the run.
+    `beside`: what hears the engine, and is open for as long as it is there; what it raises when it is opened ends the run.
     """
     access = load_config(kubeconfig, context)
     gc.set_threshold(*GC_THRESHOLDS)
@@ -64,7 +56,7 @@ def _loop_factory() -> Any:
     return None
 
 
-async def _run_until_signal(access: ClusterAccess, options: EngineOptions, beside: Beside) -> None:
+async def _run_until_signal(access: ClusterAccess, options: EngineOptions, beside: StandBeside) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     ignore_debug_signal()
@@ -86,18 +78,16 @@ async def operate(
     stop: asyncio.Event,
     options: EngineOptions = EngineOptions(),  # noqa: B008
     on_kopf_start: KopfStarted = lambda: None,
-    beside: Beside = nothing_beside,
+    beside: StandBeside = nothing_beside,
 ) -> None:
     """Run the operator until `stop` is set. Raises `CannotElect` when replicas could not elect one, `EngineBroken`."""
-    await run_engine(Engine(access, options), stop, on_kopf_start, beside)
+    await run_engine(build_engine(access, options, beside), stop, on_kopf_start)
 
 
-async def run_engine(
-    engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted = lambda: None, beside: Beside = nothing_beside
-) -> None:
+async def run_engine(engine: Engine, stop: asyncio.Event, on_kopf_start: KopfStarted = lambda: None) -> None:
     """`operate` with an engine that somebody wants to look into."""
     try:
-        async with beside(engine):
+        async with engine.beside.open(engine):
             try:
                 if await _unless_stopped(engine.start(), stop):
                     await _work(engine, stop, on_kopf_start)

@@ -8,7 +8,7 @@ gets its token, and whether it stands aside while the server refuses others (`pa
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
 from types import TracebackType
@@ -97,7 +97,6 @@ class ApiClient:
     Attributes:
         access: where the server is and who we are.
         away: whether the server answers, said once each way.
-        listeners: hear of every request.
         traffic: what its requests are for.
         pacing: when they may be sent; shared with all that `sending` made.
     """
@@ -109,11 +108,22 @@ class ApiClient:
         timeout: float = 30.0,
         user_agent: str = USER_AGENT,
         limit: TokenBucket | None = None,
+        listeners: Sequence[RequestListener] = (),
+        away: AwayNotice | None = None,
     ) -> None:
-        """`timeout`: seconds for a whole request, connecting included; streams have none of their own. `limit`: of requests a second."""
+        """Open nothing yet.
+
+        Args:
+            access: where the server is and who we are.
+            timeout: seconds for a whole request, connecting included; streams have none of their own.
+            user_agent: how requests name us.
+            limit: of requests a second.
+            listeners: hear of every request.
+            away: says that the server does not answer, once each way.
+        """
         self.access = access
-        self.away = AwayNotice(access.server)
-        self.listeners: list[RequestListener] = []
+        self.away = away or AwayNotice(access.server)
+        self._listeners = listeners
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
         self._user_agent = user_agent
         self.pacing = Pacing(limit)
@@ -196,7 +206,7 @@ class ApiClient:
             async with self._send(method, path, params, data, content_type, self._timeout, accept) as answer:
                 return await answer.read()
         finally:
-            for listener in self.listeners:
+            for listener in self._listeners:
                 listener.ended(method, sent - asked, self.away.clock() - sent)
 
     @asynccontextmanager
@@ -232,7 +242,7 @@ class ApiClient:
                 server_hostname=self.access.tls_server_name,
                 allow_redirects=False,
             ) as answer:
-                for listener in self.listeners:
+                for listener in self._listeners:
                     listener.answered(method, answer.status)
                 await self._raise_for(answer, asked)
                 self.away.answered(asked)
@@ -246,7 +256,7 @@ class ApiClient:
             lost = Unreachable(f"{method} {path}: {_in_words(error)}")
             # A body that breaks off, such as a watch's, says nothing about the server.
             if not answered:
-                for listener in self.listeners:
+                for listener in self._listeners:
                     listener.answered(method, None)
                 self.away.failed(lost)
             raise lost from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -47,12 +48,21 @@ class Election(Leadership):
         lease: what it knows of the Lease.
     """
 
-    def __init__(self, access: ClusterAccess, replica: Replica, namespace: str, lifetime: int) -> None:
-        """`namespace`: of the Lease. `lifetime`: how long a replica that vanished keeps its lead, in seconds."""
+    def __init__(
+        self, access: ClusterAccess, replica: Replica, namespace: str, lifetime: int, finished: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Make one.
+
+        Args:
+            access: how the API server is reached.
+            replica: who we are.
+            namespace: of the Lease.
+            lifetime: how long a replica that vanished keeps its lead, in seconds.
+            finished: awaited before the Lease is given to a replica that outranks us: returns when nothing is under way that needs it.
+        """
         timing = Timing.of(lifetime)
-        self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election")
-        self._client.away = _Quiet(access.server)
-        self.lease = LeaseFence(self._client, namespace, replica.identity, timing)
+        self._client = ApiClient(access, timeout=timing.renew / 2, user_agent=f"{USER_AGENT}/leader-election", away=_Quiet(access.server))
+        self.lease = LeaseFence(self._client, namespace, replica.identity, timing, finished)
         super().__init__(self._client, replica, fence=self.lease, keeps_record=True)
         self._events: set[asyncio.Task[None]] = set()
         self.on_change(self._announce)

@@ -41,7 +41,6 @@ class LeaseFence:
 
     Attributes:
         on_change: called when the Lease was taken, lost or given back; must not block.
-        finished: awaited before the Lease is given to a replica that outranks us: returns when nothing is under way that needs it.
         store: where the Lease is.
     """
 
@@ -51,13 +50,24 @@ class LeaseFence:
         namespace: str,
         identity: str,
         timing: Timing,
+        finished: Callable[[], Awaitable[object]] = _nothing,
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`client`: one of its own, whose requests end within half of `timing.renew`. `clock`: monotonic seconds."""
+        """Make one.
+
+        Args:
+            client: one of its own, whose requests end within half of `timing.renew`.
+            namespace: of the Lease.
+            identity: how we sign it.
+            timing: how long it lasts, and when it is renewed.
+            finished: awaited before the Lease is given to a replica that outranks us: returns when nothing is under way that needs it.
+            clock: monotonic seconds.
+            now: for the times in the Lease.
+        """
         self.on_change: Callable[[], None] = lambda: None
-        self.finished: Callable[[], Awaitable[object]] = _nothing
+        self._finished = finished
         self.store = LeaseStore(client, namespace)
         self._tenure = Tenure(identity, timing)
         self._timing = timing
@@ -200,7 +210,7 @@ class LeaseFence:
         if until is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(until - self._clock(), 0.0)):
-                    await self.finished()
+                    await self._finished()
 
     async def _claim(self) -> None:
         """Take the Lease, or renew it."""

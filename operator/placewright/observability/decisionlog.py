@@ -5,12 +5,11 @@ The fields are in docs/logs.md.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from placewright.engine.engine import Engine
+from placewright.engine.beside import Beside, Listeners, Membership
 from placewright.framework.steps import BIND, PERMIT, POST_BIND, PRE_BIND, RESERVE, WAIT_ON_PERMIT, Step
 from placewright.scheduler.attempts import Attempt, Result
 from placewright.scheduler.failures import SCHEDULER_ERROR, UNSCHEDULABLE
@@ -62,15 +61,9 @@ class DecisionLog:
         _say(level, said, fields, (attempt.uid, message))
 
 
-@contextlib.asynccontextmanager
-async def decision_log(engine: Engine) -> AsyncIterator[DecisionLog]:
-    """An engine's decisions are logged while this is open; to be opened before the engine starts."""
-    observer = DecisionLog(lambda: engine.leadership.active)
-    engine.observers.members.append(observer)
-    try:
-        yield observer
-    finally:
-        engine.observers.members.remove(observer)
+def decision_log(member: Membership) -> Beside:
+    """An engine's decisions are logged."""
+    return Beside(Listeners(attempts=(DecisionLog(member.leads),)))
 
 
 def _say(level: int, said: str, fields: dict[str, Any], about: object) -> None:

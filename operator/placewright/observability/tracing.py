@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
-from placewright.engine.engine import Engine
-from placewright.handlers.operator import Beside, nothing_beside
+from placewright.engine.beside import Beside, Listeners, Membership, StandBeside, nothing_beside
 
 _log = logging.getLogger(__name__)
 
@@ -48,8 +45,8 @@ class TracingOptions:
         return bool(environ.get(_SAMPLER)) if self.rate_per_million is None else self.rate_per_million > 0
 
 
-def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) -> Beside:
-    """What to open beside an engine so that its attempts are traced.
+def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) -> StandBeside:
+    """What stands beside an engine so that its attempts are traced.
 
     Raises `InputError` when the flag asks for what is not installed, or the environment for what is not spoken. Where only the
     environment asks, which may be there for others, what is not installed is no error.
@@ -63,18 +60,14 @@ def tracing(options: TracingOptions, environ: Mapping[str, str] = os.environ) ->
         raise InputError(f"{RATE_FLAG}: found {options.rate_per_million}, but OpenTelemetry is not installed; allowed after {_INSTALL}")
     _check(environ)
 
-    @asynccontextmanager
-    async def beside(engine: Engine) -> AsyncIterator[None]:
-        export = import_module("placewright.observability.tracingexport")
-        traces = export.AttemptTraces.exporting(options.rate_per_million, engine.replica.identity)
-        engine.observers.members.append(traces)
-        try:
-            async with traces:
-                yield
-        finally:
-            engine.observers.members.remove(traces)
+    def stand(member: Membership) -> Beside:
+        # Here and not above: it imports OpenTelemetry.
+        from placewright.observability.tracingexport import AttemptTraces  # noqa: PLC0415
 
-    return beside
+        traces = AttemptTraces.exporting(options.rate_per_million, member.replica.identity)
+        return Beside(Listeners(attempts=(traces,)), lambda _engine: traces)
+
+    return stand
 
 
 def installed() -> bool:

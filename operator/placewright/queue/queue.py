@@ -59,21 +59,25 @@ class SchedulingQueue(QueueView):
         policies: the profile of a scheduler name, or None; asked when a name is first seen and in `reprioritise`.
         clock: seconds, monotonic.
         on_incoming: called with (queue, event label) whenever a pod enters active, backoff, unschedulable or gated.
+        timed: takes the time of hints.
 
     Attributes:
         nominator: which pods are nominated to which node.
-        timed_hints: takes the time of hints; to be set before the first pod comes.
     """
 
     def __init__(
-        self, policies: Policies, clock: Callable[[], float], on_incoming: Callable[[str, str], None] | None = None
+        self,
+        policies: Policies,
+        clock: Callable[[], float],
+        on_incoming: Callable[[str, str], None] | None = None,
+        timed: Timed | None = None,
     ) -> None:
         super().__init__()
         self.nominator = Nominator()
-        self.timed_hints: Timed | None = None
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
+        self._timed = timed
         self._ready = asyncio.Event()
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
@@ -460,7 +464,7 @@ class SchedulingQueue(QueueView):
     def _lane(self, scheduler_name: str) -> Lane:
         lane = self._lanes.get(scheduler_name)
         if lane is None:
-            lane = self._lanes[scheduler_name] = Lane(scheduler_name, self._policies(scheduler_name), self.timed_hints)
+            lane = self._lanes[scheduler_name] = Lane(scheduler_name, self._policies(scheduler_name), self._timed)
         return lane
 
     def _take_from_lane(self, uid: str, scheduler_name: str) -> None:

@@ -165,15 +165,15 @@ class TrialObserver(Protocol):
 
 @dataclass(slots=True)
 class Observers:
-    """Several, as one; what goes wrong with one of them keeps nobody from working."""
+    """Calls every observer. One that raises is logged and skipped, so that metrics can never stop scheduling."""
 
-    members: list[Observer]
+    members: Sequence[Observer] = ()
     #: Who hears of each choice when it is made, and of pods for which there is none; `attempt_ended` comes when all is over.
-    deciding: list[Callable[[Attempt], None]] = field(default_factory=list)
+    deciding: Sequence[Callable[[Attempt], None]] = ()
     #: Who hears of groups that were decided, or could not be.
-    decided_groups: list[Callable[[GroupAttempt], None]] = field(default_factory=list)
+    decided_groups: Sequence[Callable[[GroupAttempt], None]] = ()
     #: Who hears when members of a group begin and cease to be tried on the live columns.
-    trials: list[TrialObserver] = field(default_factory=list)
+    trials: Sequence[TrialObserver] = ()
     _unsampled: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[Observer]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from placewright.api.devices import ResourceClaim
@@ -126,8 +127,23 @@ class ClusterEventHandlers:
         #: Shared with the reconciler.
         self.repairs = Repairs()
         #: Uids of pods and names of nodes that left while somebody compares with a list; None while nobody does.
-        self.departed: set[str] | None = None
+        self._departed: set[str] | None = None
         cluster.objects.devices.claims.listeners.append(self._claim_settled)
+
+    # --- departures ------------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def noting_departures(self) -> Iterator[None]:
+        """Note which pods and nodes leave meanwhile: what a list shows of them is old."""
+        self._departed = set()
+        try:
+            yield
+        finally:
+            self._departed = None
+
+    def has_departed(self, key: str) -> bool:
+        """Whether the pod of this uid, or the node of this name, left while departures are noted."""
+        return self._departed is not None and key in self._departed
 
     # --- pods without a node ---------------------------------------------------------------------------------------------------
 
@@ -177,8 +193,8 @@ class ClusterEventHandlers:
     def _leaves(self, uid: str) -> None:
         self._queue.delete(uid)
         self._listener.pod_left(uid)
-        if self.departed is not None:
-            self.departed.add(uid)
+        if self._departed is not None:
+            self._departed.add(uid)
 
     def _stop_waiting(self, uid: str) -> None:
         waiting = self._binding.waiting.get(uid)
@@ -253,8 +269,8 @@ class ClusterEventHandlers:
     def node_gone(self, name: NodeName) -> None:
         """A node was deleted."""
         old = self._cluster.remove_node(name)
-        if self.departed is not None:
-            self.departed.add(name)
+        if self._departed is not None:
+            self._departed.add(name)
         if old is not None:
             self._move(NODE_DELETE, old, None)
 

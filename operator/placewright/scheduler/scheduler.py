@@ -59,7 +59,7 @@ class Ports:
     events: EventRecorder
     status: StatusWriter
     evictor: Evictor
-    observers: Observers = field(default_factory=lambda: Observers([]))
+    observers: Observers = field(default_factory=Observers)
     groups: GroupStatusWriter = field(default_factory=NoGroupStatus)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     start: Start | None = None

@@ -64,8 +64,6 @@ def _leader_election(engine: Engine) -> dict[str, Any]:
 
 def profiles(engine: Engine) -> list[dict[str, Any]]:
     """Each profile: what is wanted, what is in effect, and what came of it. Secrets are hidden by `profiles.effective`."""
-    if not engine.started:
-        return []
     keeper = engine.profiles
     in_effect = keeper.in_effect()
     found = []

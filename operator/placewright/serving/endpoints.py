@@ -8,20 +8,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Final
 
+from placewright.engine.beside import Beside, Listeners, Membership, StandBeside
 from placewright.engine.certificates import CertificateFiles, self_made
 from placewright.engine.engine import Engine
 from placewright.explain.records import Records
 from placewright.kube.client import ApiClient
 from placewright.kube.ratelimit import TokenBucket
 from placewright.observability.hangmark import HangMark
-from placewright.observability.metrics import EngineMetrics
+from placewright.observability.metrics import EngineMetrics, EngineSeries
 from placewright.observability.watchdog import DEFAULT_PATIENCE, LoopWatchdog, Patience
 from placewright.serving.access import AskingTheApiServer, Gate, OnlyEverybody
 from placewright.serving.checks import health_of
@@ -29,7 +30,7 @@ from placewright.serving.configz import configz_endpoint
 from placewright.serving.debug import cache_endpoint, queue_endpoint
 from placewright.serving.explainpages import explain_endpoint, records_endpoint
 from placewright.serving.listener import Listener, bind
-from placewright.serving.routes import Metrics, Routes, metrics_endpoint
+from placewright.serving.routes import Routes, metrics_endpoint
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class ServingOptions:
         health_port: of plain HTTP on loopback, for health alone; None: none.
         certificate: files of certificate and key; None: one is made at the start.
         patience: with an event loop that does not turn.
-        metrics: makes what `/metrics` shows; None: there is no such path.
+        metrics: whether there is `/metrics`.
     """
 
     address: str = EVERYWHERE
@@ -60,7 +61,7 @@ class ServingOptions:
     health_port: int | None = None
     certificate: tuple[Path, Path] | None = None
     patience: Patience = DEFAULT_PATIENCE
-    metrics: Callable[[Engine], Metrics] | None = EngineMetrics
+    metrics: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +72,53 @@ class Served:
     health_port: int | None
 
 
-def endpoints(options: ServingOptions) -> Callable[[Engine], AbstractAsyncContextManager[Served]]:
+def endpoints(options: ServingOptions) -> StandBeside:
     """What to open beside an engine. Opening raises `InputError` for a port or a certificate that cannot be had."""
 
-    @asynccontextmanager
-    async def beside(engine: Engine) -> AsyncIterator[Served]:
-        async with AsyncExitStack() as stack:
-            watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=HangMark(engine)))
-            limit = TokenBucket(_REVIEWS_A_SECOND, _REVIEWS_AT_ONCE)
-            client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=limit))
-            yield await _Serving(options, _routes(engine, options, watchdog), AskingTheApiServer(client), stack).open()
+    def stand(member: Membership) -> Beside:
+        heard = _Heard.of(member, options)
 
-    return beside
+        @asynccontextmanager
+        async def opened(engine: Engine) -> AsyncIterator[Served]:
+            async with AsyncExitStack() as stack:
+                watchdog = stack.enter_context(LoopWatchdog(options.patience, leave_word=HangMark(engine)))
+                limit = TokenBucket(_REVIEWS_A_SECOND, _REVIEWS_AT_ONCE)
+                client = await stack.enter_async_context(ApiClient(engine.access, timeout=_REVIEW_SECONDS, limit=limit))
+                yield await _Serving(options, _routes(engine, options, heard, watchdog), AskingTheApiServer(client), stack).open()
+
+        return Beside(heard.listeners, opened)
+
+    return stand
 
 
-def _routes(engine: Engine, options: ServingOptions, watchdog: LoopWatchdog) -> Routes:
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What is kept of an engine's doings, to be shown: records of decisions, and metrics; None for what has no path."""
+
+    records: Records | None
+    series: EngineSeries | None
+
+    @classmethod
+    def of(cls, member: Membership, options: ServingOptions) -> _Heard:
+        records = Records(time.time) if options.port is not None else None
+        return cls(records, EngineSeries(member.access.server) if options.metrics else None)
+
+    @property
+    def listeners(self) -> Listeners:
+        keeping = Listeners() if self.records is None else Listeners(attempts=(self.records,), details=True)
+        return keeping if self.series is None else keeping + self.series.listeners
+
+
+def _routes(engine: Engine, options: ServingOptions, heard: _Heard, watchdog: LoopWatchdog) -> Routes:
     routes = Routes(health.endpoint for health in health_of(engine, watchdog))
     routes.add(configz_endpoint(engine, lambda: _shown(options)))
     routes.add(queue_endpoint(engine))
     routes.add(cache_endpoint(engine))
-    if options.port is not None:
-        records = Records(time.time)
-        records.join(engine.observers, engine.detail)
-        routes.add(explain_endpoint(engine, records))
-        routes.add(records_endpoint(records))
-    if options.metrics is not None:
-        routes.add(metrics_endpoint(options.metrics(engine)))
+    if heard.records is not None:
+        routes.add(explain_endpoint(engine, heard.records))
+        routes.add(records_endpoint(heard.records))
+    if heard.series is not None:
+        routes.add(metrics_endpoint(EngineMetrics(engine, heard.series)))
     return routes
 
 

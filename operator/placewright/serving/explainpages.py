@@ -148,7 +148,7 @@ def _queued(engine: Engine, queued: QueuedPod, pod: PodInfo, evaluator: Evaluato
 
 def _held(engine: Engine, scheduler_name: str) -> str:
     """Why the profile that has this name takes no pods, where one of its plugins did not return."""
-    standings = engine.profiles.standings().values() if engine.started else ()
+    standings = engine.profiles.standings().values()
     held = (each for each in standings if each.reason is Reason.PLUGIN_HANGING and each.scheduler_name == scheduler_name)
     return next((f"profile {each.name} is held: {each.message}" for each in held), "")
 

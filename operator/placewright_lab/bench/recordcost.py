@@ -28,7 +28,7 @@ from placewright.profiles.resolve import resolve
 from placewright.queue.nominator import Nominator
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod
-from placewright.scheduler.attempts import Attempt, Observers
+from placewright.scheduler.attempts import Attempt, Observer, Observers
 from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.decisiondetail import DecisionDetail
 from placewright.scheduler.policy import ProfilePolicy
@@ -81,8 +81,8 @@ def measure_records(name: str, nodes: int, slices: int) -> RecordCost:
     workload = WORKLOADS[name]
     profile = resolve(default_profile(preset=workload.preset), in_tree())
     before, pods = workload.cluster(nodes), workload.pods(slices * SLICE + WARM_UP)
-    sides = [Side(before, pods, profile), Side(before, pods, profile)]
-    records = sides[1].keep_records()
+    records = Records(time.time)
+    sides = [Side(before, pods, profile), Side(before, pods, profile, records)]
     plain, kept = asyncio.run(in_turns(sides, slices))
     return RecordCost(name, nodes, slices * SLICE, len(records.last(OVERALL)), tuple(plain), tuple(kept))
 
@@ -109,17 +109,20 @@ class Side:
         observers: who hears of its decisions.
     """
 
-    def __init__(self, before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> None:
+    def __init__(
+        self, before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile, records: Records | None = None
+    ) -> None:
+        """`records`: are kept by this side, as the operator keeps them."""
         world = OfflineCluster(ObservedCluster())
         for manifest in (*before, *pods):
             world.add(manifest, "benchmark")
         self.cluster = world.cluster
         evaluator = build_evaluator(profile, in_tree(), world.cluster, _Instantly(), NoNominations())
         policy = ProfilePolicy(evaluator.runtime)
-        self.observers = Observers([_Silent()])
+        self.observers = self._observers([_Silent()] if records is None else [_Silent(), records])
         self._absent = 0.0
         self._left = time.perf_counter()
-        self._detail = DecisionDetail(self._time_of_its_own)
+        self._detail = DecisionDetail(self._time_of_its_own, on=records is not None)
         self._queue = SchedulingQueue(lambda _name: policy, time.monotonic)
         cycle = SchedulingCycle(world.cluster, Nominator(), random.Random(0), self._detail)
         self._bindings: list[Coroutine[Any, Any, Any]] = []
@@ -128,11 +131,8 @@ class Side:
         for pod in world.pending.values():
             self._queue.add(pod)
 
-    def keep_records(self) -> Records:
-        """From now on, as the operator does."""
-        records = Records(time.time)
-        records.join(self.observers, self._detail)
-        return records
+    def _observers(self, members: Sequence[Observer]) -> Observers:
+        return Observers(members)
 
     def _time_of_its_own(self) -> float:
         """Seconds of its own turns: the best nodes are told within a share of the time, and the other's turns are none of it."""

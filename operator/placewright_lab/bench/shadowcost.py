@@ -22,6 +22,7 @@ from placewright.offline.world import offline_evaluator
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright.queue.queued import QueuedPod
+from placewright.scheduler.attempts import Observer, Observers
 from placewright.shadow.shadows import Shadows
 from placewright_lab.bench.decisions import WARM_UP
 from placewright_lab.bench.recordcost import SLICE, Side, in_turns
@@ -83,17 +84,18 @@ class _Side(Side):
     """
 
     def __init__(self, before: Sequence[Manifest], pods: Sequence[Manifest], profile: ResolvedProfile) -> None:
-        super().__init__(before, pods, profile)
-        assert isinstance(self.cluster, ObservedCluster)
         self._elsewhere = 0.0
         self._own = 0.0
         self._look_at = 0.0
         self._decided = 0
+        super().__init__(before, pods, profile)
+
+    def _observers(self, members: Sequence[Observer]) -> Observers:
+        assert isinstance(self.cluster, ObservedCluster)
         self.shadows = Shadows(
             self.cluster, lambda each, cluster: offline_evaluator(each, in_tree(), cluster), self._clock, lambda: datetime.now(UTC)
         )
-        self.observers.deciding.append(self.shadows.decided)
-        self.observers.trials.append(self.shadows)
+        return Observers(members, (self.shadows.decided,), trials=(self.shadows,))
 
     def attach(self, preset: str | None, budget_percent: float) -> None:
         """A shadow that weighs resources more, which knows the cluster before anything is measured."""

@@ -7,8 +7,8 @@ Three collections are compared: nodes, pods on nodes, and pods without one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 
 from placewright.api.objects import Node, NodeName, ObjectMeta, Pod
 from placewright.api.pods import FINISHED_PHASES, PodInfo
@@ -33,14 +33,9 @@ class Reconciler:
         self._unconfirmed_before: frozenset[str] = frozenset()
         self._doubtful: frozenset[str] = frozenset()
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> AbstractContextManager[None]:
         """Note what leaves meanwhile: what a list shows of it is old."""
-        self._intake.departed = set()
-        try:
-            yield
-        finally:
-            self._intake.departed = None
+        return self._intake.noting_departures()
 
     def nodes(self) -> Comparison[Node]:
         """Compare nodes; before the list is asked for."""
@@ -57,7 +52,7 @@ class Reconciler:
 
     def departed(self, uid: str) -> bool:
         """Whether a pod left while the comparison ran."""
-        return uid in (self._intake.departed or ())
+        return self._intake.has_departed(uid)
 
     def doubt(self, unresolved: frozenset[str], unconfirmed: frozenset[str], seen: set[str]) -> None:
         """Bindings without an answer at once; those that succeeded only when two comparisons in a row saw no watch confirm them."""
@@ -138,7 +133,7 @@ class _Belief:
 
     def _left(self, key: str) -> bool:
         """Whether the object left while the comparison ran: what a list shows of it is old."""
-        return key in (self._intake.departed or ())
+        return self._intake.has_departed(key)
 
 
 class NodeBelief(_Belief):

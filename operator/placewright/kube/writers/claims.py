@@ -53,11 +53,7 @@ class ClaimListener(Protocol):
 
 
 class HttpClaimWriter(ApiWriter):
-    """Writes to the API server; implements the framework's `ClaimWriter`.
-
-    Attributes:
-        listeners: hear what becomes of claims.
-    """
+    """Writes to the API server; implements the framework's `ClaimWriter`."""
 
     TRAFFIC: ClassVar[Traffic] = Traffic.ROOM
     ATTEMPTS: ClassVar[int] = 4
@@ -69,13 +65,14 @@ class HttpClaimWriter(ApiWriter):
         client: ApiClient,
         may_write: Callable[[], bool],
         version: Callable[[], str] = lambda: "v1",
+        listeners: Sequence[ClaimListener] = (),
         **timing: Unpack[WriterTiming],
     ) -> None:
-        """`version`: in which API version claims are served."""
+        """`version`: in which API version claims are served. `listeners`: hear what becomes of claims."""
         super().__init__(client, may_write, **timing)
         self._version = version
         self._beside: set[asyncio.Task[None]] = set()
-        self.listeners: list[ClaimListener] = []
+        self._listeners = listeners
 
     async def reserve(self, claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> ResourceClaim:
         """Finalizer, then allocation and pod in one write; raises `ClaimError`."""
@@ -130,7 +127,7 @@ class HttpClaimWriter(ApiWriter):
         try:
             made = decode_claim(await self._write(lambda guarded: self._client.post(self._collection(meta.namespace), guarded), body, 1))
         finally:
-            for listener in self.listeners:
+            for listener in self._listeners:
                 listener.created(failed=made is None)
         return made
 
@@ -159,7 +156,7 @@ class HttpClaimWriter(ApiWriter):
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
         """Tell who listens."""
-        for listener in self.listeners:
+        for listener in self._listeners:
             listener.waited(profile, drivers, status, seconds)
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:

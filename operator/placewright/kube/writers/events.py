@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple, Unpack
@@ -116,11 +117,11 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         client: ApiClient,
         instance: str,
         *,
-        core: bool = False,
+        core: Callable[[], bool] = lambda: False,
         limits: EventLimits = EventLimits(),
         **timing: Unpack[WriterTiming],
     ) -> None:
-        """`instance`: who reports, such as the replica's identity. `core`: write core v1 events (see `uses_core_events`)."""
+        """`instance`: who reports, such as the replica's identity. `core`: whether to write core v1 events (see `uses_core_events`)."""
         own: WriterTiming = {"attempts": limits.attempts, "backoff": limits.backoff, **timing}
         super().__init__(client, workers=limits.workers, **own)
         self.counts = EventCounts()
@@ -231,11 +232,11 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
     # --- shapes ---
 
     def _path(self, namespace: str) -> str:
-        root = "/api/v1" if self._core else "/apis/events.k8s.io/v1"
+        root = "/api/v1" if self._core() else "/apis/events.k8s.io/v1"
         return f"{root}/namespaces/{namespace}/events"
 
     def _body(self, record: _Record) -> dict[str, Any]:
-        return self._core_body(record) if self._core else self._events_body(record)
+        return self._core_body(record) if self._core() else self._events_body(record)
 
     def _events_body(self, record: _Record) -> dict[str, Any]:
         body = self._common(record, "events.k8s.io/v1")
@@ -268,7 +269,7 @@ class HttpEventRecorder(QueueingWriter[str, _Record]):
         }
 
     def _series(self, record: _Record) -> dict[str, Any]:
-        if self._core:
+        if self._core():
             return {"count": record.count, "lastTimestamp": seconds_time(record.last)}
         return {"series": {"count": record.count, "lastObservedTime": micro_time(record.last)}}
 

@@ -12,6 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from placewright.engine.beside import Listeners
 from placewright.engine.engine import Engine
 from placewright.observability.metrics import groups, own, scrape, shadows
 from placewright.observability.metrics.attempts import AttemptSeries
@@ -20,28 +21,40 @@ from placewright.observability.metrics.series import CounterSeries, Histograms, 
 from placewright.observability.metrics.timings import EventTimes, HintTimes, RequestTimes
 
 
-class EngineMetrics:
-    """Watches one engine, and tells what it saw.
+class EngineSeries:
+    """Everything that is counted as it happens: made before the engine, which is built with its listeners."""
 
-    To be made before the engine starts. Two of them, of two engines in one process, share nothing but the process.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine: Final = engine
-        self._attempts = AttemptSeries()
-        self._groups = GroupSeries()
+    def __init__(self, server: str) -> None:
+        """`server`: the API server's URL."""
+        self.attempts = AttemptSeries()
+        self.groups = GroupSeries()
         self._claims = ClaimSeries()
         self._events = EventTimes()
         self._hints = HintTimes()
-        self._requests = RequestTimes(engine.access.server)
+        self._requests = RequestTimes(server)
+
+    @property
+    def listeners(self) -> Listeners:
+        """Who hears the engine."""
+        return Listeners((self.attempts,), (self.groups,), (self._claims,), (self._requests,), self._events, self._hints)
+
+    def __iter__(self) -> Iterator[Series]:
+        for part in (self.attempts, self.groups, self._claims, self._events, self._hints, self._requests):
+            yield from part.series()
+
+
+class EngineMetrics:
+    """Tells what was counted of one engine, and what is read off it.
+
+    Two of them, of two engines in one process, share nothing but the process.
+    """
+
+    def __init__(self, engine: Engine, series: EngineSeries) -> None:
+        """`series`: those that the engine was built with."""
+        self._engine: Final = engine
+        self._series: Final = series
         self._build = told(own.BUILD, (version("placewright"), platform.python_version()))
         self._registry = CollectorRegistry(auto_describe=False)
-        engine.observers.members.append(self._attempts)
-        engine.observers.decided_groups.append(self._groups)
-        engine.claims.listeners.append(self._claims)
-        engine.stopwatch = self._events
-        engine.queue.timed_hints = self._hints
-        engine.client.listeners.append(self._requests)
         self._registry.register(_Read(self._others))
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
@@ -49,25 +62,21 @@ class EngineMetrics:
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All metrics as text, and its content type: OpenMetrics where the Accept header asks for it, else Prometheus' own format."""
-        self._attempts.keep_only({name: active.profile for name, active in self._engine.live.active.items()})
-        self._groups.keep_only(self._engine.live.active)
+        self._series.attempts.keep_only({name: active.profile for name, active in self._engine.live.active.items()})
+        self._series.groups.keep_only(self._engine.live.active)
         encode, content_type = choose_encoder(accept)
-        histograms = "".join(one.text() for one in self._series() if isinstance(one, Histograms))
+        histograms = "".join(one.text() for one in self._series if isinstance(one, Histograms))
         return histograms.encode() + encode(self._registry), content_type
-
-    def _series(self) -> Iterator[Series]:
-        for part in (self._attempts, self._groups, self._claims, self._events, self._hints, self._requests):
-            yield from part.series()
 
     def _others(self) -> Iterator[Metric]:
         """All but histograms."""
-        yield from (one.metric() for one in self._series() if isinstance(one, CounterSeries))
+        yield from (one.metric() for one in self._series if isinstance(one, CounterSeries))
         yield self._build
         yield from scrape.gauges(self._engine)
         yield from groups.standing(self._engine)
         yield from scrape.profiles(self._engine)
         yield from shadows.compared(self._engine.shadows.by_name)
-        yield counted(own.SCORE_SHARE, self._attempts.shares())
+        yield counted(own.SCORE_SHARE, self._series.attempts.shares())
 
 
 class _Read(Collector):

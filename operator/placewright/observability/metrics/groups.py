@@ -69,7 +69,7 @@ def standing(engine: Engine) -> Iterator[Metric]:
     pod_groups = engine.cluster.pod_groups
     undecided = (queued for queued in engine.queue.pod_groups if not pod_groups.placed(queued.ref))
     waiting = [queued.since for queued in undecided if not _placed_singly(engine, queued.ref)]
-    reserving = len(engine.scheduler.pod_groups.reservations) if engine.started else 0
+    reserving = len(engine.scheduler.pod_groups.reservations)
     yield counted(own.GROUPS, {("waiting",): len(waiting), ("placed",): pod_groups.placed_groups, ("reserving",): reserving})
     yield single(own.GROUPS_OLDEST, max(time.monotonic() - min(waiting), 0.0) if waiting else 0.0)
 

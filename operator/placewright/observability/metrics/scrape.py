@@ -64,9 +64,9 @@ def _bindings(engine: Engine) -> Iterator[Metric]:
         "lost_answer": counts.lost_answers,
     }
     yield counted(own.BINDINGS, _by_name(outcomes))
-    binding = engine.scheduler.binding if engine.started else None
-    yield counted(upstream.GOROUTINES, {("binding",): 0 if binding is None else len(binding.under_way)})
-    yield single(own.BINDINGS_UNRESOLVED, 0 if binding is None else len(binding.unresolved))
+    binding = engine.scheduler.binding
+    yield counted(upstream.GOROUTINES, {("binding",): len(binding.under_way)})
+    yield single(own.BINDINGS_UNRESOLVED, len(binding.unresolved))
 
 
 def _writing(engine: Engine) -> Iterator[Metric]:
@@ -108,10 +108,9 @@ def _by_name(counts: Mapping[str, float]) -> dict[Labels, float]:
 
 def profiles(engine: Engine) -> Iterator[Metric]:
     """How each SchedulingProfile stands, by the object's name."""
-    standings = list(engine.profiles.standings().values()) if engine.started else []
-    reloads = engine.profiles.reloads if engine.started else {}
+    standings = list(engine.profiles.standings().values())
     yield counted(own.PLUGIN_FAILURES, engine.plugin_watch.totals)
-    yield counted(own.PROFILE_RELOADS, {(name, result): number for (name, result), number in reloads.items()})
+    yield counted(own.PROFILE_RELOADS, {(name, result): number for (name, result), number in engine.profiles.reloads.items()})
     # What is refused may not even have the shape of a profile, and so no schedulerName.
     claimed = {active.profile.name: name for name, active in engine.live.active.items()}
     names = [(one.name, claimed.get(one.name, one.scheduler_name)) for one in standings]
@@ -121,6 +120,6 @@ def profiles(engine: Engine) -> Iterator[Metric]:
     ready = {(*name, one.reason.value): float(not one.reason.stalls) for name, one in zip(names, standings, strict=True)}
     yield counted(own.PROFILE_READY, ready)
     unclaimed: Counter[Labels] = Counter()
-    for found, pods in engine.unclaimed.waiting() if engine.started else ():
+    for found, pods in engine.unclaimed.waiting():
         unclaimed[found.ours, found.why.value] += pods
     yield counted(own.PODS_WITHOUT_PROFILE, unclaimed)
