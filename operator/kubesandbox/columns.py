@@ -1,4 +1,7 @@
-"""The columns in which `kubectl get` shows each kind, and how a cell is computed from an object."""
+"""The columns in which `kubectl get` shows each kind, and how a cell is computed from an object.
+
+Kinds that people look at beside a scheduler have the real server's columns. All others are shown with name and age.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from kubesandbox.ages import age, duration, seconds_of
+from kubesandbox.ages import age
 from kubesandbox.jsonpath import JsonPath, JsonPathError
 from kubesandbox.podcells import pod_ready, pod_restarts, pod_status
 from kubesandbox.shapes import Object
 
+#: Computes one cell from an object and the present time (seconds since the epoch).
 Cell = Callable[[Object, float], Any]
-"""Computes one cell from an object and the present time (seconds since the epoch)."""
 
-NONE = "<none>"
+NONE: Final = "<none>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,52 +83,16 @@ def _printed(value: Any, kind: str, now: float) -> Any:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def _at(*path: str, default: Any = "") -> Cell:
-    """A cell with the value found by going down `path`."""
+def _at(path: str, default: Any = "") -> Cell:
+    """A cell with the value at a path: `status.phase`."""
 
     def cell(obj: Object, _now: float) -> Any:
         value: Any = obj
-        for name in path:
+        for name in path.split("."):
             value = value.get(name) if isinstance(value, dict) else None
         return default if value is None else value
 
     return cell
-
-
-def _age_of(*path: str) -> Cell:
-    at = _at(*path)
-    return lambda obj, now: age(at(obj, now), now)
-
-
-def _fraction(have: Cell, want: Cell) -> Cell:
-    return lambda obj, now: f"{have(obj, now)}/{want(obj, now)}"
-
-
-def _count(path: str, default: int = 0) -> Cell:
-    return _at(*path.split("."), default=default)
-
-
-def _texts(items: Any, name: str) -> str:
-    return ",".join(str(item.get(name, "")) for item in items or [] if isinstance(item, dict)) or NONE
-
-
-def _labels(labels: Mapping[str, Any] | None) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
-
-
-def _template(obj: Object) -> list[Object]:
-    spec = (obj.get("spec") or {}).get("template") or {}
-    return list((spec.get("spec") or {}).get("containers") or [])
-
-
-def _selector(obj: Object, _now: float) -> str:
-    selector = (obj.get("spec") or {}).get("selector") or {}
-    shown = _labels(selector.get("matchLabels", selector if "matchExpressions" not in selector else {}))
-    more = [
-        f"{each.get('key')} {str(each.get('operator')).lower()} ({','.join(each.get('values') or [])})"
-        for each in selector.get("matchExpressions") or []
-    ]
-    return ",".join([*([] if shown == NONE else [shown]), *more]) or NONE
 
 
 def _node_status(obj: Object, _now: float) -> str:
@@ -153,31 +120,6 @@ def _address(kind: str) -> Cell:
         return next((str(each.get("address")) for each in addresses if each.get("type") == kind), NONE)
 
     return cell
-
-
-def _job_status(obj: Object, _now: float) -> str:
-    conditions = (obj.get("status") or {}).get("conditions") or []
-    holding = {each.get("type") for each in conditions if each.get("status") == "True"}
-    if "Complete" in holding or "Failed" in holding:
-        return "Complete" if "Complete" in holding else "Failed"
-    if (obj.get("metadata") or {}).get("deletionTimestamp"):
-        return "Terminating"
-    return "Suspended" if "Suspended" in holding else "Running"
-
-
-def _job_duration(obj: Object, now: float) -> str:
-    status = obj.get("status") or {}
-    start, end = seconds_of(status.get("startTime")), seconds_of(status.get("completionTime"))
-    return "" if start is None else duration(max(0, int((now if end is None else end) - start)))
-
-
-def _service_ports(obj: Object, _now: float) -> str:
-    ports = (obj.get("spec") or {}).get("ports") or []
-    shown = (
-        f"{port.get('port')}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', 'TCP')}"
-        for port in ports
-    )
-    return ",".join(shown) or NONE
 
 
 def _event_seen(obj: Object, now: float) -> str:
@@ -211,10 +153,6 @@ def _claim_state(obj: Object, _now: float) -> str:
     return ",".join(words)
 
 
-def _nominated(obj: Object, _now: float) -> str:
-    return str((obj.get("status") or {}).get("nominatedNodeName") or NONE)
-
-
 def _gates(obj: Object, _now: float) -> str:
     gates = [gate.get("conditionType") for gate in (obj.get("spec") or {}).get("readinessGates") or []]
     conditions = (obj.get("status") or {}).get("conditions") or []
@@ -226,20 +164,14 @@ def _data_count(obj: Object, _now: float) -> int:
     return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
 
-def _wide(*columns: Column) -> tuple[Column, ...]:
-    return tuple(Column(c.name, c.cell, c.kind, 1, c.format, c.description) for c in columns)
+def _wide(name: str, cell: Cell, kind: str = "string", format: str = "") -> Column:  # noqa: A002  as `Column` calls it
+    return Column(name, cell, kind, 1, format)
 
 
-_NAME = Column("Name", _at("metadata", "name"), format="name")
-_AGE = Column("Age", _age_of("metadata", "creationTimestamp"))
-_DEFAULT = (_NAME, _AGE)
-_WORKLOAD = _wide(
-    Column("Containers", lambda obj, _: _texts(_template(obj), "name")),
-    Column("Images", lambda obj, _: _texts(_template(obj), "image")),
-)
-_SELECTOR = _wide(Column("Selector", _selector))
-_INFO = ("status", "nodeInfo")
-_BUILTIN: Mapping[str, Sequence[Column]] = MappingProxyType(
+_NAME: Final = Column("Name", _at("metadata.name"), format="name")
+_AGE: Final = Column("Age", lambda obj, now: age(_at("metadata.creationTimestamp")(obj, now), now))
+_DEFAULT: Final = (_NAME, _AGE)
+_BUILTIN: Final[Mapping[str, Sequence[Column]]] = MappingProxyType(
     {
         "Pod": (
             _NAME,
@@ -247,152 +179,73 @@ _BUILTIN: Mapping[str, Sequence[Column]] = MappingProxyType(
             Column("Status", lambda obj, _: pod_status(obj)),
             Column("Restarts", lambda obj, now: pod_restarts(obj, lambda then: age(then, now))),
             _AGE,
-            *_wide(
-                Column("IP", _at("status", "podIP", default=NONE)),
-                Column("Node", _at("spec", "nodeName", default=NONE)),
-                Column("Nominated Node", _nominated),
-                Column("Readiness Gates", _gates),
-            ),
+            _wide("IP", _at("status.podIP", NONE)),
+            _wide("Node", _at("spec.nodeName", NONE)),
+            _wide("Nominated Node", lambda obj, now: _at("status.nominatedNodeName")(obj, now) or NONE),
+            _wide("Readiness Gates", _gates),
         ),
         "Node": (
             _NAME,
             Column("Status", _node_status),
             Column("Roles", _node_roles),
             _AGE,
-            Column("Version", _at(*_INFO, "kubeletVersion")),
-            *_wide(
-                Column("Internal-IP", _address("InternalIP")),
-                Column("External-IP", _address("ExternalIP")),
-                Column("OS-Image", _at(*_INFO, "osImage", default="<unknown>")),
-                Column("Kernel-Version", _at(*_INFO, "kernelVersion", default="<unknown>")),
-                Column("Container-Runtime", _at(*_INFO, "containerRuntimeVersion", default="<unknown>")),
-            ),
-        ),
-        "Namespace": (_NAME, Column("Status", _at("status", "phase")), _AGE),
-        "Deployment": (
-            _NAME,
-            Column("Ready", _fraction(_count("status.readyReplicas"), _count("spec.replicas", 1))),
-            Column("Up-to-date", _count("status.updatedReplicas"), "integer"),
-            Column("Available", _count("status.availableReplicas"), "integer"),
-            _AGE,
-            *_WORKLOAD,
-            *_SELECTOR,
-        ),
-        "ReplicaSet": (
-            _NAME,
-            Column("Desired", _count("spec.replicas", 1), "integer"),
-            Column("Current", _count("status.replicas"), "integer"),
-            Column("Ready", _count("status.readyReplicas"), "integer"),
-            _AGE,
-            *_WORKLOAD,
-            *_SELECTOR,
-        ),
-        "StatefulSet": (
-            _NAME,
-            Column("Ready", _fraction(_count("status.readyReplicas"), _count("spec.replicas", 1))),
-            _AGE,
-            *_WORKLOAD,
-        ),
-        "DaemonSet": (
-            _NAME,
-            Column("Desired", _count("status.desiredNumberScheduled"), "integer"),
-            Column("Current", _count("status.currentNumberScheduled"), "integer"),
-            Column("Ready", _count("status.numberReady"), "integer"),
-            Column("Up-to-date", _count("status.updatedNumberScheduled"), "integer"),
-            Column("Available", _count("status.numberAvailable"), "integer"),
-            Column(
-                "Node Selector",
-                lambda obj, now: _labels(_at("spec", "template", "spec", "nodeSelector", default={})(obj, now)),
-            ),
-            _AGE,
-            *_WORKLOAD,
-            *_SELECTOR,
-        ),
-        "Job": (
-            _NAME,
-            Column("Status", _job_status),
-            Column("Completions", _fraction(_count("status.succeeded"), _count("spec.completions", 1))),
-            Column("Duration", _job_duration),
-            _AGE,
-            *_WORKLOAD,
-            *_SELECTOR,
-        ),
-        "CronJob": (
-            _NAME,
-            Column("Schedule", _at("spec", "schedule")),
-            Column("Suspend", _at("spec", "suspend", default=False), "boolean"),
-            Column("Active", lambda obj, _: len((obj.get("status") or {}).get("active") or []), "integer"),
-            _AGE,
-        ),
-        "Service": (
-            _NAME,
-            Column("Type", _at("spec", "type", default="ClusterIP")),
-            Column("Cluster-IP", _at("spec", "clusterIP", default=NONE)),
-            Column("External-IP", lambda obj, _: ",".join((obj.get("spec") or {}).get("externalIPs") or []) or NONE),
-            Column("Port(s)", _service_ports),
-            _AGE,
-            *_SELECTOR,
+            Column("Version", _at("status.nodeInfo.kubeletVersion")),
+            _wide("Internal-IP", _address("InternalIP")),
+            _wide("External-IP", _address("ExternalIP")),
+            _wide("OS-Image", _at("status.nodeInfo.osImage", "<unknown>")),
+            _wide("Kernel-Version", _at("status.nodeInfo.kernelVersion", "<unknown>")),
+            _wide("Container-Runtime", _at("status.nodeInfo.containerRuntimeVersion", "<unknown>")),
         ),
         "Event": (
             Column("Last Seen", _event_seen),
             Column("Type", _at("type")),
             Column("Reason", _at("reason")),
             Column("Object", _event_object),
-            *_wide(Column("Source", _event_source)),
+            _wide("Source", _event_source),
             Column("Message", _event_message),
-            *_wide(Column("Count", _count("count", 1), "integer"), _NAME),
+            _wide("Count", _at("count", 1), "integer"),
+            _wide("Name", _NAME.cell, format="name"),
         ),
-        "Lease": (_NAME, Column("Holder", _at("spec", "holderIdentity")), _AGE),
+        "Namespace": (_NAME, Column("Status", _at("status.phase")), _AGE),
+        "ConfigMap": (_NAME, Column("Data", _data_count, "integer"), _AGE),
+        "Lease": (_NAME, Column("Holder", _at("spec.holderIdentity")), _AGE),
         "PriorityClass": (
             _NAME,
-            Column("Value", _count("value"), "integer"),
-            Column("Global-Default", _at("globalDefault", default=False), "boolean"),
+            Column("Value", _at("value", 0), "integer"),
+            Column("Global-Default", _at("globalDefault", False), "boolean"),
             _AGE,
             Column("PreemptionPolicy", _at("preemptionPolicy")),
         ),
         "PodDisruptionBudget": (
             _NAME,
-            Column("Min Available", lambda obj, now: str(_at("spec", "minAvailable", default="N/A")(obj, now))),
-            Column("Max Unavailable", lambda obj, now: str(_at("spec", "maxUnavailable", default="N/A")(obj, now))),
-            Column("Allowed Disruptions", _count("status.disruptionsAllowed"), "integer"),
+            Column("Min Available", lambda obj, now: str(_at("spec.minAvailable", "N/A")(obj, now))),
+            Column("Max Unavailable", lambda obj, now: str(_at("spec.maxUnavailable", "N/A")(obj, now))),
+            Column("Allowed Disruptions", _at("status.disruptionsAllowed", 0), "integer"),
             _AGE,
         ),
-        "CustomResourceDefinition": (_NAME, Column("Created At", _at("metadata", "creationTimestamp"))),
-        "ConfigMap": (_NAME, Column("Data", _data_count, "integer"), _AGE),
-        "Secret": (_NAME, Column("Type", _at("type")), Column("Data", _data_count, "integer"), _AGE),
-        "ServiceAccount": (
-            _NAME,
-            Column("Secrets", lambda obj, _: len(obj.get("secrets") or []), "integer"),
-            _AGE,
-        ),
+        "CustomResourceDefinition": (_NAME, Column("Created At", _at("metadata.creationTimestamp"))),
         "ResourceClaim": (_NAME, Column("State", _claim_state), _AGE),
         "ResourceSlice": (
             _NAME,
-            Column("Node", _at("spec", "nodeName")),
-            Column("Driver", _at("spec", "driver")),
-            Column("Pool", _at("spec", "pool", "name")),
+            Column("Node", _at("spec.nodeName")),
+            Column("Driver", _at("spec.driver")),
+            Column("Pool", _at("spec.pool.name")),
             _AGE,
         ),
         "PersistentVolumeClaim": (
             _NAME,
-            Column("Status", _at("status", "phase")),
-            Column("Volume", _at("spec", "volumeName")),
-            Column("Capacity", _at("status", "capacity", "storage")),
-            Column("StorageClass", _at("spec", "storageClassName")),
+            Column("Status", _at("status.phase")),
+            Column("Volume", _at("spec.volumeName")),
+            Column("Capacity", _at("status.capacity.storage")),
+            Column("StorageClass", _at("spec.storageClassName")),
             _AGE,
         ),
         "PersistentVolume": (
             _NAME,
-            Column("Capacity", _at("spec", "capacity", "storage")),
-            Column("Reclaim Policy", _at("spec", "persistentVolumeReclaimPolicy")),
-            Column("Status", _at("status", "phase")),
-            Column("StorageClass", _at("spec", "storageClassName")),
-            _AGE,
-        ),
-        "StorageClass": (
-            _NAME,
-            Column("Provisioner", _at("provisioner")),
-            Column("VolumeBindingMode", _at("volumeBindingMode", default="Immediate")),
+            Column("Capacity", _at("spec.capacity.storage")),
+            Column("Reclaim Policy", _at("spec.persistentVolumeReclaimPolicy")),
+            Column("Status", _at("status.phase")),
+            Column("StorageClass", _at("spec.storageClassName")),
             _AGE,
         ),
     }
