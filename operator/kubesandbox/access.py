@@ -17,7 +17,7 @@ from kubesandbox.metadata import Identity
 from kubesandbox.patches import APPLY_PATCH
 from kubesandbox.rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
 from kubesandbox.resources import GroupResource, ResourceRegistry
-from kubesandbox.routing import Route, route
+from kubesandbox.routes import Route, route
 from kubesandbox.status import Object, bad_request, not_found, unauthorized
 from kubesandbox.store import Store
 

@@ -8,19 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesandbox.claims import STORAGE_CLASSES, class_of, default_class
-from kubesandbox.defaulting import PriorityRefused, admit_priority, default, qos_class
+from kubesandbox.defaults import default, qos_class
 from kubesandbox.definitions import DEFINITIONS, Definitions
 from kubesandbox.devices.claimrules import check_pod_claims
 from kubesandbox.devices.defaults import GROUP as DEVICES
 from kubesandbox.devices.defaults import default_devices
 from kubesandbox.devices.rules import check_spec, check_status
 from kubesandbox.eventrules import check_event
-from kubesandbox.podaddresses import check_addresses, settle_addresses
+from kubesandbox.podrules import (
+    PriorityRefused,
+    admit_priority,
+    check_addresses,
+    check_tolerations,
+    settle_addresses,
+    topology_of,
+)
 from kubesandbox.resources import GroupResource, ResourceType
 from kubesandbox.status import Object, forbidden, invalid
 from kubesandbox.store import Store
-from kubesandbox.tolerationrules import check_tolerations
-from kubesandbox.topologylabels import topology_of
 
 PODS: GroupResource = ("", "pods")
 EVENTS: GroupResource = ("", "events")

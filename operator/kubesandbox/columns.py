@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.ages import age
+from kubesandbox.cells import age, pod_ready, pod_restarts, pod_status
 from kubesandbox.jsonpath import JsonPath, JsonPathError
-from kubesandbox.podcells import pod_ready, pod_restarts, pod_status
 from kubesandbox.shapes import Object
 
 #: Computes one cell from an object and the present time (seconds since the epoch).

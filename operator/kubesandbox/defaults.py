@@ -7,32 +7,85 @@ and leaves alone what is already there, so that it may run on every write. Times
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
+from functools import reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from kubesandbox.priorities import PriorityRefused, admit_priority
 from kubesandbox.shapes import Object
 from placewright.api.quantity import QuantityError, nano
 
-__all__ = ["PriorityRefused", "admit_priority", "default"]
+UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+_NODE_PROBLEMS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATED_SECONDS: Final = 300
+_RESOURCES_OF_QOS: Final = ("cpu", "memory")
 
-UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
-_NODE_PROBLEMS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_TOLERATED_SECONDS = 300
-_RESOURCES_OF_QOS = ("cpu", "memory")
+
+_JOB: Final = {"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False}
+_ROLLING: Final = {"updateStrategy": {"type": "RollingUpdate"}, "revisionHistoryLimit": 10}
+#: What is filled in wherever nothing is said.
+_DEFAULTS: Final[Mapping[str, Object]] = MappingProxyType(
+    {
+        "Deployment": {
+            "spec": {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": {"type": "RollingUpdate"}}
+        },
+        "ReplicaSet": {"spec": {"replicas": 1}},
+        "ReplicationController": {"spec": {"replicas": 1}},
+        "StatefulSet": {"spec": {"replicas": 1, "podManagementPolicy": "OrderedReady", **_ROLLING}},
+        "DaemonSet": {"spec": _ROLLING},
+        "Job": {"spec": _JOB},
+        "CronJob": {
+            "spec": {
+                "concurrencyPolicy": "Allow",
+                "suspend": False,
+                "successfulJobsHistoryLimit": 3,
+                "failedJobsHistoryLimit": 1,
+                "jobTemplate": {"spec": _JOB},
+            }
+        },
+        "Service": {"spec": {"type": "ClusterIP", "sessionAffinity": "None"}, "status": {}},
+        "PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
+        "StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
+        "PersistentVolume": {"spec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"}},
+        "PersistentVolumeClaim": {"spec": {"volumeMode": "Filesystem"}},
+        "Namespace": {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}},
+    }
+)
+_POD_SPEC: Final[Object] = {
+    "restartPolicy": "Always",
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30,
+    "securityContext": {},
+    "enableServiceLinks": True,
+}
+#: Where the templates of pods stand.
+_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        **dict.fromkeys(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job"), ("spec", "template")),
+        "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    }
+)
 
 
 def default(kind: str, obj: Object) -> None:
     """Fills in the defaults of one object of a built-in `kind`; other kinds are left alone."""
-    if kind in _DEFAULTS:
-        _DEFAULTS[kind](obj)
+    if kind in ("Job", "CronJob"):
+        _default_completions(_part(obj, "spec") if kind == "Job" else _part(_part(_part(obj, "spec"), "jobTemplate"), "spec"))
+    _fill(obj, _DEFAULTS.get(kind, {}))
+    if kind in _TEMPLATES:
+        _default_pod_spec(_part(reduce(_part, _TEMPLATES[kind], obj), "spec"))
+    if kind in _MORE:
+        _MORE[kind](obj)
 
 
-def _fill(target: Object, **defaults: Any) -> None:
+def _fill(target: Object, defaults: Mapping[str, Any]) -> None:
     for key, value in defaults.items():
-        if target.get(key) is None:
-            target[key] = value
+        if isinstance(value, dict):
+            _fill(_part(target, key), value)
+        elif target.get(key) is None:
+            target[key] = copy.copy(value)
 
 
 def _part(obj: Object, name: str) -> Object:
@@ -46,27 +99,14 @@ def _part(obj: Object, name: str) -> Object:
 def _default_pod(pod: Object) -> None:
     spec = _part(pod, "spec")
     _default_pod_spec(spec)
-    _fill(spec, serviceAccountName=spec.get("serviceAccount") or "default")
-    _fill(spec, serviceAccount=spec["serviceAccountName"], preemptionPolicy="PreemptLowerPriority")
+    _fill(spec, {"serviceAccountName": spec.get("serviceAccount") or "default"})
+    _fill(spec, {"serviceAccount": spec["serviceAccountName"], "preemptionPolicy": "PreemptLowerPriority"})
     _tolerate_node_problems(spec)
-    status = _part(pod, "status")
-    _fill(status, phase="Pending", qosClass=qos_class(spec))
-
-
-def _default_template(template: Object) -> None:
-    _default_pod_spec(_part(template, "spec"))
+    _fill(_part(pod, "status"), {"phase": "Pending", "qosClass": qos_class(spec)})
 
 
 def _default_pod_spec(spec: Object) -> None:
-    _fill(
-        spec,
-        restartPolicy="Always",
-        dnsPolicy="ClusterFirst",
-        schedulerName="default-scheduler",
-        terminationGracePeriodSeconds=30,
-        securityContext={},
-        enableServiceLinks=True,
-    )
+    _fill(spec, _POD_SPEC)
     for name in ("initContainers", "containers", "ephemeralContainers"):
         for container in _objects(spec, name):
             _default_container(container)
@@ -75,25 +115,20 @@ def _default_pod_spec(spec: Object) -> None:
             volume["emptyDir"] = {}
     if spec.get("hostNetwork"):
         for port in (p for c in _objects(spec, "containers") for p in _objects(c, "ports")):
-            _fill(port, hostPort=port.get("containerPort"))
+            _fill(port, {"hostPort": port.get("containerPort")})
 
 
 def _default_container(container: Object) -> None:
     image = str(container.get("image") or "")
     latest = "@" not in image and (image.endswith(":latest") or ":" not in image.rpartition("/")[2])
-    _fill(
-        container,
-        resources={},
-        terminationMessagePath="/dev/termination-log",
-        terminationMessagePolicy="File",
-        imagePullPolicy="Always" if latest else "IfNotPresent",
-    )
+    policy = "Always" if latest else "IfNotPresent"
+    _fill(container, {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "imagePullPolicy": policy})
     resources = _part(container, "resources")
     if isinstance(limits := resources.get("limits"), dict):
         requests = resources.get("requests") or {}
         resources["requests"] = {**limits, **requests} if isinstance(requests, dict) else requests
     for port in _objects(container, "ports"):
-        _fill(port, protocol="TCP")
+        _fill(port, {"protocol": "TCP"})
 
 
 def _objects(parent: Object, name: str) -> list[Object]:
@@ -162,60 +197,24 @@ def _default_node(node: Object) -> None:
     else:
         spec.pop("taints", None)
     if isinstance(status.get("capacity"), dict):
-        _fill(status, allocatable=dict(status["capacity"]))
+        status["allocatable"] = dict(status["capacity"]) if status.get("allocatable") is None else status["allocatable"]
 
 
 def _default_deployment(obj: Object) -> None:
-    spec = _part(obj, "spec")
-    _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600, strategy={})
-    strategy = _part(spec, "strategy")
-    _fill(strategy, type="RollingUpdate")
+    strategy = obj["spec"]["strategy"]
     if strategy["type"] == "RollingUpdate":
-        _fill(_part(strategy, "rollingUpdate"), maxUnavailable="25%", maxSurge="25%")
-    _default_template(_part(spec, "template"))
+        _fill(strategy, {"rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}})
 
 
-def _default_replicas(obj: Object) -> None:
-    spec = _part(obj, "spec")
-    _fill(spec, replicas=1)
-    _default_template(_part(spec, "template"))
-
-
-def _default_stateful_set(obj: Object) -> None:
-    spec = _part(obj, "spec")
-    _fill(spec, podManagementPolicy="OrderedReady", revisionHistoryLimit=10, updateStrategy={"type": "RollingUpdate"})
-    _default_replicas(obj)
-
-
-def _default_daemon_set(obj: Object) -> None:
-    spec = _part(obj, "spec")
-    _fill(spec, revisionHistoryLimit=10, updateStrategy={"type": "RollingUpdate"})
-    _default_template(_part(spec, "template"))
-
-
-def _default_job(obj: Object) -> None:
-    _default_job_spec(_part(obj, "spec"))
-
-
-def _default_job_spec(spec: Object) -> None:
+def _default_completions(spec: Object) -> None:
+    """A Job that says nothing of either has one pod at a time, and ends with it."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
-    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
-    _default_template(_part(spec, "template"))
-
-
-def _default_cron_job(obj: Object) -> None:
-    spec = _part(obj, "spec")
-    _fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
-    _default_job_spec(_part(_part(spec, "jobTemplate"), "spec"))
 
 
 def _default_service(obj: Object) -> None:
-    spec = _part(obj, "spec")
-    _fill(spec, type="ClusterIP", sessionAffinity="None")
-    for port in _objects(spec, "ports"):
-        _fill(port, protocol="TCP", targetPort=port.get("port"))
-    _part(obj, "status")
+    for port in _objects(obj["spec"], "ports"):
+        _fill(port, {"protocol": "TCP", "targetPort": port.get("port")})
 
 
 def _default_data(obj: Object) -> None:
@@ -225,48 +224,21 @@ def _default_data(obj: Object) -> None:
             del obj[name]
 
 
-def _default_priority_class(obj: Object) -> None:
-    _fill(obj, preemptionPolicy="PreemptLowerPriority")
-
-
-def _default_storage_class(obj: Object) -> None:
-    _fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
-
-
-def _default_volume(obj: Object) -> None:
-    _fill(_part(obj, "spec"), persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
-
-
-def _default_claim(obj: Object) -> None:
-    _fill(_part(obj, "spec"), volumeMode="Filesystem")
-
-
 def _default_namespace(obj: Object) -> None:
-    _fill(_part(obj, "spec"), finalizers=["kubernetes"])
-    _fill(_part(obj, "status"), phase="Active")
     metadata = _part(obj, "metadata")
     if metadata.get("name"):
         _part(metadata, "labels")["kubernetes.io/metadata.name"] = metadata["name"]
 
 
-_DEFAULTS: Mapping[str, Callable[[Object], None]] = MappingProxyType(
+#: What takes more than a value.
+_MORE: Final[Mapping[str, Callable[[Object], None]]] = MappingProxyType(
     {
         "Pod": _default_pod,
         "Node": _default_node,
         "Deployment": _default_deployment,
-        "ReplicaSet": _default_replicas,
-        "ReplicationController": _default_replicas,
-        "StatefulSet": _default_stateful_set,
-        "DaemonSet": _default_daemon_set,
-        "Job": _default_job,
-        "CronJob": _default_cron_job,
         "Service": _default_service,
         "ConfigMap": _default_data,
         "Secret": _default_data,
-        "PriorityClass": _default_priority_class,
-        "StorageClass": _default_storage_class,
-        "PersistentVolume": _default_volume,
-        "PersistentVolumeClaim": _default_claim,
         "Namespace": _default_namespace,
     }
 )

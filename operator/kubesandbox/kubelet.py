@@ -1,4 +1,4 @@
-"""Every node's kubelet in one task: bound pods start to run after a moment, deleted ones end, some complete.
+"""Nodes to start with, and every node's kubelet in one task: bound pods start to run after a moment, deleted ones end, some complete.
 
 A pod runs once its node exists and its claims to devices are allocated and reserved for it. The annotation
 `sandbox.placewright.dev/run-seconds` makes a pod finish (Succeeded) that long after it started. Containers are imagined;
@@ -12,6 +12,7 @@ import heapq
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from kubesandbox.devices.preparation import Preparation
 from kubesandbox.resources import ResourceType
@@ -19,10 +20,11 @@ from kubesandbox.status import ApiError, Object
 from kubesandbox.store import Change, Stored
 from kubesandbox.writes import DeleteOptions, Writes
 
-RUN_SECONDS = "sandbox.placewright.dev/run-seconds"
-NODES = ("", "nodes")
-BATCH = 200
-"""Pods handled in one go, before requests get their turn again."""
+RUN_SECONDS: Final = "sandbox.placewright.dev/run-seconds"
+NODES: Final = ("", "nodes")
+#: Pods handled in one go, before requests get their turn again.
+BATCH: Final = 200
+ZONES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +210,35 @@ def run_seconds(text: str) -> float | None:
         return max(0.0, float(text))
     except ValueError:
         return None
+
+
+def simulated_node(number: int, now: str) -> Object:
+    """Node `node-<number>` with 16 CPUs, 64 GiB and room for 110 pods, in one of three zones."""
+    name = f"node-{number:04d}"
+    amounts = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/region": "sandbox",
+        "topology.kubernetes.io/zone": f"sandbox-{'abc'[number % ZONES]}",
+    }
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "simulated kubelet is ready",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [ready],
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
+            "nodeInfo": {"kubeletVersion": "v1.36.0-sandbox", "operatingSystem": "linux", "architecture": "amd64"},
+        },
+    }

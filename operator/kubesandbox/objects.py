@@ -20,7 +20,7 @@ from kubesandbox.reads import Reads
 from kubesandbox.resources import ResourceRegistry, ResourceType
 from kubesandbox.reviews import GROUPS as REVIEW_GROUPS
 from kubesandbox.reviews import Reviews
-from kubesandbox.routing import Route, route
+from kubesandbox.routes import Route, route
 from kubesandbox.selectors import Predicate, selection
 from kubesandbox.status import bad_request, method_not_allowed
 from kubesandbox.store import Stored

@@ -1,19 +1,34 @@
-"""PriorityClass admission: the number that a pod's class stands for is written into the pod as it is created."""
+"""What admission writes into a pod, and what it holds it against: priority, zone and region, tolerations, addresses."""
 
 from __future__ import annotations
 
+import ipaddress
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from kubesandbox.shapes import Object
+from kubesandbox.devices.fields import Faults, invalid, label_key, label_value, unsupported
+from kubesandbox.resources import GroupResource
+from kubesandbox.status import Object
+from kubesandbox.store import Store
+from placewright.api.tolerations import integer
 
-SYSTEM_CLASSES: Mapping[str, int] = MappingProxyType(
+#: Classes that every cluster has, whether or not objects for them exist.
+SYSTEM_CLASSES: Final[Mapping[str, int]] = MappingProxyType(
     {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 )
-"""Classes that every cluster has, whether or not objects for them exist."""
+PREEMPT_LOWER_PRIORITY: Final = "PreemptLowerPriority"
+TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+MOST_ADDRESSES: Final = 2
+_NODES: Final[GroupResource] = ("", "nodes")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_COMPARISONS: Final = ("Gt", "Lt")
+_ONE_OF_EACH: Final = "may specify no more than one IP for each IP family"
+_NOT_ONE: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
-PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+
+# --- priority ----------------------------------------------------------------------------------------------------------------
 
 
 class PriorityRefused(Exception):
@@ -57,3 +72,96 @@ def _resolve(name: str, priority_classes: Mapping[str, Mapping[str, Any]]) -> tu
     if name in SYSTEM_CLASSES:
         return SYSTEM_CLASSES[name], PREEMPT_LOWER_PRIORITY
     raise PriorityRefused(f"no PriorityClass with name {name} was found")
+
+
+# --- zone and region ---------------------------------------------------------------------------------------------------------
+# Since Kubernetes 1.35 a pod knows them from the moment it has a node: they come with a Binding and with a pod that is created on
+# a node. A pod that is bound keeps what its node said then.
+
+
+def topology_of(store: Store, node: str) -> dict[str, str]:
+    """The zone and region labels of a node, as far as it has them; none for a node that is not there."""
+    found = store.get(_NODES, "", node)
+    labels = (found.object["metadata"].get("labels") or {}) if found is not None else {}
+    return {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
+
+
+# --- tolerations -------------------------------------------------------------------------------------------------------------
+# Gt and Lt are taken, as by an API server with TaintTolerationComparisonOperators switched on.
+
+
+def check_tolerations(spec: Object) -> Faults:
+    """What is wrong with `spec.tolerations` of a pod."""
+    for at, toleration in enumerate(spec.get("tolerations") or ()):
+        yield from _check_toleration(f"spec.tolerations[{at}]", toleration)
+
+
+def _check_toleration(path: str, toleration: Object) -> Faults:
+    key, operator = toleration.get("key") or "", toleration.get("operator") or ""
+    value, effect = toleration.get("value") or "", toleration.get("effect") or ""
+    if key:
+        yield from label_key(f"{path}.key", key)
+    elif operator != "Exists":
+        what = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield invalid(f"{path}.operator", operator, what)
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        yield invalid(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+    yield from _check_compared(path, operator, value)
+    if effect and effect not in _EFFECTS:
+        yield unsupported(f"{path}.effect", effect, _EFFECTS)
+
+
+def _check_compared(path: str, operator: str, value: str) -> Faults:
+    if operator in _COMPARISONS:
+        if integer(value) is None:
+            yield invalid(f"{path}.value", value, "must be a valid decimal integer in canonical form")
+    elif operator == "Exists":
+        if value:
+            yield invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
+    elif operator in ("", "Equal"):
+        yield from label_value(f"{path}.operator", value)
+    else:
+        yield unsupported(f"{path}.operator", operator, ("Equal", "Exists"))
+
+
+# --- addresses: one of each family, and `podIP` the first of `podIPs`, as in Kubernetes 1.36 -----------------------------------
+
+
+def settle_addresses(status: Object) -> None:
+    """Make `podIP` and `podIPs` agree, in place: where they differ, `podIP` alone counts."""
+    first, listed = status.get("podIP"), _listed(status, "podIPs")
+    if first and first != (listed or [""])[0]:
+        status["podIPs"] = [{"ip": first}]
+    elif listed:
+        status["podIP"] = listed[0]
+
+
+def check_addresses(status: Object, old: Object) -> Faults:
+    """What is wrong with the addresses of a status that replaces `old`, whose addresses may stay."""
+    hosts = _listed(status, "hostIPs")
+    if hosts and hosts[0] != (status.get("hostIP") or ""):
+        yield "status.hostIPs[0].ip", f"Invalid value: {json.dumps(hosts[0])}: must be equal to `hostIP`"
+    for field in ("podIPs", "hostIPs"):
+        yield from _check_family(f"status.{field}", _listed(status, field), _listed(old, field))
+
+
+def _check_family(path: str, addresses: list[str], before: list[str]) -> Faults:
+    for at, address in enumerate(addresses):
+        if address not in before and not _family(address):
+            yield f"{path}[{at}]", f"Invalid value: {json.dumps(address)}: {_NOT_ONE}"
+    families = [_family(address) for address in addresses]
+    if len(addresses) > MOST_ADDRESSES or len(set(families)) < len(families):
+        shown = json.dumps([{"IP": address} for address in addresses], separators=(",", ":"))
+        yield path, f"Invalid value: {shown}: {_ONE_OF_EACH}"
+
+
+def _listed(status: Object, field: str) -> list[str]:
+    return [str(each.get("ip") or "") for each in status.get(field) or ()]
+
+
+def _family(address: str) -> int:
+    """4 or 6; 0 for what is no address."""
+    try:
+        return ipaddress.ip_address(address).version
+    except ValueError:
+        return 0

@@ -9,10 +9,10 @@ from typing import Any
 
 from kubesandbox.disruptions import Disruptions
 from kubesandbox.metadata import NAMESPACE_MISMATCH, check_preconditions, check_string_map
+from kubesandbox.podrules import topology_of
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object, bad_request, conflict, too_many_requests, unspecific
 from kubesandbox.store import Stored
-from kubesandbox.topologylabels import topology_of
 from kubesandbox.writes import DeleteOptions, Writes
 
 _FINISHED = ("Succeeded", "Failed")

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesandbox import status
-from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.resources import ResourceRegistry, ResourceType, presented
 from kubesandbox.selectors import Predicate
 from kubesandbox.status import Object
 from kubesandbox.store import Expired, Store, Stored
-from kubesandbox.versions import presented
 from kubesandbox.watches import View, Watch, Watches
 
 _encode = msgspec.json.Encoder().encode

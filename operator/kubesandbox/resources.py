@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final
+
+from kubesandbox.shapes import Object
 
 GroupResource = tuple[str, str]
 """Storage key of a type: (group, plural). All versions of a type share one storage."""
@@ -287,3 +290,41 @@ def _access_types() -> list[ResourceType]:
 
 def _review(group: str, plural: str, kind: str) -> ResourceType:
     return ResourceType(group, "v1", plural, kind.lower(), kind, False, verbs=CREATE_ONLY)
+
+
+# --- one stored object, shown in each version and group that serves it ---------------------------------------------------------
+# Custom resources convert as with strategy `None`: only apiVersion changes. Events are stored as core events.
+
+_EVENTS: Final[GroupResource] = ("", "events")
+_CORE_TO_EVENTS: Final = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_EVENTS_TO_CORE: Final = {shown: stored for stored, shown in _CORE_TO_EVENTS.items()}
+
+
+def to_stored(resource: ResourceType, sent: Object) -> Object:
+    """`sent`, an object of `resource`, in the version in which its type is stored."""
+    if resource.key == _EVENTS and resource.group:
+        return {**_renamed(sent, _EVENTS_TO_CORE), "apiVersion": "v1"}
+    if resource.custom and sent["apiVersion"] != resource.stored_version:
+        return {**sent, "apiVersion": resource.stored_version}
+    return sent
+
+
+def presented(resource: ResourceType, stored: Object) -> Object:
+    """`stored` as `resource` shows it; the same dict when nothing differs."""
+    if stored.get("apiVersion") == resource.api_version:
+        return stored
+    if resource.key == _EVENTS and resource.group:
+        return {**_renamed(stored, _CORE_TO_EVENTS), "apiVersion": resource.api_version}
+    return {**stored, "apiVersion": resource.api_version}
+
+
+def _renamed(content: Object, names: dict[str, str]) -> Object:
+    return {names.get(key, key): value for key, value in content.items()}

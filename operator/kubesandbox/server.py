@@ -32,12 +32,11 @@ from kubesandbox.disruptions import Disruptions
 from kubesandbox.endpoint import Endpoint, Reply
 from kubesandbox.ephemeralclaims import EphemeralClaims
 from kubesandbox.faults import Faults
-from kubesandbox.kubelet import Kubelets, KubeletTimes
+from kubesandbox.kubelet import Kubelets, KubeletTimes, simulated_node
 from kubesandbox.metadata import Identity
-from kubesandbox.nodes import simulated_node
 from kubesandbox.objects import ObjectRequests
+from kubesandbox.podrules import SYSTEM_CLASSES
 from kubesandbox.pods import PodOperations
-from kubesandbox.priorities import SYSTEM_CLASSES
 from kubesandbox.provisioner import simulated_class
 from kubesandbox.reads import Reads
 from kubesandbox.resources import ResourceRegistry, ResourceType

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from kubesandbox.columns import Column, columns_of
 from kubesandbox.definitions import Definitions
 from kubesandbox.queries import Query
 from kubesandbox.reads import Page, Reads, plain_view
-from kubesandbox.resources import ResourceType
+from kubesandbox.resources import ResourceType, presented
 from kubesandbox.status import Object, bad_request, not_acceptable
 from kubesandbox.store import Stored
-from kubesandbox.tables import partial_metadata, table
-from kubesandbox.versions import presented
 from kubesandbox.watches import View
 
 _encode = msgspec.json.Encoder().encode
@@ -100,3 +100,56 @@ class Views:
 def _require_acceptable(accept: str) -> None:
     if not any(each.partition(";")[0].strip() in _ACCEPTABLE for each in accept.split(",")):
         raise not_acceptable(sorted(kind for kind in _ACCEPTABLE if kind.startswith("application/") and "*" not in kind))
+
+
+# --- tables ------------------------------------------------------------------------------------------------------------------
+
+
+def table(
+    kind: str,
+    objects: Iterable[Object],
+    *,
+    columns: Sequence[Mapping[str, Any]] | None,
+    include_object: str,
+    now: float,
+    metadata: Mapping[str, Any],
+    with_definitions: bool = True,
+) -> Object:
+    """A Table of `objects`, all of `kind`.
+
+    `columns` are the additionalPrinterColumns of a custom resource, None for a built-in kind. `include_object` is
+    None, Metadata or Object, as the query parameter says (anything else counts as Metadata, the default). `now` is in
+    seconds since the epoch. `metadata` is that of the list (resourceVersion, continue). In a watch only the first event
+    carries the column definitions: `with_definitions` False leaves them out of the later ones.
+    """
+    shown = columns_of(kind, columns)
+    rows = [
+        {"cells": [_cell(column, obj, now) for column in shown], "object": _included(obj, include_object)}
+        for obj in objects
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": dict(metadata),
+        "columnDefinitions": [column.definition() for column in shown] if with_definitions else None,
+        "rows": rows,
+    }
+
+
+def _cell(column: Column, obj: Object, now: float) -> Any:
+    """One cell; an object with values of unheard-of types spoils its own cells, not the whole list."""
+    try:
+        return column.cell(obj, now)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return "<invalid>"
+
+
+def partial_metadata(obj: Object) -> Object:
+    """An object cut down to its metadata."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj.get("metadata", {})}
+
+
+def _included(obj: Object, include_object: str) -> Object | None:
+    if include_object == "None":
+        return None
+    return obj if include_object == "Object" else partial_metadata(obj)

@@ -16,7 +16,7 @@ from kubesandbox import metadata as meta
 from kubesandbox.admission import Admission
 from kubesandbox.definitions import DEFINITIONS
 from kubesandbox.patches import PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
-from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.resources import ResourceRegistry, ResourceType, presented, to_stored
 from kubesandbox.status import (
     ApiError,
     Object,
@@ -29,7 +29,6 @@ from kubesandbox.status import (
     unspecific,
 )
 from kubesandbox.store import Store, Stored
-from kubesandbox.versions import presented, to_stored
 
 NAMESPACES = ("", "namespaces")
 _VERSION_REQUIRED = frozenset(

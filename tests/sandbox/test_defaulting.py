@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.defaulting import PriorityRefused, admit_priority, default, qos_class
+from kubesandbox.defaults import default, qos_class
+from kubesandbox.podrules import PriorityRefused, admit_priority
 
 
 def container(**resources: dict[str, str]) -> dict[str, Any]:

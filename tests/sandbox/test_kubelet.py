@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from kubesandbox.kubelet import RUN_SECONDS, Kubelets, KubeletTimes
-from kubesandbox.nodes import simulated_node
+from kubesandbox.kubelet import RUN_SECONDS, Kubelets, KubeletTimes, simulated_node
 from kubesandbox.writes import DeleteOptions
 from sandbox.claims import Claims, pod_with, settled
 from sandbox.makers import Core, Object, pod

@@ -12,7 +12,7 @@ import pytest
 
 from kubesandbox.devices.driver import SimulatedDriver
 from kubesandbox.devices.layouts import ATTACH_FAILED, ATTACHED, DRIVER, UNITS, DeviceKind, DeviceLayout, devices_of
-from kubesandbox.nodes import simulated_node
+from kubesandbox.kubelet import simulated_node
 from kubesandbox.server import Sandbox, SandboxOptions
 from kubesandbox.status import ApiError, Object
 from kubesandbox.store import Change
