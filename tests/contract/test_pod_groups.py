@@ -68,7 +68,7 @@ async def test_a_group_without_all_or_none_is_one_too(groups: Cluster) -> None:
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        ({"schedulingPolicy": {}}, "must specify one of: `basic`, `pod_group`"),
+        ({"schedulingPolicy": {}}, "must specify one of: `basic`, `gang`"),
         ({"schedulingPolicy": {"basic": {}, "gang": {"minCount": 1}}}, "spec.schedulingPolicy"),
         ({"schedulingPolicy": {"gang": {}}}, "spec.schedulingPolicy.gang.minCount: Required value"),
         ({"schedulingPolicy": {"gang": {"minCount": -1}}}, "spec.schedulingPolicy.gang.minCount: Invalid value: -1"),
