@@ -159,6 +159,10 @@ def _gates(obj: Object, _now: float) -> str:
     return f"{len(met)}/{len(gates)}" if gates else NONE
 
 
+def _ready_replicas(obj: Object, now: float) -> str:
+    return f"{_at('status.readyReplicas', 0)(obj, now)}/{_at('spec.replicas', 1)(obj, now)}"
+
+
 def _data_count(obj: Object, _now: float) -> int:
     return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
@@ -204,6 +208,13 @@ _BUILTIN: Final[Mapping[str, Sequence[Column]]] = MappingProxyType(
             Column("Message", _event_message),
             _wide("Count", _at("count", 1), "integer"),
             _wide("Name", _NAME.cell, format="name"),
+        ),
+        "Deployment": (
+            _NAME,
+            Column("Ready", _ready_replicas),
+            Column("Up-to-date", _at("status.updatedReplicas", 0), "integer"),
+            Column("Available", _at("status.availableReplicas", 0), "integer"),
+            _AGE,
         ),
         "Namespace": (_NAME, Column("Status", _at("status.phase")), _AGE),
         "ConfigMap": (_NAME, Column("Data", _data_count, "integer"), _AGE),

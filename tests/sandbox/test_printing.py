@@ -15,8 +15,8 @@ from kubesandbox.views import table
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 KINDS = [
-    *("Pod", "Node", "Namespace", "Event", "Lease", "PriorityClass", "PodDisruptionBudget", "CustomResourceDefinition", "ConfigMap"),
-    *("ResourceClaim", "ResourceSlice", "PersistentVolume", "PersistentVolumeClaim", "Unheard"),
+    *("Pod", "Node", "Deployment", "Namespace", "Event", "Lease", "PriorityClass", "PodDisruptionBudget", "CustomResourceDefinition"),
+    *("ConfigMap", "ResourceClaim", "ResourceSlice", "PersistentVolume", "PersistentVolumeClaim", "Unheard"),
 ]
 
 
@@ -146,9 +146,14 @@ def test_a_nodes_roles_and_state() -> None:
     assert (shown["Status"], shown["Roles"]) == ("NotReady,SchedulingDisabled", "edge,worker")
 
 
+def test_a_deployment_counts_what_is_ready() -> None:
+    shown = row("Deployment", {"spec": {"replicas": 3}, "status": {"readyReplicas": 1, "updatedReplicas": 2}})
+    assert (shown["Ready"], shown["Up-to-date"], shown["Available"]) == ("1/3", 2, 0)
+
+
 def test_a_kind_without_columns_of_its_own_is_shown_with_name_and_age() -> None:
     obj = {"metadata": {"name": "web", "creationTimestamp": "2025-12-31T23:59:30Z"}, "status": {"readyReplicas": 1}}
-    assert row("Deployment", obj) == {"Name": "web", "Age": "30s"}
+    assert row("ReplicaSet", obj) == {"Name": "web", "Age": "30s"}
 
 
 def test_an_event_shows_its_object_in_either_groups_words() -> None:
