@@ -158,10 +158,6 @@ class Sandbox:
             raise KeyError(f"{plural}.{version}.{group} is not served")
         return found
 
-    def account_kubeconfig(self, namespace: str, name: str) -> bytes:
-        """The kubeconfig of a ServiceAccount. Raises ApiError 404."""
-        return self.credentials.kubeconfig(self.server, self.access.new_token(namespace, name))
-
     def _assemble(self) -> None:
         pods = self.resource("", "v1", "pods")
         disruptions = Disruptions(self.writes, self.resource("policy", "v1", "poddisruptionbudgets"))

@@ -60,7 +60,7 @@ class Desk:
         subjects = [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]
         self.create(rbac, "clusterrolebindings", {"metadata": {"name": name}, "roleRef": role, "subjects": subjects})
         path = self.stage.sandbox.kubeconfig.with_name(f"{name}.kubeconfig")
-        path.write_bytes(self.stage.sandbox.account_kubeconfig("default", name))
+        path.write_bytes(self.stage.account_kubeconfig("default", name))
         return replace(self, kubeconfig=path)
 
     def record(self, profile: str, number: int, spec: Object, *, result: str = "Active", by: str = "kubectl") -> None:

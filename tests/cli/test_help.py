@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 
 import pytest
 
 from placewright.cli import helptexts
-from placewright.cli.helptexts import subcommands, words_of
+from placewright.cli.helptexts import subcommands
 from placewright.cli.main import OWN_COMMANDS, commands, main, make_parser
 from placewright_lab.commands import helptexts as labs
 
@@ -25,6 +26,13 @@ def walk(parser: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str,
 
 
 PARSERS = dict(walk(make_parser()))
+
+
+def words_of(example: str) -> list[str]:
+    """What an example gives to `placewright`, word by word."""
+    command = next(part for part in example.partition(" # ")[0].split("|") if "placewright" in part)
+    words = shlex.split(command.partition(">")[0])
+    return words[words.index("placewright") + 1 :]
 
 
 def shown(parser: argparse.ArgumentParser) -> list[argparse.Action]:

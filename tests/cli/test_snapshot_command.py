@@ -140,7 +140,7 @@ def account(stage: Stage, folder: Path, *rules: Body) -> Path:
     binding["subjects"] = [{"kind": "ServiceAccount", "name": "guest", "namespace": "default"}]
     create(stage.sandbox.resource(group, version, "clusterrolebindings"), "", binding)
     path = folder / "guest.config"
-    path.write_bytes(stage.sandbox.account_kubeconfig("default", "guest"))
+    path.write_bytes(stage.account_kubeconfig("default", "guest"))
     return path
 
 

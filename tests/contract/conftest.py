@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from contract.client import Client
 from contract.cluster import Cluster, Server, client_from, within_namespace
+from controlplane.breaking import forget_history, kill_api_server
 from kubesandbox.kubelet import KubeletTimes
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright_lab.controlplane.server import ControlPlane
@@ -70,6 +71,6 @@ def tells_progress(etcd: Path) -> bool:
 
 def forget(control_plane: ControlPlane) -> None:
     """Both memories go: etcd's by compaction, the watch cache by a restart, for it outlives a compaction."""
-    control_plane.kill_api_server()
-    control_plane.forget_history()
+    kill_api_server(control_plane)
+    forget_history(control_plane)
     control_plane.start_api_server()

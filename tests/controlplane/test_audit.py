@@ -8,15 +8,9 @@ from typing import Any
 
 import pytest
 
+from controlplane.onceaudit import BindingRequest, binding_requests, exactly_once
 from placewright.api.objects import NodeName, PodKey
-from placewright_lab.controlplane.audit import (
-    BindingRequest,
-    Record,
-    binding_requests,
-    denied,
-    exactly_once,
-    read_records,
-)
+from placewright_lab.controlplane.audit import Record, denied, read_records
 
 USER = "system:serviceaccount:placewright-system:placewright"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from controlplane.onceaudit import exactly_once
 from placewright.kube.writers.binder import CONCURRENCY
-from placewright_lab.controlplane.audit import denied, exactly_once
+from placewright_lab.controlplane.audit import denied
 
 from .installation import USER
 from .room import Room

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -20,7 +21,6 @@ from placewright_lab.controlplane.installation import (
     apply_shipped,
     ask_for_token,
     shipped,
-    the_shipped,
 )
 from placewright_lab.controlplane.server import ControlPlane
 
@@ -79,3 +79,9 @@ def _with_token(kubeconfig: Path, token: str) -> str:
             "users": [{"name": "operator", "user": {"token": token}}],
         }
     )
+
+
+def the_shipped(kind: str) -> dict[str, Any]:
+    """The one manifest of this kind."""
+    (found,) = (each for each in shipped() if each["kind"] == kind)
+    return found

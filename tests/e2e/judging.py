@@ -24,7 +24,8 @@ from typing import Final
 
 import msgspec
 
-from placewright_lab.controlplane.audit import BindingRequest, Record, binding_requests, records_of
+from controlplane.onceaudit import BindingRequest, binding_requests
+from placewright_lab.controlplane.audit import Record, records_of
 
 #: Of the Lease.
 NAME: Final = "placewright"

@@ -19,12 +19,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from controlplane.breaking import kill_api_server, kill_etcd
+from controlplane.onceaudit import BindingRequest, binding_requests
 from placewright.api.annotations import Decision, read_decision
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.retry import RetryBackoff, until_answered
-from placewright_lab.controlplane.audit import BindingRequest, Record, binding_requests, read_records
+from placewright_lab.controlplane.audit import Record, read_records
 from placewright_lab.controlplane.kubelet import Kubelet
 from placewright_lab.controlplane.server import ControlPlane
 from placewright_lab.demo.feed import Feed, background
@@ -154,7 +156,7 @@ class Stage:
         await process.ended()
 
     def kill_api_server(self) -> None:
-        self.control_plane.kill_api_server()
+        kill_api_server(self.control_plane)
         self.crashes += 1
 
     def start_api_server(self) -> None:
@@ -171,7 +173,7 @@ class Stage:
 
     async def restart_etcd(self) -> None:
         """Killed and started again; the API server stays, and can do nothing meanwhile."""
-        self.control_plane.kill_etcd()
+        kill_etcd(self.control_plane)
         self.control_plane.launch_etcd()
         await asyncio.to_thread(self.control_plane.wait_until_ready)
 

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from controlplane.breaking import forget_history
 from placewright.kube.errors import CONFLICT, ApiError
 from placewright_lab.controlplane.audit import Record
 
@@ -125,7 +126,7 @@ async def test_history_compacted_so_that_every_watch_lists_again(replicas: Repli
         stage.kill_api_server()
         down = time.time()
         watched = {each.name: listed(asked_by(each, replicas, 0)) for each in (leader, standby)}
-        stage.control_plane.forget_history()
+        forget_history(stage.control_plane)
         await stage.until_api_server_is_back()
     recovery = await replicas.until_back(down)
     assert "/api/v1/nodes" in watched[leader.name] & watched[standby.name]

@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from functools import partial
 
+from controlplane.breaking import forget_history
 from placewright_lab.controlplane.audit import Record
 
 from .installation import USER
@@ -40,7 +41,7 @@ async def test_all_pods_are_placed_when_history_is_forgotten_in_mid_burst(rough_
         stage.kill_api_server()
         watched, then = listed(stage.records()), stage.control_plane.audit_log.stat().st_size
         assert {"/api/v1/nodes", "/api/v1/namespaces"} <= watched
-        stage.control_plane.forget_history()
+        forget_history(stage.control_plane)
         stage.start_api_server()
         keys = await creating
         await stage.until_running(keys)
@@ -72,7 +73,7 @@ async def test_what_vanished_unseen_with_history_forgotten_is_gone_from_the_cach
         with stage.stopped(operator):
             # In this order: what is deleted while the operator's connections are open waits for it in their buffers.
             stage.kill_api_server()
-            stage.control_plane.forget_history()
+            forget_history(stage.control_plane)
             stage.start_api_server()
             for key in (*fills, hopeless):
                 await stage.delete_pod(key)

@@ -82,6 +82,10 @@ class Stage:
         self._names = itertools.count()
         sandbox.store.listeners.append(self._heard)
 
+    def account_kubeconfig(self, namespace: str, name: str) -> bytes:
+        """The kubeconfig of a ServiceAccount."""
+        return self.sandbox.credentials.kubeconfig(self.sandbox.server, self.sandbox.access.new_token(namespace, name))
+
     @property
     def _profiles(self) -> ResourceType:
         return self.sandbox.resource("placewright.dev", "v1alpha1", "schedulingprofiles")

@@ -141,7 +141,7 @@ class Trial:
     def kubeconfig(self) -> Path:
         """Of the ServiceAccount."""
         path = self.stage.sandbox.kubeconfig.with_name("operator.kubeconfig")
-        path.write_bytes(self.stage.sandbox.account_kubeconfig(NAMESPACE, "placewright"))
+        path.write_bytes(self.stage.account_kubeconfig(NAMESPACE, "placewright"))
         return path
 
     def watched(self) -> set[tuple[str, str]]:

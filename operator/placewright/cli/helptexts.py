@@ -11,8 +11,6 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-_PROGRAM: Final = "placewright"
-
 
 class HelpText(NamedTuple):
     """The words above and below a command's options."""
@@ -128,12 +126,3 @@ def subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to ask
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             yield from action.choices.items()
-
-
-def words_of(example: str) -> list[str]:
-    """What an example gives to `placewright`, word by word."""
-    import shlex  # noqa: PLC0415 - for those alone who try examples
-
-    command = next(part for part in example.partition(" # ")[0].split("|") if _PROGRAM in part)
-    words = shlex.split(command.partition(">")[0])
-    return words[words.index(_PROGRAM) + 1 :]

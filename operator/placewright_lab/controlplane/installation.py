@@ -62,12 +62,6 @@ def _named(folder: Path) -> Iterator[Object]:
             yield from (each for each in yaml.safe_load_all(path.read_text()) if each)
 
 
-def the_shipped(kind: str) -> Object:
-    """The one manifest of this kind."""
-    (found,) = (each for each in shipped() if each["kind"] == kind)
-    return found
-
-
 async def apply_shipped(client: ApiClient, *, run_pods: bool = False) -> None:
     """Apply everything; where pods are not to run, because the operator is a process of the caller's, the Deployment has no replicas."""
     for manifest in shipped():

@@ -6,7 +6,6 @@ or counts budgets. What a test needs of that it does itself, or it starts one (`
 
 from __future__ import annotations
 
-import json
 import shutil
 import ssl
 import tempfile
@@ -16,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from kubesandbox.credentials import write_private
 from placewright_lab.controlplane.assets import Assets
@@ -109,12 +108,6 @@ class ControlPlane:
         write_private(path, self._keys.credentials.kubeconfig(self.server, token))
         return path
 
-    def kill_api_server(self) -> None:
-        """As a crash does it: SIGKILL, nothing is finished. etcd stays."""
-        if self._api_server is not None:
-            self._api_server.kill()
-            self._api_server = None
-
     def start_api_server(self) -> None:
         """Start it again on the same port, and wait until it is ready."""
         self.launch_api_server()
@@ -131,23 +124,9 @@ class ControlPlane:
         assert self._api_server is not None, "the API server was not started"
         self._wait(self._api_server, f"{self.server}/readyz", {"Authorization": f"Bearer {self._keys.credentials.token}"})
 
-    def kill_etcd(self) -> None:
-        """As a crash does it: SIGKILL. What it has answered for is kept; the API server stays, and can do nothing."""
-        if self._etcd is not None:
-            self._etcd.kill()
-            self._etcd = None
-
     def launch_etcd(self) -> None:
         """Start it again with what it has kept, and do not wait: the API server is ready (`wait_until_ready`) when it has found it."""
         self._etcd = Child(self.assets.etcd, etcd_flags(self.folder, self._ports, self._keys), self.folder)
-
-    def forget_history(self) -> None:
-        """Compact etcd up to now: whoever asks it for an older version gets 410. The API server's own watch cache remembers still.
-
-        A key of our own is written first, so that "now" is newer than whatever anyone has seen.
-        """
-        answer = self._ask_etcd("put", {"key": "cGxhY2V3cmlnaHQ=", "value": "MQ=="})
-        self._ask_etcd("compaction", {"revision": answer["header"]["revision"], "physical": True})
 
     def _start(self) -> None:
         """A free port may be taken before its process is there: then other ports are tried."""
@@ -186,10 +165,6 @@ class ControlPlane:
         except OSError:
             return False
         return True
-
-    def _ask_etcd(self, command: str, body: dict[str, Any]) -> Any:
-        """One call through etcd's JSON gateway, so that no client program is needed."""
-        return json.loads(self._ask(f"https://127.0.0.1:{self._ports.etcd}/v3/kv/{command}", {}, json.dumps(body).encode()))
 
     def _ask(self, url: str, headers: dict[str, str], body: bytes | None = None) -> bytes:
         request = urllib.request.Request(url, body, headers)  # noqa: S310 - our own https URLs
