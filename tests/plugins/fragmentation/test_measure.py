@@ -7,10 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from placewright.plugins.devicefragmentation.choosing import choose
-from placewright.plugins.devicefragmentation.mix import Typical
-from placewright.plugins.devicefragmentation.shapes import ANY_NODE, Shape
-from placewright.plugins.devicefragmentation.workload import IMPOSSIBLE, Ask, Nodes, Workload
+from placewright.plugins.devicefragmentation.measure import IMPOSSIBLE, Ask, FragmentationMeasure, Nodes, choose
+from placewright.plugins.devicefragmentation.mix import ANY_NODE, Shape, Typical
 from plugins.fragmentation.scalar import Machine, Task, fragmentation, least_growth, placements
 from seeds import seeds
 
@@ -34,7 +32,7 @@ def task(shape: Shape) -> Task:
     return Task(shape.cpu, shape.memory, Fraction(shape.units, UNITS), SELECTIONS[shape.selection])
 
 
-def as_columns(machines: list[Machine], workload: Workload) -> Nodes:
+def as_columns(machines: list[Machine], workload: FragmentationMeasure) -> Nodes:
     devices = np.zeros((len(machines), 8), np.int64)
     for row, machine in enumerate(machines):
         devices[row, : len(machine.gpus)] = [int(free * UNITS) for free in machine.gpus]
@@ -52,11 +50,11 @@ def accepts(selection: bytes, machine: Machine) -> bool:
     return models is None or machine.model in models
 
 
-def random_case(seed: int) -> tuple[list[Machine], Typical, Workload]:
+def random_case(seed: int) -> tuple[list[Machine], Typical, FragmentationMeasure]:
     rng = random.Random(seed)
     shapes = {random_shape(rng): rng.randint(1, 500) for _ in range(rng.randint(1, 12))}
     typical = tuple(shapes.items())
-    return [random_machine(rng) for _ in range(30)], typical, Workload(typical, UNITS)
+    return [random_machine(rng) for _ in range(30)], typical, FragmentationMeasure(typical, UNITS)
 
 
 @seeds(range(30), at_once=10)
@@ -99,14 +97,14 @@ def test_the_chosen_devices_are_among_the_best(seed: int) -> None:
 
 
 def test_of_devices_that_are_equally_good_the_fullest_is_taken_and_of_these_the_first() -> None:
-    workload = Workload((), UNITS)  # to nobody anything is of use
+    workload = FragmentationMeasure((), UNITS)  # to nobody anything is of use
     node = Nodes(np.array([0]), np.array([0]), np.array([[1000, 300, 700, 300]]), np.ones((1, 0), np.bool_))
     assert choose(workload, node, Ask(200, 0, 0), UNITS) == (1,)
     assert choose(workload, node, Ask(500, 0, 0), UNITS) == (2,)
 
 
 def test_a_share_that_fits_on_no_single_device_fits_nowhere() -> None:
-    workload = Workload(((Shape(500, 0, 0, ANY_NODE), 1),), UNITS)
+    workload = FragmentationMeasure(((Shape(500, 0, 0, ANY_NODE), 1),), UNITS)
     node = Nodes(np.array([0]), np.array([0]), np.array([[400, 400, 0]]), np.ones((1, 1), np.bool_))
     assert workload.useful_after(node, Ask(800, 0, 0)).tolist() == [[IMPOSSIBLE] * 3]
     assert workload.useful_after(node, Ask(2000, 0, 0)).tolist() == [[IMPOSSIBLE]]
@@ -114,6 +112,6 @@ def test_a_share_that_fits_on_no_single_device_fits_nowhere() -> None:
 
 def test_sums_are_whole_numbers_however_many_pods_there_are() -> None:
     many = 2**53
-    workload = Workload(((Shape(500, 0, 0, ANY_NODE), many), (Shape(600, 0, 0, ANY_NODE), 1)), UNITS)
+    workload = FragmentationMeasure(((Shape(500, 0, 0, ANY_NODE), many), (Shape(600, 0, 0, ANY_NODE), 1)), UNITS)
     node = Nodes(np.array([0]), np.array([0]), np.array([[550]]), np.ones((1, 1), np.bool_))
     assert workload.fragmentation(node).tolist() == [550]

@@ -1,8 +1,9 @@
 """The mix of pods seen: a bounded record of the last pods that asked for devices, and the classes that it comes to.
 
-A pod counts once, however often it is tried, and until `window` others have come after it. At a start the record begins with the pods that
-stand on nodes, in the order of their creation; those that wait are seen as the queue takes them in. So after a restart the mix is that of
-the pods that are there, which with pods that come and go alike is what it was before.
+A class is what of a pod says where pods like it could go. A pod counts once, however often it is tried, and until `window` others have come
+after it. At a start the record begins with the pods that stand on nodes, in the order of their creation; those that wait are seen as the
+queue takes them in. So after a restart the mix is that of the pods that are there, which with pods that come and go alike is what it was
+before.
 
 The mix is taken anew when a quarter has come to what there was, not with each pod: every kept column depends on it.
 """
@@ -10,13 +11,67 @@ The mix is taken anew when a quarter has come to what there was, not with each p
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
-from placewright.api.pods import PodInfo
+import msgspec
+
+from placewright.api.objects import NodeSelector
+from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.requests import CPU, MEMORY, canonical
+from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.cluster.cluster import Cluster
 from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, TypicalPod, may_be_asked
-from placewright.plugins.devicefragmentation.shapes import Shape, selection_from, shape_of
+from placewright.plugins.nodeaffinity import RequiredNodeAffinity
+
+#: Of pods that go to any node.
+ANY_NODE: Final = b""
+
+
+class Shape(NamedTuple):
+    """One class of pods.
+
+    Attributes:
+        units: of the device's resource.
+        cpu, memory: milli-CPU and bytes.
+        selection: node selector and required node affinity as canonical JSON; empty for most.
+    """
+
+    units: int
+    cpu: int
+    memory: int
+    selection: bytes
+
+
+def shape_of(pod: PodInfo, resource: str) -> Shape:
+    """The class of a pod that asks for this resource."""
+    requests = pod.requests
+    return Shape(requests.get(resource, 0), requests.get(CPU, 0), requests.get(MEMORY, 0), selection_of(pod))
+
+
+def selection_of(pod: PodInfo) -> bytes:
+    """Node selector and required node affinity as canonical JSON; empty where there is neither."""
+    return selection_from(pod.pod.spec.node_selector, _required(pod))
+
+
+def selection_from(selector: Mapping[str, str] | None, required: NodeSelector | None = None) -> bytes:
+    """The same from its parts."""
+    return msgspec.json.encode((selector, required), order="deterministic") if selector or required else ANY_NODE
+
+
+def demand_of(selection: bytes) -> RequiredNodeAffinity:
+    """What `selection_of` wrote down, ready to be asked of nodes."""
+    if selection == ANY_NODE:
+        return RequiredNodeAffinity()
+    selector, required = msgspec.json.decode(selection, type=tuple[dict[str, str] | None, NodeSelector | None])
+    terms = None if required is None else compile_node_selector(required)
+    return RequiredNodeAffinity(selector_from_pairs(selector or NO_LABELS), terms)
+
+
+def _required(pod: PodInfo) -> NodeSelector | None:
+    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
+    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
+
 
 #: The mix is taken anew when the record has grown, or changed, by one part in so many.
 _PART: Final = 4

@@ -2,7 +2,7 @@
 
 A resource counts the units of all devices of a node together, thousandths of GPUs for example. A pod that asks for up to one device's units
 gets them on one device, one that asks for more gets whole devices; the plugin rejects nodes where that cannot be, though the sum would do.
-Nodes are preferred where the pod strands least for the mix of pods seen (`workload`), and inside the node the device is chosen by
+Nodes are preferred where the pod strands least for the mix of pods seen (`measure`), and inside the node the device is chosen by
 the same measure. The choice is written on the pod, with its Binding.
 
 Score: 100 / (1 + e^g), rounded down, for a growth of the node's fragmentation by g devices: 50 where nothing changes. The scale is the one
@@ -42,12 +42,10 @@ from placewright.framework.interface import (
 )
 from placewright.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from placewright.plugins.devicefragmentation.args import DeviceFragmentationArgs, may_be_asked
-from placewright.plugins.devicefragmentation.choosing import choose
+from placewright.plugins.devicefragmentation.columns import SelectionTables, UsefulColumn
 from placewright.plugins.devicefragmentation.devices import Devices
+from placewright.plugins.devicefragmentation.measure import Ask, FragmentationMeasure, IntTable, Nodes, choose
 from placewright.plugins.devicefragmentation.mix import Mix, Typical
-from placewright.plugins.devicefragmentation.selections import Selections
-from placewright.plugins.devicefragmentation.standing import Standing
-from placewright.plugins.devicefragmentation.workload import Ask, IntTable, Nodes, Workload
 
 NAME: Final = "DeviceFragmentation"
 _WORKLOAD: Final = f"{NAME}/workload"
@@ -66,10 +64,10 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         super().__init__(args, handle)
         self._devices = Devices(args.resource, args.units_per_device)
         self._mix = Mix(args)
-        self._selections = Selections()
+        self._selections = SelectionTables()
         self._taken: Typical = ()
-        self._workload = Workload((), args.units_per_device)
-        self._standing = Standing()
+        self._workload = FragmentationMeasure((), args.units_per_device)
+        self._standing = UsefulColumn()
 
     def sign(self, pod: PodInfo) -> Hashable:
         """What the pod requests, and the mix that columns are computed for."""
@@ -153,19 +151,19 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         frees = isinstance(old, PodInfo) and (old.uid == pod.uid or (old.node_name and old.requests.get(self.args.resource, 0)))
         return QueueingHint.QUEUE if frees else QueueingHint.SKIP
 
-    def _current(self) -> Workload:
+    def _current(self) -> FragmentationMeasure:
         """The workload of the mix as it is now; rebuilt when that became another."""
         typical = self._mix.typical(self.handle.cluster)
         if typical is not self._taken:
             self._taken = typical
-            self._workload = Workload(typical, self.args.units_per_device)
-            self._standing = Standing()
+            self._workload = FragmentationMeasure(typical, self.args.units_per_device)
+            self._standing = UsefulColumn()
         return self._workload
 
-    def _of(self, state: CycleState) -> Workload:
+    def _of(self, state: CycleState) -> FragmentationMeasure:
         """The workload that the pod's columns are computed for: pods may be seen between a cycle's steps."""
         known = state.data.get(_WORKLOAD)
-        return known if isinstance(known, Workload) else self._workload
+        return known if isinstance(known, FragmentationMeasure) else self._workload
 
     def _ask(self, pod: PodInfo) -> Ask:
         requests = pod.requests
@@ -176,7 +174,7 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
         room: BoolColumn = free.max(axis=1, initial=0) >= asked if asked <= units else (free == units).sum(axis=1) >= asked // units
         return room
 
-    def _useful(self, workload: Workload, cluster: Cluster, rows: Rows) -> IntColumn:
+    def _useful(self, workload: FragmentationMeasure, cluster: Cluster, rows: Rows) -> IntColumn:
         """What is of use on these rows as they stand."""
 
         def work_out(some: Rows) -> IntColumn:
@@ -184,7 +182,7 @@ class DeviceFragmentation(PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, PreSc
 
         return self._standing.at(cluster, rows, work_out) if workload is self._workload else work_out(rows)
 
-    def _nodes(self, workload: Workload, cluster: Cluster, rows: Rows, devices: IntTable) -> Nodes:
+    def _nodes(self, workload: FragmentationMeasure, cluster: Cluster, rows: Rows, devices: IntTable) -> Nodes:
         cpu, memory = cluster.resources.column(CPU), cluster.resources.column(MEMORY)
         return Nodes(
             cpu.allocatable[rows] - cpu.requested[rows],

@@ -1,6 +1,5 @@
 """InterPodAffinity: pods attract and repel each other by label."""
 
-from placewright.plugins.interpodaffinity.args import InterPodAffinityArgs
-from placewright.plugins.interpodaffinity.plugin import InterPodAffinity
+from placewright.plugins.interpodaffinity.plugin import InterPodAffinity, InterPodAffinityArgs
 
 __all__ = ["InterPodAffinity", "InterPodAffinityArgs"]

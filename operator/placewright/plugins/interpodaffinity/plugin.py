@@ -1,21 +1,23 @@
 """InterPodAffinity: pods that want to be, or must not be, near other pods. Implements PreFilter, Filter, PreScore, Score.
 
 Both sides speak: the incoming pod's terms about the pods already placed, and their terms about the incoming pod (required anti-affinity in
-Filter; required and preferred affinity in Score).
+Filter; required and preferred affinity in Score). The arguments are those of KubeSchedulerConfiguration v1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.pairwisecounts import PodSelection
+from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -35,10 +37,9 @@ from placewright.framework.remedies import Remedy, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.interpodaffinity import hints
-from placewright.plugins.interpodaffinity.apart import RowwiseDistance, nearness
-from placewright.plugins.interpodaffinity.args import InterPodAffinityArgs
 from placewright.plugins.interpodaffinity.matching import NO_OWN_TERMS, Ban, Matcher, OwnTerms, Pull
 from placewright.plugins.interpodaffinity.remedies import DomainRemedies
+from placewright.plugins.interpodaffinity.rowverdicts import RowwiseDistance, nearness
 from placewright.plugins.interpodaffinity.terms import Term, TermsError, compile_leniently
 from placewright.plugins.shared.filters import RuleJudge
 from placewright.plugins.shared.memory import Memory, NodeMemory
@@ -53,6 +54,19 @@ from placewright.plugins.shared.topology import (
     first_broken,
     obey,
 )
+
+_MAX_WEIGHT: Final = 100
+
+
+class InterPodAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """How much the required affinity of existing pods counts in a newcomer's score, and whether their preferences count at all.
+
+    `ignore_preferred_terms_of_existing_pods` has an effect only for newcomers without preferred terms, as upstream.
+    """
+
+    hard_pod_affinity_weight: Annotated[int, within(0, _MAX_WEIGHT)] = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
 
 NAME: Final = "InterPodAffinity"
 REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"

@@ -7,17 +7,28 @@ whose volumes NodeVolumeLimits counts. A disk that two pods use counts once. Sou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+import msgspec
 
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
+from placewright.framework.constraints import within
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
-from placewright.plugins.legacyvolumelimits.args import LegacyVolumeLimitsArgs
-from placewright.plugins.legacyvolumelimits.counting import DiskLimits
-from placewright.plugins.legacyvolumelimits.disks import AZURE_DISK, CINDER, EBS, GCE_PD, DiskKind
+from placewright.plugins.legacyvolumelimits.disks import AZURE_DISK, CINDER, EBS, GCE_PD, DiskKind, DiskLimits
 from placewright.plugins.nodevolumelimits.countlimit import VolumeCountLimit
 from placewright.plugins.shared import podclaims
 from placewright.plugins.shared.csimigration import migrated_plugins
+
+
+class LegacyVolumeLimitsArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """How many disks every node takes that does not state it itself; without, what the cloud's machines take.
+
+    kube-scheduler read this from its environment, KUBE_MAX_PD_VOLS. Here it stands in the profile, where those who wonder why a pod waits
+    can see it, and it may differ by profile and by kind of disk.
+    """
+
+    max_volumes: Annotated[int, within(1)] | None = None
 
 
 class DiskCountLimit(VolumeCountLimit):

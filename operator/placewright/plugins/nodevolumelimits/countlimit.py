@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -23,9 +24,29 @@ from placewright.framework.interface import (
 )
 from placewright.framework.rowwise import PlainRowVerdict, RowVerdict, RowwiseFilter
 from placewright.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from placewright.plugins.nodevolumelimits.apart import CountingJudge
 from placewright.plugins.nodevolumelimits.attachable import Attachable, ClaimNotFoundError, UnusableVolumeError, nobody
 from placewright.plugins.nodevolumelimits.attached import AttachedVolumes, Limits
+
+
+class CountingJudge(RowVerdict):
+    """Looks at the rows one by one, but only at their own volumes."""
+
+    def __init__(self, counted: AttachedVolumes, wanted: AbstractSet[Attachable], rejection: Status, *, free_riders: bool) -> None:
+        """As for `AttachedVolumes.room`; `rejection` is what is said of rows without room."""
+        self._counted = counted
+        self._wanted = wanted
+        self._rejection = rejection
+        self._free_riders = free_riders
+
+    def passes(self, rows: Rows) -> BoolColumn:
+        """True where there is room for the volumes that are not there yet."""
+        has_room, wanted, free_riders = self._counted.has_room, self._wanted, self._free_riders
+        return np.fromiter([has_room(wanted, row, free_riders=free_riders) for row in rows.tolist()], np.bool_, len(rows))
+
+    def explain(self, rows: Rows) -> list[Rejection]:
+        """One reason for all nodes."""
+        return [Rejection(self._rejection, rows)]
+
 
 REASON: Final = "node(s) exceed max volume count"
 

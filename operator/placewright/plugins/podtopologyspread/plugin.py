@@ -39,11 +39,10 @@ from placewright.framework.remedies import Remedy, RemedyKind, RemedyPlugin
 from placewright.framework.rowwise import RowwiseFilter
 from placewright.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from placewright.plugins.podtopologyspread import hints
-from placewright.plugins.podtopologyspread.apart import RowwiseSkew
 from placewright.plugins.podtopologyspread.args import HARD, HOSTNAME, SOFT, PodTopologySpreadArgs
-from placewright.plugins.podtopologyspread.constraints import Constraint, compile_default, compile_own
-from placewright.plugins.podtopologyspread.defaults import DefaultSelectors
+from placewright.plugins.podtopologyspread.constraints import Constraint, DefaultSelectors, compile_default, compile_own
 from placewright.plugins.podtopologyspread.layout import Field, Layouts, placement_wishes
+from placewright.plugins.podtopologyspread.rowverdicts import RowwiseSkew
 from placewright.plugins.shared.filters import RuleJudge
 from placewright.plugins.shared.memory import Memory
 from placewright.plugins.shared.topology import (

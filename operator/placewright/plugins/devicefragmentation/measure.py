@@ -59,7 +59,7 @@ class Ask(NamedTuple):
     memory: int
 
 
-class Workload:
+class FragmentationMeasure:
     """A mix of pods, prepared for the measure.
 
     Attributes:
@@ -170,3 +170,15 @@ def _up_to_each(of_size: IntTable) -> IntTable:
 def _whole(devices: IntTable, units: int) -> IntColumn:
     whole: IntColumn = (devices == units).sum(axis=1)
     return whole
+
+
+def choose(workload: FragmentationMeasure, node: Nodes, ask: Ask, units: int) -> tuple[int, ...]:
+    """Indices of the devices; there is room for the pod, which is not counted in `node`, one row.
+
+    Of devices that are equally good for a share, the fullest; of those, the first. Whole devices are the first free ones.
+    """
+    free = node.devices[0]
+    if ask.units > units:
+        return tuple(np.flatnonzero(free == units)[: ask.units // units].tolist())
+    useful = workload.useful_after(node, ask)[0]
+    return (int(np.lexsort((free, -useful))[0]),)

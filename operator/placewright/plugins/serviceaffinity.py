@@ -1,15 +1,17 @@
 """ServiceAffinity: the pods of a Service on nodes with the same values of some labels. Implements PreFilter, Filter, Score.
 
 kube-scheduler shipped it up to 1.22. Which values, the pod's node selector says or, where it says nothing, the node of the first pod like
-it: the first in the order in which kube-scheduler lists nodes. Pods like it are those of its namespace that have all of its labels.
+it: the first in the order in which kube-scheduler lists nodes. Pods like it are those of its namespace that have all of its labels. The
+arguments are those of KubeSchedulerConfiguration v1beta1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,8 +20,10 @@ from placewright.api.pods import NO_LABELS, PodInfo
 from placewright.api.selectors import selector_from_pairs
 from placewright.api.workloads import Service
 from placewright.cluster.cluster import Cluster
+from placewright.cluster.objects import ClusterObjects
 from placewright.cluster.pairwisecounts import PodSelection
 from placewright.framework.assignedpods import in_its_namespace
+from placewright.framework.constraints import not_empty
 from placewright.framework.events import Action, ClusterEventWithHint, EventResource, QueueingHint, interest
 from placewright.framework.interface import (
     MAX_NODE_SCORE,
@@ -34,11 +38,61 @@ from placewright.framework.interface import (
     ScorePlugin,
 )
 from placewright.framework.status import SKIP, unschedulable
-from placewright.plugins.serviceaffinity.args import ServiceAffinityArgs
-from placewright.plugins.serviceaffinity.services import PodServices, selects
 from placewright.plugins.shared.filters import ConstantReasonFilter
-from placewright.plugins.shared.memory import NodeMemory
+from placewright.plugins.shared.memory import Memory, NodeMemory
 from placewright.plugins.shared.topology import MISSING, counts_by_row, domains, zone_walk
+
+Label = Annotated[str, not_empty("the key of a node label")]
+
+
+class ServiceAffinityArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Keys of node labels: those whose values a Service's pods share, and those over whose values they are spread."""
+
+    affinity_labels: tuple[Label, ...] = ()
+    anti_affinity_labels_preference: tuple[Label, ...] = ()
+
+
+_MAX_LOOKS: Final = 4096
+
+
+class PodServices:
+    """The Services of pods, by look; forgotten when a Service changes."""
+
+    def __init__(self) -> None:
+        self._objects: ClusterObjects | None = None
+        self._version = -1
+        self._seen: list[Service] = []
+        self._by_namespace: dict[str, list[Service]] = {}
+        self._known = Memory(_MAX_LOOKS)
+
+    def of(self, pod: PodInfo, objects: ClusterObjects) -> tuple[Service, ...]:
+        """Those that select this pod, by name; kube-scheduler has them in no order."""
+        if objects.version != self._version or objects is not self._objects:
+            self._look_again(objects)
+        if pod.namespace not in self._by_namespace:
+            return ()
+        return self._known.recall((pod.namespace, pod.pairwise_key.labels), lambda: self._select(pod))
+
+    def _look_again(self, objects: ClusterObjects) -> None:
+        self._objects, self._version = objects, objects.version
+        before, self._seen = self._seen, [*objects.services.values()]
+        if before == self._seen:  # something else changed
+            return
+        self._known.forget()
+        self._by_namespace = {}
+        for service in sorted(self._seen, key=lambda service: service.metadata.name):
+            self._by_namespace.setdefault(service.metadata.namespace, []).append(service)
+
+    def _select(self, pod: PodInfo) -> tuple[Service, ...]:
+        return tuple(service for service in self._by_namespace[pod.namespace] if selects(service, pod))
+
+
+def selects(service: Service, pod: PodInfo) -> bool:
+    """True when the Service's selector matches the pod's labels; one without a selector selects nothing."""
+    wanted = service.spec.selector
+    same_namespace = service.metadata.namespace == pod.namespace
+    return same_namespace and bool(wanted) and (wanted or {}).items() <= pod.labels.items()
+
 
 NAME: Final = "ServiceAffinity"
 REASON: Final = "node(s) didn't match service affinity"
