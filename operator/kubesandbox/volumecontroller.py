@@ -10,16 +10,20 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from kubesandbox.backlog import Backlog, Key
-from kubesandbox.claimedits import annotate, drop_selected_node, forget_claim, name_claim, name_volume
 from kubesandbox.claims import (
     BIND_COMPLETED,
     NO_PROVISIONER,
     SELECTED_NODE,
     STORAGE_CLASSES,
+    annotate,
     annotations_of,
     best_volume,
     class_of,
     default_class,
+    drop_selected_node,
+    forget_claim,
+    name_claim,
+    name_volume,
     reference_of,
     satisfies,
     waits_for_consumer,

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from handlers.stage import Stage, new_stage
 from placewright.api.objects import PodKey
-from placewright.cli.explain.podreference import current_namespace
+from placewright.cli.explain.fromoperator import current_namespace
 from placewright.cli.explain.tables import show_explanation
 from placewright.cli.main import main
 from placewright.explain.explanation import Explanation, Now, Queued, Tried

@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from placewright_lab.controlplane.conformance.leftout import LEFT_OUT, reason_to_leave_out
-from placewright_lab.controlplane.conformance.progresslines import lines, numbers
-from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict, UnreadableReport, read_report
+from placewright_lab.controlplane.conformance.specs import (
+    LEFT_OUT,
+    SpecOutcome,
+    SpecVerdict,
+    UnreadableReport,
+    lines,
+    numbers,
+    read_report,
+    reason_to_leave_out,
+)
 
 GINKGO_2 = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuites tests="6"><testsuite name="Kubernetes e2e suite">

@@ -33,9 +33,9 @@ from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.ports import Clock
+from placewright_lab.simulation.virtualtime import until
 
 TEMPLATE: Final = "ResourceClaimTemplate"
-_LOOK_SECONDS: Final = 1.0
 #: Versions of what is written here, beyond those of any recording: newer ones are larger, as an API server's.
 _FIRST_VERSION: Final = 10**15
 
@@ -159,12 +159,7 @@ class ClaimController:
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
         """As the real one, in virtual seconds."""
-        deadline = self._clock() + seconds
-        while not done():
-            if self._clock() >= deadline:
-                return False
-            await asyncio.sleep(_LOOK_SECONDS)
-        return True
+        return await until(self._clock, done, seconds)
 
     def waited(self, profile: str, drivers: Collection[str], status: str, seconds: float) -> None:
         """Nobody counts."""

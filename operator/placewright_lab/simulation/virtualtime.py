@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from collections.abc import Callable
+from typing import Final
+
+_LOOK_SECONDS: Final = 1.0
 
 
 class _Jumping(selectors.SelectSelector):
@@ -54,3 +58,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future: asyncio.Future[bool] = self.create_future()
         self._jumping.waiting.append(future)
         return await future
+
+
+async def until(clock: Callable[[], float], done: Callable[[], bool], seconds: float) -> bool:
+    """Whether it is done within so many virtual seconds; looks once a second."""
+    deadline = clock() + seconds
+    while not done():
+        if clock() >= deadline:
+            return False
+        await asyncio.sleep(_LOOK_SECONDS)
+    return True

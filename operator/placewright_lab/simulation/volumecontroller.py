@@ -6,7 +6,6 @@ the node, and reached from there; without a zone label, from everywhere.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -29,10 +28,10 @@ from placewright.api.storage import (
 from placewright.cluster.cluster import Cluster
 from placewright.cluster.objects import ClusterObject
 from placewright.scheduler.ports import Clock
+from placewright_lab.simulation.virtualtime import until
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 _BOUND: Final = VolumePhase(phase="Bound")
-_LOOK_SECONDS: Final = 1.0
 
 
 class VolumeController:
@@ -67,12 +66,7 @@ class VolumeController:
 
     async def until(self, done: Callable[[], bool], seconds: float) -> bool:
         """As the real one, in virtual seconds."""
-        deadline = self._clock() + seconds
-        while not done():
-            if self._clock() >= deadline:
-                return False
-            await asyncio.sleep(_LOOK_SECONDS)
-        return True
+        return await until(self._clock, done, seconds)
 
     def _made(self, claim: PersistentVolumeClaim, place: Place) -> PersistentVolume:
         meta, name = claim.metadata, claim.spec.storage_class_name or ""

@@ -16,12 +16,13 @@ from placewright.cli.explain.fromobjects import explained_here
 from placewright.cli.explain.fromoperator import (
     CannotAsk,
     Forwarded,
+    Subject,
     ask_at,
     ask_forwarded,
     bearer_token,
+    current_namespace,
     on_this_machine,
 )
-from placewright.cli.explain.podreference import Subject, current_namespace
 from placewright.cli.explain.tables import show_explanation
 from placewright.cli.options import Subparsers, add_cluster_options
 from placewright.cli.profiles.connection import in_words

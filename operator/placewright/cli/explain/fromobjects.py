@@ -11,7 +11,7 @@ from placewright.api.bad_input import InputError
 from placewright.api.objects import Node, Pod
 from placewright.api.pods import PodInfo
 from placewright.api.profile import SchedulingProfile
-from placewright.cli.explain.podreference import Subject
+from placewright.cli.explain.fromoperator import Subject
 from placewright.cli.livecluster import UNFINISHED, readable
 from placewright.cluster.cluster import Cluster
 from placewright.explain.claimfacts import claim_facts

@@ -15,21 +15,36 @@ from typing import Final
 
 import aiohttp
 import msgspec
+from kubernetes.config import ConfigException, list_kube_config_contexts
 from yarl import URL
 
 from placewright.api.decode import DECODE_ERRORS
-from placewright.cli.explain.podreference import Subject
 from placewright.explain.explanation import Explanation
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.leadership.leaseobject import LEASE_NAME
 
+_DEFAULT: Final = "default"
 _PORT: Final = 10259
 _SECONDS: Final = 15.0
 #: An answer is bounded by what the operator keeps of a pod; whoever sends more is no operator.
 _LARGEST: Final = 8 * 2**20
 _FORWARDING: Final = re.compile(rb"Forwarding from (127\.0\.0\.1):(\d+) ")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A pod by name; `uid` is empty where the one that has the name now is meant."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
 
 
 class CannotAsk(Exception):
@@ -183,3 +198,12 @@ async def _port(child: asyncio.subprocess.Process, replica: str) -> int:
     raise CannotAsk(f"kubectl port-forward to pod {replica} says: {complaint or 'nothing'}")
 
 
+def current_namespace(kubeconfig: str | None, context: str | None) -> str:
+    """The namespace that kubectl would look into."""
+    try:
+        contexts, active = list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError, TypeError, KeyError):
+        return _DEFAULT  # in a pod, say; whether there is a cluster at all is found out by whoever asks it
+    named = next((each for each in contexts if each.get("name") == context), None) if context else active
+    namespace = ((named or {}).get("context") or {}).get("namespace")
+    return namespace if isinstance(namespace, str) and namespace else _DEFAULT

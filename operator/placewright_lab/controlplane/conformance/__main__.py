@@ -20,11 +20,15 @@ from placewright.api.bad_input import InputError, printable
 from placewright.kube.errors import RequestError
 from placewright_lab.controlplane.children import ControlPlaneFailed
 from placewright_lab.controlplane.conformance.cluster import RunningControlPlane, Wanted, Which, cluster, control_plane
-from placewright_lab.controlplane.conformance.leftout import LEFT_OUT, reason_to_leave_out
 from placewright_lab.controlplane.conformance.program import Cluster, E2eTest
 from placewright_lab.controlplane.conformance.programs import ConformancePrograms, programs
-from placewright_lab.controlplane.conformance.progresslines import lines
-from placewright_lab.controlplane.conformance.specs import SpecOutcome, SpecVerdict
+from placewright_lab.controlplane.conformance.specs import (
+    LEFT_OUT,
+    SpecOutcome,
+    SpecVerdict,
+    lines,
+    reason_to_leave_out,
+)
 from placewright_lab.controlplane.debian import BuildFailed, Machine
 from placewright_lab.controlplane.flags import Features
 from placewright_lab.controlplane.provide import Unavailable

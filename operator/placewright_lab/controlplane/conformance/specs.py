@@ -2,10 +2,16 @@
 
 Version 1 of Ginkgo (Kubernetes up to 1.24) and version 2 differ: only the latter marks specs with `[It]`, lists setup steps among them, and
 says why a spec skipped itself. Both list every spec of the program, those that were not asked for as skipped.
+
+Beside it: which specs nobody can pass here, and why, as nodes are simulated: nothing is executed on them and nothing listens. A spec is
+left out when it fails with kube-scheduler on the same nodes, too (`--scheduler kube-scheduler --all` shows it).
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -80,3 +86,64 @@ def _seconds(text: str) -> float:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+# --- specs that are left out ---
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Specs whose full name matches a regular expression, in what Go and Python both understand of it."""
+
+    pattern: str
+    reason: str
+
+
+LEFT_OUT: Final = (
+    LeftOut(
+        r"no conflict between pods with same hostPort but different hostIP and protocol.*\[Conformance\]",
+        "executes curl in a pod, against what listens in others",
+    ),
+    LeftOut(r"\[Feature:GPUDevicePlugin\]", "downloads a vendor's driver, and runs it on nodes"),
+    LeftOut(r"\[DRA\] (\[[^]]*\] )*(kubelet |\[Feature:DynamicResourceAllocation\])", "runs a DRA driver in pods, beside a real kubelet"),
+)
+_GATE: Final = re.compile(r"\[FeatureGate:([A-Za-z0-9]+)\]")
+_OFF: Final = "[Feature:OffByDefault]"
+
+
+def reason_to_leave_out(spec: str, gates: Collection[str]) -> str:
+    """Why a spec is not run where these feature gates are on beyond the defaults; empty for one that is."""
+    for each in LEFT_OUT:
+        if re.search(each.pattern, spec):
+            return each.reason
+    lacking = [gate for gate in _GATE.findall(spec) if gate not in gates] if _OFF in spec else []
+    return f"its feature gate is off: {', '.join(lacking)}" if lacking else ""
+
+
+# --- the result, for a person: spec by spec, failures last, and a line with the numbers ---
+
+_ORDER: Final = (SpecVerdict.PASSED, SpecVerdict.SKIPPED, SpecVerdict.LEFT_OUT, SpecVerdict.FAILED)
+_LONGEST_WHY: Final = 500
+
+
+def lines(outcomes: Sequence[SpecOutcome]) -> Iterator[str]:
+    """What to print."""
+    for verdict in _ORDER:
+        for each in sorted(outcomes, key=lambda outcome: outcome.spec):
+            if each.verdict is verdict:
+                yield f"{verdict:<9}{_took(each)}  {each.spec}"
+                if each.why:
+                    yield f"{'':20}{each.why[:_LONGEST_WHY]}"
+    yield numbers(outcomes)
+
+
+def numbers(outcomes: Sequence[SpecOutcome]) -> str:
+    """Such as "28 passed, 1 failed, 2 left out"; what did not happen is not mentioned, passes always are."""
+    counts = Counter(each.verdict for each in outcomes)
+    order = (SpecVerdict.PASSED, SpecVerdict.FAILED, SpecVerdict.SKIPPED, SpecVerdict.LEFT_OUT)
+    words = {SpecVerdict.SKIPPED: "skipped by themselves"}
+    return ", ".join(f"{counts[each]} {words.get(each, each)}" for each in order if counts[each] or each is SpecVerdict.PASSED)
+
+
+def _took(outcome: SpecOutcome) -> str:
+    return f"{outcome.seconds:7.1f} s" if outcome.verdict in (SpecVerdict.PASSED, SpecVerdict.FAILED) else " " * 9
