@@ -15,7 +15,7 @@ ROOMS = ("cli", "serving", "observability", "handlers", "engine", "leadership", 
 #: Names under which modules hold the engine and its parts.
 PARTS = {
     "engine", "scheduler", "queue", "nominator", "observers", "detail", "intake", "shadows", "client", "claims", "lease", "profiles",
-    "history", "lister", "discovery", "unclaimed", "takeover", "plugin_watch", "reflectors",
+    "history", "reconcile_loop", "discovery", "unclaimed", "takeover", "plugin_watch", "reflectors",
 }  # fmt: skip
 #: How a list, a set or a mapping is changed in place.
 CHANGES = {"append", "insert", "extend", "remove", "pop", "clear", "add", "discard", "update", "setdefault"}

@@ -13,7 +13,7 @@ from kopf._core.reactor import processing
 
 from placewright.engine.engine import Engine
 from placewright.handlers import podstream
-from placewright.handlers.watching import take_pod_event
+from placewright.handlers.events import take_pod_event
 
 from .stage import Stage, operator
 

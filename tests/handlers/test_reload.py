@@ -251,7 +251,7 @@ async def test_a_weight_on_a_plugin_that_has_nothing_to_score_is_hinted_at_once_
         await until_active(stage, stage.edit_profile(weights={"ImageLocality": 4}))
         active = running.engine.live.by_scheduler_name("placewright")
         assert active is not None
-        impact = active.runtime.impact
+        impact = active.evaluator.impact
         impact._every = impact._left = 1
         names = stage.pods(100, cpu="10m")
         await stage.until(lambda: stage.placed(*names))

@@ -63,7 +63,7 @@ def test_a_good_profile_is_in_effect_and_the_listener_hears_of_it(scheduler: Sch
     assert outcome.standing.active_generation == 1
     active = scheduler.live.by_scheduler_name("x")
     assert active is not None
-    assert active.runtime.profile is active.profile
+    assert active.evaluator.profile is active.profile
     assert scheduler.heard == [Swap("x", None, active)] == list(outcome.swaps)
     assert scheduler.live.by_scheduler_name("y") is None
 

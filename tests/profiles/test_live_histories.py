@@ -68,13 +68,13 @@ def test_the_oldest_profile_with_a_good_generation_has_the_name_and_its_last_goo
         expected = {
             SCHEDULER_NAMES[each]: (each, one.good) for each, one in sorted(known.items(), reverse=True) if one.good is not None
         }
-        assert {key: active.runtime for key, active in live.active.items()} == expected
+        assert {key: active.evaluator for key, active in live.active.items()} == expected
         for swap in swaps:
-            before = swap.before.runtime if swap.before else None
+            before = swap.before.evaluator if swap.before else None
             assert told.get(swap.scheduler_name) == before, "listeners hear of every step, in order"
             if swap.after is None:
                 del told[swap.scheduler_name]
             else:
-                told[swap.scheduler_name] = swap.after.runtime
+                told[swap.scheduler_name] = swap.after.evaluator
         swaps.clear()
         assert told == expected

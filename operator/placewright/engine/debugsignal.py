@@ -45,7 +45,7 @@ class Debugged(Protocol):
     cluster: Cluster
     queue: SchedulingQueue
     profiles: ProfileKeeper
-    lister: ReconcileLoop
+    reconcile_loop: ReconcileLoop
 
     @property
     def replica(self) -> Replica:
@@ -85,7 +85,7 @@ class Debugger:
             return
         try:
             # The queue of a replica that stands by is not fed: there is nothing to compare.
-            found = await self._engine.lister.compare(queue=self._engine.leadership.active)
+            found = await self._engine.reconcile_loop.compare(queue=self._engine.leadership.active)
         except (RequestError, DecodeError, Malformed) as problem:
             _logger.warning("debug: cache and queue could not be compared with the API server: %s", problem, extra=_NO_REPEAT)
         else:

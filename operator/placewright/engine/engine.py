@@ -134,8 +134,8 @@ class Engine:
         )
         # --- what is read from the API server
         reconciler = Reconciler(self.cluster, self.queue, self.scheduler.binding, self.intake)
-        self.lister = ReconcileLoop(self.client, reconciler, options.reconcile_seconds, self.leadership, self.profiles)
-        self._reflectors = reflected_core(self.client, self.intake, self.lister.pods_listed)
+        self.reconcile_loop = ReconcileLoop(self.client, reconciler, options.reconcile_seconds, self.leadership, self.profiles)
+        self._reflectors = reflected_core(self.client, self.intake, self.reconcile_loop.pods_listed)
         self.discovery = Discovery(self.client, self.intake, self._reflectors, options.reconcile_seconds)
         # --- what runs
         self._deciding: asyncio.Task[None] | None = None
@@ -176,7 +176,7 @@ class Engine:
         self._spawn(self.takeover.run(), "takeover")
         self._spawn(self._every(BACKOFF_FLUSH_SECONDS, self.queue.flush_backoff), "backoff flush")
         self._spawn(self._every(UNSCHEDULABLE_FLUSH_SECONDS, self.queue.flush_unschedulable), "unschedulable flush")
-        self._spawn(self.lister.run(), "reconciler")
+        self._spawn(self.reconcile_loop.run(), "reconciler")
         self._spawn(self.profiles.run(), "profile status")
         self._spawn(self.history.run(), "profile history")
         self._spawn(self.discovery.run(), "rediscovery")
@@ -351,7 +351,7 @@ class Engine:
 
     def _evaluator(self, scheduler_name: str) -> Evaluator | None:
         active = self.live.by_scheduler_name(scheduler_name)
-        return None if active is None else active.runtime
+        return None if active is None else active.evaluator
 
     def _policy(self, scheduler_name: str) -> QueuePolicy | None:
         evaluator = self._evaluator(scheduler_name)

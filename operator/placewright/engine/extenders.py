@@ -35,8 +35,8 @@ class Extenders:
 
     def swapped(self, swap: Swap[Evaluator]) -> None:
         """Open those of a profile that took effect; close those of the one before in a while."""
-        before = swap.before.runtime.runtime.extenders if swap.before else ()
-        after = swap.after.runtime.runtime.extenders if swap.after else ()
+        before = swap.before.evaluator.runtime.extenders if swap.before else ()
+        after = swap.after.evaluator.runtime.extenders if swap.after else ()
         self._in_effect.difference_update(before)
         self._in_effect.update(after)
         for extender in set(after) - self._open:

@@ -215,8 +215,8 @@ class ProfileKeeper:
 
     def advice_on(self, active: Active[Evaluator]) -> tuple[Recommendation, ...]:
         """What the author of a profile in effect may want to know."""
-        scorers = [type(plugin) for plugin in active.runtime.runtime.score]
-        return advise(active.profile, scorers, active.runtime.impact)
+        scorers = [type(plugin) for plugin in active.evaluator.runtime.score]
+        return advise(active.profile, scorers, active.evaluator.impact)
 
     def _judged(self, name: str, *, refused: bool) -> None:
         self.reloads[name, TAKEN] += not refused

@@ -3,6 +3,6 @@
 Importing this package registers the handlers with Kopf.
 """
 
-from placewright.handlers import lifecycle, watching
+from placewright.handlers import events, lifecycle
 
-__all__ = ["lifecycle", "watching"]
+__all__ = ["events", "lifecycle"]

@@ -34,11 +34,11 @@ def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
     if pod is None:
         return
     if event["type"] is None:  # out of a list of Kopf's, not out of a watch
-        engine.lister.pods_listed()
+        engine.reconcile_loop.pods_listed()
     if event["type"] == "DELETED":
         engine.intake.unscheduled_pod_gone(pod)
         if pod.uid in engine.scheduler.binding.unresolved:
-            engine.lister.pods_listed()  # bound or deleted: only asking tells
+            engine.reconcile_loop.pods_listed()  # bound or deleted: only asking tells
     else:
         engine.intake.unscheduled_pod(pod)
 

@@ -21,8 +21,8 @@ import kopf
 from placewright.engine.engine import Engine
 from placewright.handlers import lifecycle
 from placewright.handlers.admission import registry_with_admission
+from placewright.handlers.events import pod_event, take_pod_event
 from placewright.handlers.podstream import pods_go_directly_to
-from placewright.handlers.watching import pod_event, take_pod_event
 from placewright.kube.retry import RetryBackoff
 
 _logger = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """The profiles in effect, and how a change takes effect.
 
-A change is parsed and checked, a runtime is built aside, and only then the set is swapped: readers hold either the old set or the new one,
-never a mixture. What cannot be used leaves the last good generation in effect.
+A change is parsed and checked, an evaluator is built aside, and only then the set is swapped: readers hold either the old set or the new
+one, never a mixture. What cannot be used leaves the last good generation in effect.
 
 Two profiles may claim one schedulerName: the older (creationTimestamp, then name) has it, the other waits and gets it when the older
 lets go. The queue has one order, so a profile whose queueSort differs from that of the others in effect is not taken either.
@@ -34,10 +34,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Active(Generic[R]):
-    """A profile in effect, and the runtime that was built from it."""
+    """A profile in effect, and the evaluator that was built from it."""
 
     profile: ResolvedProfile
-    runtime: R
+    evaluator: R
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class LiveProfiles(Generic[R]):
 
     Args:
         catalogue: the plugins there are.
-        build: makes a runtime; whatever it raises is the profile's fault and leaves the last good generation in effect.
+        build: makes an evaluator; whatever it raises is the profile's fault and leaves the last good generation in effect.
         on_swap: told of every swap, after the whole set has been replaced.
         on_shadows: told of the shadows in effect whenever they are others than before.
     """
@@ -179,14 +179,14 @@ class LiveProfiles(Generic[R]):
         except ProfileError as error:
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint="; ".join(str(error).splitlines()))
         try:
-            runtime = self._build(resolved)
+            evaluator = self._build(resolved)
         except InputError as error:
             return replace(entry, reason=Reason.INVALID_PROFILE, complaint=str(error))
         except PluginError as error:
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=str(error))
         except Exception as error:  # noqa: BLE001 - plugins' constructors are anybody's code, and none may stop the scheduler
             return replace(entry, reason=Reason.BUILD_FAILED, complaint=f"{type(error).__name__}: {error}")
-        return replace(entry, good=Active(resolved, runtime))
+        return replace(entry, good=Active(resolved, evaluator))
 
     def _swap_to(self, entries: dict[str, _Entry[R]], changed: str) -> Outcome[R]:
         stood = {name: _standing(entry) for name, entry in self._entries.items()}
