@@ -1,0 +1,1 @@
+"""Who somebody is, and what that user may do."""

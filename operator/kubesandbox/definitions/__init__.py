@@ -1,0 +1,1 @@
+"""Types that come at run time, with their definitions."""

@@ -1,0 +1,1 @@
+"""Objects as they are kept: written, read, listed, watched, selected."""
