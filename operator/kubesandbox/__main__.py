@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from kubesandbox.controllers.kubelet import KubeletTimes
 from kubesandbox.devices.layouts import DeviceKind, DeviceLayout
-from kubesandbox.kubelet import KubeletTimes
 from kubesandbox.server import Sandbox, SandboxOptions
 
 MAX_DEVICES = 1024

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kubesandbox.shapes import Object
+from kubesandbox.edits.shapes import Object
 
 GroupResource = tuple[str, str]
 """Storage key of a type: (group, plural). All versions of a type share one storage."""

@@ -18,35 +18,35 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from kubesandbox.access import Access
-from kubesandbox.admission import Admission
-from kubesandbox.collector import Collector
-from kubesandbox.credentials import Credentials, make_credentials, write_private
-from kubesandbox.definitionfiles import read_definitions
-from kubesandbox.definitions import Definitions
+from kubesandbox.auth.access import Access
+from kubesandbox.auth.credentials import Credentials, make_credentials, write_private
+from kubesandbox.controllers.collector import Collector
+from kubesandbox.controllers.disruptions import Disruptions
+from kubesandbox.controllers.ephemeralclaims import EphemeralClaims
+from kubesandbox.controllers.kubelet import Kubelets, KubeletTimes, simulated_node
+from kubesandbox.controllers.provisioner import simulated_class
+from kubesandbox.controllers.volumecontroller import VolumeController
+from kubesandbox.definitions.definitionfiles import read_definitions
+from kubesandbox.definitions.definitions import Definitions
 from kubesandbox.devices.claimcontroller import ClaimController
 from kubesandbox.devices.driver import SimulatedDriver
 from kubesandbox.devices.layouts import DeviceLayout
-from kubesandbox.discovery import Discovery
-from kubesandbox.disruptions import Disruptions
-from kubesandbox.endpoint import Endpoint, Reply
-from kubesandbox.ephemeralclaims import EphemeralClaims
 from kubesandbox.faults import Faults
-from kubesandbox.kubelet import Kubelets, KubeletTimes, simulated_node
-from kubesandbox.metadata import Identity
-from kubesandbox.objects import ObjectRequests
-from kubesandbox.podrules import SYSTEM_CLASSES
-from kubesandbox.pods import PodOperations
-from kubesandbox.provisioner import simulated_class
-from kubesandbox.reads import Reads
+from kubesandbox.kinds.admission import Admission
+from kubesandbox.kinds.podrules import SYSTEM_CLASSES
+from kubesandbox.kinds.pods import PodOperations
+from kubesandbox.kinds.webhooks import Webhooks
 from kubesandbox.resources import ResourceRegistry, ResourceType
 from kubesandbox.status import ApiError
-from kubesandbox.store import Store
-from kubesandbox.views import Views
-from kubesandbox.volumecontroller import VolumeController
-from kubesandbox.watches import Watches
-from kubesandbox.webhooks import Webhooks
-from kubesandbox.writes import Writes
+from kubesandbox.storage.metadata import Identity
+from kubesandbox.storage.reads import Reads
+from kubesandbox.storage.store import Store
+from kubesandbox.storage.watches import Watches
+from kubesandbox.storage.writes import Writes
+from kubesandbox.web.discovery import Discovery
+from kubesandbox.web.endpoint import Endpoint, Reply
+from kubesandbox.web.objects import ObjectRequests
+from kubesandbox.web.views import Views
 
 LARGEST_BODY = 3 * 1024 * 1024
 """Bytes; the real server's limit."""

@@ -15,7 +15,7 @@ import pytest_asyncio
 from contract.client import Client
 from contract.cluster import Cluster, Server, client_from, within_namespace
 from controlplane.breaking import forget_history, kill_api_server
-from kubesandbox.kubelet import KubeletTimes
+from kubesandbox.controllers.kubelet import KubeletTimes
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright_lab.controlplane.server import ControlPlane
 

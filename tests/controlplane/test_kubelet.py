@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.controllers.kubelet import RUN_SECONDS, KubeletTimes
 from kubesandbox.faults import Rule
-from kubesandbox.kubelet import RUN_SECONDS, KubeletTimes
 from kubesandbox.server import Sandbox, SandboxOptions
-from kubesandbox.store import Change
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.storage.store import Change
+from kubesandbox.storage.writes import DeleteOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright_lab.controlplane.kubelet import AssignedMeta, AssignedPod, Kubelet, Step, step_delay

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubesandbox.server import Sandbox, SandboxOptions
-from kubesandbox.store import Change
+from kubesandbox.storage.store import Change
 from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.kube.auth.login import load_config

@@ -18,7 +18,7 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import web
 
-from kubesandbox.credentials import Credentials
+from kubesandbox.auth.credentials import Credentials
 
 Object = dict[str, Any]
 #: Headers that concern one connection, or the length that we count ourselves.

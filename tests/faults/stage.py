@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from kubesandbox.credentials import make_credentials, write_private
+from kubesandbox.auth.credentials import make_credentials, write_private
 
 from .api import Api, Refused
 from .audit import OURS, Findings, audit, node_counts

@@ -17,8 +17,8 @@ import pytest
 
 from kubesandbox.resources import ResourceType
 from kubesandbox.server import Sandbox, SandboxOptions
-from kubesandbox.store import Change
-from kubesandbox.writes import DeleteOptions, WriteOptions
+from kubesandbox.storage.store import Change
+from kubesandbox.storage.writes import DeleteOptions, WriteOptions
 from placewright.api.annotations import Decision, read_decision
 from placewright.engine import (
     pluginwatch,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.definitionfiles import read_definitions
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.definitions.definitionfiles import read_definitions
+from kubesandbox.storage.writes import DeleteOptions
 from placewright.engine import podgroupstatus
 from placewright.engine.discovery import survey
 

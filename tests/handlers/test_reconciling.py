@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from kubesandbox.faults import Rule
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.storage.writes import DeleteOptions
 from placewright.api.decode import convert
 from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.writes import WriteOptions
+from kubesandbox.storage.writes import WriteOptions
 
 from .stage import Stage, new_stage, operator
 

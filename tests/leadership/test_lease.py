@@ -11,7 +11,7 @@ import pytest
 
 from kubesandbox.faults import Rule
 from kubesandbox.server import Sandbox
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.storage.writes import DeleteOptions
 from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.leadership.lease import LeaseFence

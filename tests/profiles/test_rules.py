@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesandbox.customresources import CustomResource, Invalid, establish
+from kubesandbox.definitions.customresources import CustomResource, Invalid, establish
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve

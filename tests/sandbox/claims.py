@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from kubesandbox.collector import Collector
+from kubesandbox.controllers.collector import Collector
 from kubesandbox.devices.claimcontroller import ClaimController
 from kubesandbox.devices.podclaims import FINALIZER
 from kubesandbox.status import Object
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.storage.writes import DeleteOptions
 from sandbox.makers import Core, pod
 
 CLAIMS = "resourceclaims"

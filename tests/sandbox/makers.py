@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from kubesandbox.admission import Admission
-from kubesandbox.definitions import Definitions
-from kubesandbox.metadata import Identity
-from kubesandbox.reads import Reads
+from kubesandbox.definitions.definitions import Definitions
+from kubesandbox.kinds.admission import Admission
 from kubesandbox.resources import ResourceRegistry, ResourceType
-from kubesandbox.store import Store
-from kubesandbox.watches import Watches
-from kubesandbox.writes import Writes
+from kubesandbox.storage.metadata import Identity
+from kubesandbox.storage.reads import Reads
+from kubesandbox.storage.store import Store
+from kubesandbox.storage.watches import Watches
+from kubesandbox.storage.writes import Writes
 
 Object = dict[str, Any]
 START = 1_700_000_000.0

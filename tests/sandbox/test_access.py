@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.rbac import User
+from kubesandbox.auth.rbac import User
 from kubesandbox.server import Sandbox, SandboxOptions
 from sandbox.http import Client, client_of
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesandbox.collector import Collector
+from kubesandbox.controllers.collector import Collector
 from kubesandbox.status import ApiError
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.storage.writes import DeleteOptions
 from sandbox.makers import Core, Object, config_map, pod
 
 

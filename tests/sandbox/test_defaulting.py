@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.defaults import default, qos_class
-from kubesandbox.podrules import PriorityRefused, admit_priority
+from kubesandbox.kinds.defaults import default, qos_class
+from kubesandbox.kinds.podrules import PriorityRefused, admit_priority
 
 
 def container(**resources: dict[str, str]) -> dict[str, Any]:

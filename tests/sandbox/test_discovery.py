@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.discovery import AGGREGATED, Discovery, ServerVersion
-from kubesandbox.openapi_proto import ANSWERED_AS, ASKED_AS
 from kubesandbox.resources import ResourceRegistry, ResourceType
+from kubesandbox.web.discovery import AGGREGATED, Discovery, ServerVersion
+from kubesandbox.web.openapi_proto import ANSWERED_AS, ASKED_AS
 
 BOX = ResourceType("example.com", "v1", "boxes", "box", "Box", True, short_names=("bx",), custom=True)
 SCHEMA = {

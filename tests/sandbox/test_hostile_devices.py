@@ -11,7 +11,7 @@ import pytest
 
 from kubesandbox.devices.layouts import DeviceKind, DeviceLayout, counters_of, devices_of
 from kubesandbox.status import ApiError
-from kubesandbox.writes import PatchRequest, WriteOptions
+from kubesandbox.storage.writes import PatchRequest, WriteOptions
 from sandbox.claims import pod_with
 from sandbox.makers import Core, Object
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from kubesandbox.kubelet import RUN_SECONDS, Kubelets, KubeletTimes, simulated_node
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.controllers.kubelet import RUN_SECONDS, Kubelets, KubeletTimes, simulated_node
+from kubesandbox.storage.writes import DeleteOptions
 from sandbox.claims import Claims, pod_with, settled
 from sandbox.makers import Core, Object, pod
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesandbox.fieldsets import compare, decode, encode, fields_of, text
-from kubesandbox.patches import APPLY_PATCH, PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
-from kubesandbox.shapes import shape_of
+from kubesandbox.edits.fieldsets import compare, decode, encode, fields_of, text
+from kubesandbox.edits.patches import APPLY_PATCH, PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
+from kubesandbox.edits.shapes import shape_of
 
 POD = shape_of("Pod")
 NAMES = "abc"

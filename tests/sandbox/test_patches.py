@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesandbox.patches import (
+from kubesandbox.edits.patches import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,

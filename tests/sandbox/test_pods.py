@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.disruptions import Disruptions
-from kubesandbox.pods import PodOperations
+from kubesandbox.controllers.disruptions import Disruptions
+from kubesandbox.kinds.pods import PodOperations
 from kubesandbox.status import ApiError
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.storage.writes import DeleteOptions
 from sandbox.makers import Core, Object, pod
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesandbox.protobuf import ProtobufError, decode_protobuf
+from kubesandbox.web.protobuf import ProtobufError, decode_protobuf
 
 
 def part(number: int, content: bytes | str | int) -> bytes:

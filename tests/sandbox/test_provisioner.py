@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.ephemeralclaims import EphemeralClaims
+from kubesandbox.controllers.ephemeralclaims import EphemeralClaims
+from kubesandbox.controllers.volumecontroller import VolumeController
 from kubesandbox.status import ApiError
-from kubesandbox.volumecontroller import VolumeController
-from kubesandbox.writes import DeleteOptions, WriteOptions
+from kubesandbox.storage.writes import DeleteOptions, WriteOptions
 
 from .makers import Core, Object, pod
 

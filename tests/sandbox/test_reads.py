@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox import reads as module
-from kubesandbox.reads import ListOptions, Page
 from kubesandbox.status import ApiError
+from kubesandbox.storage import reads as module
+from kubesandbox.storage.reads import ListOptions, Page
 from sandbox.makers import Core, config_map
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kubesandbox.celexpressions import RuleExpression
+from kubesandbox.definitions.celexpressions import RuleExpression
 from placewright.cel.syntax import ExpressionError
 
 NESTED = "self.items.all(a, self.items.all(b, self.items.all(c, a >= 0 || b >= 0 || c >= 0)))"

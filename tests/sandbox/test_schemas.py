@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesandbox.customresources import CustomResource, Invalid, establish
-from kubesandbox.schemas import Fault, fill_defaults, prune, unknown_fields, validate
+from kubesandbox.definitions.customresources import CustomResource, Invalid, establish
+from kubesandbox.definitions.schemas import Fault, fill_defaults, prune, unknown_fields, validate
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesandbox.selectors import label_selector, selection
+from kubesandbox.storage.selectors import label_selector, selection
 from sandbox.makers import Core, Object
 
 WEB = {"app": "web", "tier": "front"}

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from kubesandbox.controllers.kubelet import simulated_node
 from kubesandbox.devices.driver import SimulatedDriver
 from kubesandbox.devices.layouts import ATTACH_FAILED, ATTACHED, DRIVER, UNITS, DeviceKind, DeviceLayout, devices_of
-from kubesandbox.kubelet import simulated_node
 from kubesandbox.server import Sandbox, SandboxOptions
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change
-from kubesandbox.writes import DeleteOptions
+from kubesandbox.storage.store import Change
+from kubesandbox.storage.writes import DeleteOptions
 from sandbox.claims import CLAIMS, Claims, settled
 
 SLICES = ("resource.k8s.io", "resourceslices")

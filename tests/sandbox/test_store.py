@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kubesandbox.store import Change, Expired, Store
+from kubesandbox.storage.store import Change, Expired, Store
 from sandbox.makers import Object, config_map
 
 MAPS = ("", "configmaps")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.customresources import CustomResource, Invalid, establish
-from kubesandbox.validationrules import escaped
+from kubesandbox.definitions.customresources import CustomResource, Invalid, establish
+from kubesandbox.definitions.validationrules import escaped
 
 Object = dict[str, Any]
 NUMBER = {"type": "integer"}

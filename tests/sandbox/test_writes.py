@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesandbox.status import ApiError
-from kubesandbox.writes import PatchRequest, WriteOptions
+from kubesandbox.storage.writes import PatchRequest, WriteOptions
 from sandbox.makers import Core, pod
 
 

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from handlers.stage import Running, Stage
-from kubesandbox.writes import WriteOptions
+from kubesandbox.storage.writes import WriteOptions
 from placewright.engine.beside import Beside, Listeners, Membership
 from placewright.engine.engine import Engine
 from placewright.framework.events import ASSIGNED_POD_ADD

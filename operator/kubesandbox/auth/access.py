@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
 
-from kubesandbox.impersonation import impersonated
-from kubesandbox.metadata import Identity
-from kubesandbox.patches import APPLY_PATCH
-from kubesandbox.rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
+from kubesandbox.auth.impersonation import impersonated
+from kubesandbox.auth.rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
+from kubesandbox.edits.patches import APPLY_PATCH
 from kubesandbox.resources import GroupResource, ResourceRegistry
-from kubesandbox.routes import Route, route
 from kubesandbox.status import Object, bad_request, not_found, unauthorized
-from kubesandbox.store import Store
+from kubesandbox.storage.metadata import Identity
+from kubesandbox.storage.store import Store
+from kubesandbox.web.routes import Route, route
 
 ADMINISTRATOR = User("placewright-sandbox", (MASTERS, AUTHENTICATED))
 ACCOUNTS: GroupResource = ("", "serviceaccounts")

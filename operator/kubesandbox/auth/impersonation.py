@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kubesandbox.rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
+from kubesandbox.auth.rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
 
 _ACCOUNT = "system:serviceaccount:"
 _NODE = "system:node:"

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change, Store
+from kubesandbox.storage.store import Change, Store
 
 GROUP = "rbac.authorization.k8s.io"
 MASTERS = "system:masters"

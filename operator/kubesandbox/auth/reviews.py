@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubesandbox.access import Access
-from kubesandbox.rbac import Asked, User
+from kubesandbox.auth.access import Access
+from kubesandbox.auth.rbac import Asked, User
 from kubesandbox.status import Object, bad_request
 
 GROUPS = ("authentication.k8s.io", "authorization.k8s.io")

@@ -9,7 +9,7 @@ from itertools import islice
 
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Store
+from kubesandbox.storage.store import Store
 
 BATCH = 200
 """Objects of each type handled in one go, before requests get their turn again."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubesandbox.selectors import label_selector
 from kubesandbox.status import ApiError, Object
+from kubesandbox.storage.selectors import label_selector
 from placewright.api.quantity import QuantityError, nano
 
 STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from kubesandbox.resources import GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change, Stored
-from kubesandbox.writes import NAMESPACES, DeleteOptions, Writes
+from kubesandbox.storage.store import Change, Stored
+from kubesandbox.storage.writes import NAMESPACES, DeleteOptions, Writes
 
 _Place = tuple[GroupResource, str, str]
 

@@ -10,10 +10,10 @@ import asyncio
 import math
 
 from kubesandbox.resources import GroupResource, ResourceType
-from kubesandbox.selectors import LabelTest, label_selector
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change, Stored
-from kubesandbox.writes import Writes
+from kubesandbox.storage.selectors import LabelTest, label_selector
+from kubesandbox.storage.store import Change, Stored
+from kubesandbox.storage.writes import Writes
 
 PODS: GroupResource = ("", "pods")
 _SCALABLE: dict[str, GroupResource] = {

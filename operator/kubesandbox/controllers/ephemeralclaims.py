@@ -7,8 +7,8 @@ import logging
 
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change, Stored
-from kubesandbox.writes import Writes
+from kubesandbox.storage.store import Change, Stored
+from kubesandbox.storage.writes import Writes
 
 _log = logging.getLogger(__name__)
 

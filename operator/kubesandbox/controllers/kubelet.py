@@ -17,8 +17,8 @@ from typing import Final
 from kubesandbox.devices.preparation import Preparation
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change, Stored
-from kubesandbox.writes import DeleteOptions, Writes
+from kubesandbox.storage.store import Change, Stored
+from kubesandbox.storage.writes import DeleteOptions, Writes
 
 RUN_SECONDS: Final = "sandbox.placewright.dev/run-seconds"
 NODES: Final = ("", "nodes")

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubesandbox.claims import IS_DEFAULT_CLASS, PROVISIONED_BY
+from kubesandbox.controllers.claims import IS_DEFAULT_CLASS, PROVISIONED_BY
 from kubesandbox.status import Object
 
 ZONE = "topology.kubernetes.io/zone"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kubesandbox.backlog import Backlog, Key
-from kubesandbox.claims import (
+from kubesandbox.controllers.backlog import Backlog, Key
+from kubesandbox.controllers.claims import (
     BIND_COMPLETED,
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -28,11 +28,11 @@ from kubesandbox.claims import (
     satisfies,
     waits_for_consumer,
 )
-from kubesandbox.provisioner import Place, made_volume, place_for_anybody, place_on_node, topology_keys
+from kubesandbox.controllers.provisioner import Place, made_volume, place_for_anybody, place_on_node, topology_keys
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import Object
-from kubesandbox.store import Change
-from kubesandbox.writes import DeleteOptions, Writes
+from kubesandbox.storage.store import Change
+from kubesandbox.storage.writes import DeleteOptions, Writes
 
 VOLUMES: GroupResource = ("", "persistentvolumes")
 CLAIMS: GroupResource = ("", "persistentvolumeclaims")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 
-from kubesandbox.customresources import CustomResource, Invalid, establish
+from kubesandbox.definitions.customresources import CustomResource, Invalid, establish
 from kubesandbox.resources import GroupResource, ResourceRegistry, ResourceType
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change, Store
+from kubesandbox.storage.store import Change, Store
 
 DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
 

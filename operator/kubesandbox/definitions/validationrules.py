@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.celexpressions import RuleExpression, rule_expression
-from kubesandbox.schemas import Fault, type_name
+from kubesandbox.definitions.celexpressions import RuleExpression, rule_expression
+from kubesandbox.definitions.schemas import Fault, type_name
 from placewright.cel.syntax import ExpressionError
 
 Schema = Mapping[str, Any]

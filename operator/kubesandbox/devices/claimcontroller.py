@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from kubesandbox.backlog import Backlog, Key
+from kubesandbox.controllers.backlog import Backlog, Key
 from kubesandbox.devices.podclaims import (
     FINALIZER,
     POD_CLAIM_NAME,
@@ -28,8 +28,8 @@ from kubesandbox.devices.podclaims import (
 from kubesandbox.devices.podevents import PodEvents
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change
-from kubesandbox.writes import Writes
+from kubesandbox.storage.store import Change
+from kubesandbox.storage.writes import Writes
 
 PODS: GroupResource = ("", "pods")
 CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final
 
-from kubesandbox.celexpressions import check_selector
+from kubesandbox.definitions.celexpressions import check_selector
 from kubesandbox.devices.fields import (
     Faults,
     duplicate,

@@ -25,8 +25,8 @@ from kubesandbox.devices.layouts import (
 from kubesandbox.devices.podclaims import allocation
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change, Stored
-from kubesandbox.writes import Writes
+from kubesandbox.storage.store import Change, Stored
+from kubesandbox.storage.writes import Writes
 
 NODES: GroupResource = ("", "nodes")
 SLICES: GroupResource = ("resource.k8s.io", "resourceslices")

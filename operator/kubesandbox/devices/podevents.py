@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
-from kubesandbox.writes import Writes
+from kubesandbox.storage.writes import Writes
 
 EVENTS: GroupResource = ("", "events")
 LONGEST_MESSAGE = 1024

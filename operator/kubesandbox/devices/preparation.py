@@ -9,8 +9,8 @@ from kubesandbox.devices.podclaims import PodClaim, allocation, is_reserved_for,
 from kubesandbox.devices.podevents import PodEvents
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import Object
-from kubesandbox.store import Change, Stored
-from kubesandbox.writes import Writes
+from kubesandbox.storage.store import Change, Stored
+from kubesandbox.storage.writes import Writes
 
 CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")
 REASON = "FailedPrepareDynamicResources"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kubesandbox.auth.rbac import Asked, Authorizer, User
 from kubesandbox.devices.defaults import GROUP
 from kubesandbox.devices.fields import forbidden
-from kubesandbox.rbac import Asked, Authorizer, User
 from kubesandbox.resources import GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object, invalid
 

@@ -12,8 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kubesandbox.fieldsets import FieldPath, FieldSet, compare, decode, element_name, encode, fields_of, prefixes, text
-from kubesandbox.shapes import Object, Shape, shape_of
+from kubesandbox.edits.fieldsets import (
+    FieldPath,
+    FieldSet,
+    compare,
+    decode,
+    element_name,
+    encode,
+    fields_of,
+    prefixes,
+    text,
+)
+from kubesandbox.edits.shapes import Object, Shape, shape_of
 
 APPLY, UPDATE = "Apply", "Update"
 _IDENTITY = ("manager", "operation", "apiVersion", "subresource")

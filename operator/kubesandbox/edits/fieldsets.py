@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kubesandbox.shapes import PLAIN, Object, Shape
+from kubesandbox.edits.shapes import PLAIN, Object, Shape
 
 FieldPath = tuple[str, ...]
 FieldSet = frozenset[FieldPath]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubesandbox.apply import ApplyConflict, server_side_apply, track_update
-from kubesandbox.jsonpatch import JsonPatchError, apply_json_patch
-from kubesandbox.shapes import Object, shape_of
-from kubesandbox.strategic import StrategicPatchError, strategic_merge
+from kubesandbox.edits.apply import ApplyConflict, server_side_apply, track_update
+from kubesandbox.edits.jsonpatch import JsonPatchError, apply_json_patch
+from kubesandbox.edits.shapes import Object, shape_of
+from kubesandbox.edits.strategic import StrategicPatchError, strategic_merge
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

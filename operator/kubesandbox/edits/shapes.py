@@ -13,7 +13,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.kubernetestypes import METADATA, definitions, definitions_of
+from kubesandbox.kinds.kubernetestypes import METADATA, definitions, definitions_of
 
 Object = dict[str, Any]
 _NONE: Mapping[str, Any] = MappingProxyType({})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubesandbox.shapes import Object, Shape
+from kubesandbox.edits.shapes import Object, Shape
 
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _DELETE_VALUES, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"

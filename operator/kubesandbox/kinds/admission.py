@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubesandbox.claims import STORAGE_CLASSES, class_of, default_class
-from kubesandbox.defaults import default, qos_class
-from kubesandbox.definitions import DEFINITIONS, Definitions
+from kubesandbox.controllers.claims import STORAGE_CLASSES, class_of, default_class
+from kubesandbox.definitions.definitions import DEFINITIONS, Definitions
 from kubesandbox.devices.claimrules import check_pod_claims
 from kubesandbox.devices.defaults import GROUP as DEVICES
 from kubesandbox.devices.defaults import default_devices
 from kubesandbox.devices.rules import check_spec, check_status
-from kubesandbox.eventrules import check_event
-from kubesandbox.podrules import (
+from kubesandbox.kinds.defaults import default, qos_class
+from kubesandbox.kinds.eventrules import check_event
+from kubesandbox.kinds.podrules import (
     PriorityRefused,
     admit_priority,
     check_addresses,
@@ -25,7 +25,7 @@ from kubesandbox.podrules import (
 )
 from kubesandbox.resources import GroupResource, ResourceType
 from kubesandbox.status import Object, forbidden, invalid
-from kubesandbox.store import Store
+from kubesandbox.storage.store import Store
 
 PODS: GroupResource = ("", "pods")
 EVENTS: GroupResource = ("", "events")

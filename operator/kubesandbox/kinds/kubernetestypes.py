@@ -2,7 +2,7 @@
 
 `kubernetes.json` holds what is served of it, a definition on a line. This module reads that file, and prints it when it is run:
 
-    python -m kubesandbox.kubernetestypes > operator/kubesandbox/kubernetes.json
+    python -m kubesandbox.kinds.kubernetestypes > operator/kubesandbox/kinds/kubernetes.json
 
 The document comes with the package kubernetes-validate, which only this needs, and nothing at run time.
 """
@@ -43,7 +43,7 @@ _MERGING: Final = tuple(f"x-kubernetes-{each}" for each in ("list-type", "list-m
 @cache
 def definitions() -> Mapping[str, Schema]:
     """All definitions by group, version and name: `core.v1.Pod`, `meta.v1.ObjectMeta`."""
-    found: Mapping[str, Schema] = msgspec.json.decode((files("kubesandbox") / "kubernetes.json").read_bytes())
+    found: Mapping[str, Schema] = msgspec.json.decode((files("kubesandbox.kinds") / "kubernetes.json").read_bytes())
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kubesandbox.devices.fields import Faults, invalid, label_key, label_value, unsupported
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import Object
-from kubesandbox.store import Store
+from kubesandbox.storage.store import Store
 from placewright.api.tolerations import integer
 
 #: Classes that every cluster has, whether or not objects for them exist.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.disruptions import Disruptions
-from kubesandbox.metadata import NAMESPACE_MISMATCH, check_preconditions, check_string_map
-from kubesandbox.podrules import topology_of
+from kubesandbox.controllers.disruptions import Disruptions
+from kubesandbox.kinds.podrules import topology_of
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object, bad_request, conflict, too_many_requests, unspecific
-from kubesandbox.store import Stored
-from kubesandbox.writes import DeleteOptions, Writes
+from kubesandbox.storage.metadata import NAMESPACE_MISMATCH, check_preconditions, check_string_map
+from kubesandbox.storage.store import Stored
+from kubesandbox.storage.writes import DeleteOptions, Writes
 
 _FINISHED = ("Succeeded", "Failed")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.kubernetestypes import METADATA, Schema, definitions, definitions_of
+from kubesandbox.kinds.kubernetestypes import METADATA, Schema, definitions, definitions_of
 from kubesandbox.status import Object, bad_request
 from placewright.api.quantity import QuantityError, nano
 

@@ -18,7 +18,7 @@ import aiohttp
 
 from kubesandbox.resources import GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Store
+from kubesandbox.storage.store import Store
 
 CONFIGURATIONS: Final[GroupResource] = ("admissionregistration.k8s.io", "validatingwebhookconfigurations")
 _LONGEST_WAIT: Final = 10

@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kubesandbox.kinds.structure import check_structure
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object, bad_request, conflict, invalid, modified, not_the_one_meant, unspecific
-from kubesandbox.structure import check_structure
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _PATH_SEGMENT = re.compile(r"[^/%]+")

@@ -12,10 +12,10 @@ import msgspec
 
 from kubesandbox import status
 from kubesandbox.resources import ResourceRegistry, ResourceType, presented
-from kubesandbox.selectors import Predicate
 from kubesandbox.status import Object
-from kubesandbox.store import Expired, Store, Stored
-from kubesandbox.watches import View, Watch, Watches
+from kubesandbox.storage.selectors import Predicate
+from kubesandbox.storage.store import Expired, Store, Stored
+from kubesandbox.storage.watches import View, Watch, Watches
 
 _encode = msgspec.json.Encoder().encode
 MOST_SNAPSHOTS = 64

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from kubesandbox.resources import ResourceType
-from kubesandbox.selectors import Predicate
 from kubesandbox.status import ApiError, Object
-from kubesandbox.store import Change, ChangeType, Store, Stored
+from kubesandbox.storage.selectors import Predicate
+from kubesandbox.storage.store import Change, ChangeType, Store, Stored
 
 _encode = msgspec.json.Encoder().encode
 

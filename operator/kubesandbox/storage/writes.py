@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
-from kubesandbox import metadata as meta
-from kubesandbox.admission import Admission
-from kubesandbox.definitions import DEFINITIONS
-from kubesandbox.patches import PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
+from kubesandbox.definitions.definitions import DEFINITIONS
+from kubesandbox.edits.patches import PatchConflict, PatchInvalid, PatchTerms, apply_patch, track_update
+from kubesandbox.kinds.admission import Admission
 from kubesandbox.resources import ResourceRegistry, ResourceType, presented, to_stored
 from kubesandbox.status import (
     ApiError,
@@ -28,7 +27,8 @@ from kubesandbox.status import (
     not_found,
     unspecific,
 )
-from kubesandbox.store import Store, Stored
+from kubesandbox.storage import metadata as meta
+from kubesandbox.storage.store import Store, Stored
 
 NAMESPACES = ("", "namespaces")
 _VERSION_REQUIRED = frozenset(

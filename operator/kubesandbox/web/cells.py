@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kubesandbox.shapes import Object
+from kubesandbox.edits.shapes import Object
 
 UNKNOWN: Final = "<unknown>"
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesandbox.cells import age, pod_ready, pod_restarts, pod_status
-from kubesandbox.jsonpath import JsonPath, JsonPathError
-from kubesandbox.shapes import Object
+from kubesandbox.edits.shapes import Object
+from kubesandbox.web.cells import age, pod_ready, pod_restarts, pod_status
+from kubesandbox.web.jsonpath import JsonPath, JsonPathError
 
 #: Computes one cell from an object and the present time (seconds since the epoch).
 Cell = Callable[[Object, float], Any]

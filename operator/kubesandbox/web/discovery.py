@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from kubesandbox.openapi import document_v2, document_v3, index_v3
-from kubesandbox.openapi_proto import ANSWERED_AS, ASKED_AS, encode_document
+from kubesandbox.edits.shapes import Object
 from kubesandbox.resources import ResourceRegistry, ResourceType
-from kubesandbox.shapes import Object
+from kubesandbox.web.openapi import document_v2, document_v3, index_v3
+from kubesandbox.web.openapi_proto import ANSWERED_AS, ASKED_AS, encode_document
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _AGGREGATED_KIND = "APIGroupDiscoveryList"

@@ -16,12 +16,12 @@ import msgspec
 from aiohttp import web
 
 from kubesandbox import status
-from kubesandbox.access import Access
+from kubesandbox.auth.access import Access
+from kubesandbox.auth.rbac import MASTERS, Asked, User
 from kubesandbox.faults import Faults
-from kubesandbox.queries import JSON, parse_query
-from kubesandbox.rbac import MASTERS, Asked, User
 from kubesandbox.status import ApiError
-from kubesandbox.watches import Watch, Watches
+from kubesandbox.storage.watches import Watch, Watches
+from kubesandbox.web.queries import JSON, parse_query
 
 _log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode

@@ -8,26 +8,27 @@ from dataclasses import dataclass, replace
 import msgspec
 from aiohttp import web
 
-from kubesandbox import queries, status
-from kubesandbox.access import Access
+from kubesandbox import status
+from kubesandbox.auth.access import Access
+from kubesandbox.auth.rbac import MASTERS, User
+from kubesandbox.auth.reviews import GROUPS as REVIEW_GROUPS
+from kubesandbox.auth.reviews import Reviews
 from kubesandbox.devices.statusrights import CLAIMS, StatusRights
-from kubesandbox.endpoint import Answer, Reply
-from kubesandbox.patches import APPLY_PATCH
-from kubesandbox.pods import PodOperations
-from kubesandbox.queries import Query
-from kubesandbox.rbac import MASTERS, User
-from kubesandbox.reads import Reads
+from kubesandbox.edits.patches import APPLY_PATCH
+from kubesandbox.kinds.pods import PodOperations
+from kubesandbox.kinds.webhooks import Webhooks, Write
 from kubesandbox.resources import ResourceRegistry, ResourceType
-from kubesandbox.reviews import GROUPS as REVIEW_GROUPS
-from kubesandbox.reviews import Reviews
-from kubesandbox.routes import Route, route
-from kubesandbox.selectors import Predicate, selection
 from kubesandbox.status import bad_request, method_not_allowed
-from kubesandbox.store import Stored
-from kubesandbox.views import Views
-from kubesandbox.watches import View
-from kubesandbox.webhooks import Webhooks, Write
-from kubesandbox.writes import PatchRequest, WriteOptions, Writes
+from kubesandbox.storage.reads import Reads
+from kubesandbox.storage.selectors import Predicate, selection
+from kubesandbox.storage.store import Stored
+from kubesandbox.storage.watches import View
+from kubesandbox.storage.writes import PatchRequest, WriteOptions, Writes
+from kubesandbox.web import queries
+from kubesandbox.web.endpoint import Answer, Reply
+from kubesandbox.web.queries import Query
+from kubesandbox.web.routes import Route, route
+from kubesandbox.web.views import Views
 
 _encode = msgspec.json.Encoder().encode
 SelectableFields = Callable[[ResourceType], tuple[str, ...]]

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from kubesandbox.edits.shapes import Object
 from kubesandbox.resources import ResourceRegistry, ResourceType
-from kubesandbox.shapes import Object
 
 _QUERY = (
     ("dryRun", "string", "All: nothing is stored."),

@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl
 import msgspec
 import yaml
 
-from kubesandbox.protobuf import PROTOBUF, ProtobufError, decode_protobuf
-from kubesandbox.reads import ListOptions
 from kubesandbox.status import Object, bad_request, invalid_options, unspecific, unsupported_media_type
-from kubesandbox.writes import DeleteOptions, WriteOptions
+from kubesandbox.storage.reads import ListOptions
+from kubesandbox.storage.writes import DeleteOptions, WriteOptions
+from kubesandbox.web.protobuf import PROTOBUF, ProtobufError, decode_protobuf
 from placewright.api.yamldocs import only_document
 
 Query = dict[str, str]

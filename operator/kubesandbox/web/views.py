@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from kubesandbox.columns import Column, columns_of
-from kubesandbox.definitions import Definitions
-from kubesandbox.queries import Query
-from kubesandbox.reads import Page, Reads, plain_view
+from kubesandbox.definitions.definitions import Definitions
 from kubesandbox.resources import ResourceType, presented
 from kubesandbox.status import Object, bad_request, not_acceptable
-from kubesandbox.store import Stored
-from kubesandbox.watches import View
+from kubesandbox.storage.reads import Page, Reads, plain_view
+from kubesandbox.storage.store import Stored
+from kubesandbox.storage.watches import View
+from kubesandbox.web.columns import Column, columns_of
+from kubesandbox.web.queries import Query
 
 _encode = msgspec.json.Encoder().encode
 _INCLUDES = ("", "None", "Metadata", "Object")

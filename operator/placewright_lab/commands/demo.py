@@ -13,8 +13,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from kubesandbox.controllers.provisioner import DEFAULT_CLASS
 from kubesandbox.process import SandboxFailed, SandboxProcess
-from kubesandbox.provisioner import DEFAULT_CLASS
 from placewright.api.bad_input import printable
 from placewright.cli.definitions import crd_folders
 from placewright.cli.helptexts import describe

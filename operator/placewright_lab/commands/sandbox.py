@@ -12,8 +12,8 @@ from typing import Final
 
 from rich.console import Console
 
+from kubesandbox.controllers.provisioner import DEFAULT_CLASS
 from kubesandbox.devices.layouts import DeviceKind, DeviceLayout
-from kubesandbox.provisioner import DEFAULT_CLASS
 from kubesandbox.server import Sandbox, SandboxOptions
 from placewright.api.bad_input import InputError
 from placewright.cli.definitions import crd_folders

@@ -9,7 +9,7 @@ from typing import Final, Self
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kubesandbox.credentials import Credentials, make_credentials, write_private
+from kubesandbox.auth.credentials import Credentials, make_credentials, write_private
 
 #: What the API server does at creation that needs a controller afterwards: a token in each namespace, and the removal of the
 #: not-ready taint. envtest leaves the first out as well.

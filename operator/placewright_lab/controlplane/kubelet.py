@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesandbox.kubelet import RUN_SECONDS, completed_status, pod_address, run_seconds, running_status
+from kubesandbox.controllers.kubelet import RUN_SECONDS, completed_status, pod_address, run_seconds, running_status
 from placewright.api.decode import convert, decode
 from placewright.api.objects import Node, NodeName, ObjectMeta, Pod
 from placewright.api.pods import FINISHED_PHASES

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubesandbox.kubelet import simulated_node
+from kubesandbox.controllers.kubelet import simulated_node
 from placewright.api.objects import Node
 from placewright.api.requests import is_extended_resource
 from placewright.kube.client import MERGE_PATCH, ApiClient

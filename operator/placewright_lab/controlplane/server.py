@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from kubesandbox.credentials import write_private
+from kubesandbox.auth.credentials import write_private
 from placewright_lab.controlplane.assets import Assets
 from placewright_lab.controlplane.children import Child, ControlPlaneFailed, free_ports
 from placewright_lab.controlplane.flags import PLAIN, Features, Keys, api_server_flags, etcd_flags

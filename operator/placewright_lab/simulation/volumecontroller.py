@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kubesandbox.provisioner import Place, made_volume, place_on_node
+from kubesandbox.controllers.provisioner import Place, made_volume, place_on_node
 from placewright.api.decode import convert
 from placewright.api.errors import VolumeError
 from placewright.api.objects import NodeName

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from kubesandbox.kubelet import simulated_node
+from kubesandbox.controllers.kubelet import simulated_node
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import FORBIDDEN, ApiError
 from placewright_lab.controlplane.children import ControlPlaneFailed
