@@ -12,8 +12,9 @@ from placewright.framework.interface import Plugin
 from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.outcome import Outcome
-from placewright_lab.simulation.scenario import Act, Happening, Manifest, Scenario
+from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.simulation import Which, simulate
 
 

@@ -22,7 +22,8 @@ from placewright.engine.engine import Engine
 from placewright.framework.events import ASSIGNED_POD_ADD
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt
-from placewright_lab.simulation.scenario import Act, Happening, Manifest
+from placewright_lab.readers.kinds import Manifest
+from placewright_lab.simulation.scenario import Act, Happening
 
 from .scenarios import node, pod
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from placewright.plugins.catalog import in_tree
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.outcome import Outcome
-from placewright_lab.simulation.scenario import Act, Manifest, Scenario
+from placewright_lab.simulation.scenario import Act, Scenario
 from placewright_lab.simulation.simulation import Which, simulate
 
 from .scenarios import comes, goes, profile, random_nodes, random_pod

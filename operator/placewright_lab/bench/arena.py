@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -25,8 +25,7 @@ from placewright_lab.bench.processtimes import cpu_seconds, peak_bytes
 from placewright_lab.bench.quickfeed import Post, QuickFeed, posts
 from placewright_lab.bench.wavecomparison import Spent, WaveOutcome
 from placewright_lab.demo.livestate import PROFILES_PATH
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 WARM_UP: Final = 20
 _PODS: Final = "/api/v1/namespaces/default/pods"

@@ -25,8 +25,7 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import EventType
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.workloads import WORKLOADS
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 RUNS: Final = 3
 WARM_UP: Final = 200

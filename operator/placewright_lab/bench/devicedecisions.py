@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.profile import default_profile
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
 from placewright_lab.bench.decisions import RUNS, WARM_UP, run_once
 from placewright_lab.bench.madeup import mixed_nodes, plain_pods
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 NODES: Final = 1523
 DEVICES_A_NODE: Final = 8

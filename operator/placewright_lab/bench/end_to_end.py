@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -25,8 +25,7 @@ from placewright_lab.demo.operatorprocess import OperatorProcess, operator_comma
 from placewright_lab.demo.scenario import make_scenario
 from placewright_lab.demo.tracker import Tracker
 from placewright_lab.readers.inputs import Inputs
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 WARM_UP: Final = 10
 _READY_SECONDS: Final = 120.0

@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.podgroups import GROUP_LABEL
 from placewright.api.profile import default_profile
@@ -26,9 +26,8 @@ from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.decisions import RUNS, Nothing, bound_at_once, timed
 from placewright_lab.bench.madeup import gpu_nodes
 from placewright_lab.bench.workloads import openb_mix
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import NAMESPACE
-
-Manifest = dict[str, Any]
 
 NODES: Final = 1523
 GROUPS: Final = 300

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import node_manifest, pod_manifest
-
-Manifest = dict[str, Any]
 
 ZONES: Final = ("a", "b", "c")
 

@@ -21,9 +21,8 @@ from placewright.profiles.resolve import resolve
 from placewright.scheduler.cycle import FitError, SchedulingCycle
 from placewright_lab.bench.decisions import nothing_old_collected
 from placewright_lab.bench.workloads import HOSTNAME, ZONE, affinity_to, spread_over
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import NAMESPACE, node_manifest, pod_manifest
-
-Manifest = dict[str, Any]
 
 ATTEMPTS: Final = 20
 WANTED_MS: Final = 50

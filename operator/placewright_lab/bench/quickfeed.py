@@ -11,15 +11,14 @@ import ssl
 import time
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Final, NamedTuple, Self, cast
 
 import msgspec
 from yarl import URL
 
 from placewright.kube.auth.login import ClusterAccess
 from placewright.kube.errors import error_from_answer
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 CONNECTIONS: Final = 32
 _CREATED: Final = b"201"

@@ -35,8 +35,7 @@ from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.bench.decisions import WARM_UP, Nothing, nothing_old_collected
 from placewright_lab.bench.workloads import WORKLOADS
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 SLICE: Final = 100
 """Pods decided before it is the other scheduler's turn."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -34,9 +34,8 @@ from placewright_lab.bench.processtimes import percentiles
 from placewright_lab.demo.feed import Feed, background
 from placewright_lab.demo.livestate import PODS_PATH
 from placewright_lab.demo.operatorprocess import OperatorProcess, operator_command
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import pod_manifest
-
-Manifest = dict[str, Any]
 
 PROFILE: Final = "reloaded"
 #: Between the first decision under one change and the next change, in seconds.

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import SHADOW, ProfileSpec, SchedulingProfile, ShadowSettings, default_profile
@@ -27,8 +27,7 @@ from placewright.shadow.shadows import Shadows
 from placewright_lab.bench.decisions import WARM_UP
 from placewright_lab.bench.recordcost import SLICE, Side, in_turns
 from placewright_lab.bench.workloads import WORKLOADS
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 _LIVE: Final = "live"
 _SHADOW: Final = "shadow"

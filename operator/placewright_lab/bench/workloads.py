@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from placewright_lab.bench.madeup import GPU_PODS, PodShape, gpu_nodes, make_pods, mixed_nodes, plain_pods
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import pod_manifest
-
-Manifest = dict[str, Any]
 
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"

@@ -18,9 +18,8 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, ApiError
 from placewright.kube.retry import RetryBackoff, until_answered
 from placewright_lab.readers.expansion import owner_uid
-from placewright_lab.readers.kinds import create_rank, kind_of
+from placewright_lab.readers.kinds import Manifest, create_rank, kind_of
 
-Manifest = dict[str, Any]
 #: Seconds, monotonic.
 Clock = Callable[[], float]
 

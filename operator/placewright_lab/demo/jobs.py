@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -14,9 +14,8 @@ from placewright.api.objects import Pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright_lab.demo.operatorprocess import OperatorProcess
-from placewright_lab.readers.kinds import kind_of
+from placewright_lab.readers.kinds import Manifest, kind_of
 
-Manifest = dict[str, Any]
 #: Nodes with this label have devices; they come with the jobs.
 LABEL: Final = "sandbox.placewright.dev/gpus"
 DEVICES: Final = 2

@@ -16,12 +16,13 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright_lab.demo.change import ChangeTimes, busy, took_effect
 from placewright_lab.demo.display import Progress, show_notes
-from placewright_lab.demo.feed import Feed, Manifest, background, pod_key
+from placewright_lab.demo.feed import Feed, background, pod_key
 from placewright_lab.demo.livestate import PROFILES_PATH, Profiles, watch_run
 from placewright_lab.demo.operatorprocess import OperatorProcess
 from placewright_lab.demo.scenario import DemoScenario
 from placewright_lab.demo.summary import Summary, summarise
 from placewright_lab.demo.tracker import QUIET_SECONDS, State, TrackedPod, Tracker
+from placewright_lab.readers.kinds import Manifest
 
 #: How often the run is looked at, seconds.
 _LOOK_SECONDS = 0.1

@@ -7,13 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.bad_input import bad_field
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, GROUP, KIND, VERSION
 from placewright_lab.readers.inputs import Inputs
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 #: Spread at first, by kube-scheduler's own defaults; then pack. `pluginConfig` says what NodeResourcesFit prefers, `weights` how much.
 FIRST_SPEC: Final[Manifest] = {

@@ -13,8 +13,9 @@ from placewright.api.objects import Node
 from placewright.api.pods import PodInfo
 from placewright.api.requests import canonical
 from placewright.offline.world import read_object
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.openb import gpus_in
-from placewright_lab.simulation.scenario import Manifest, Scenario
+from placewright_lab.simulation.scenario import Scenario
 
 _NEEDED: Final = "a scenario with nodes that have GPUs, and pods without a node that ask for some"
 #: Of a pod's metadata, what belongs to that one pod.

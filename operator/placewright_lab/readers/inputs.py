@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright_lab.readers import openb
-from placewright_lab.readers.kinds import create_rank
+from placewright_lab.readers.kinds import Manifest, create_rank
 from placewright_lab.readers.manifests import SourceText, read_manifests
-
-Manifest = dict[str, Any]
 
 LARGEST_FILE: Final = 64 * 1024 * 1024
 """Bytes."""

@@ -10,6 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.podgroups import KIND as POD_GROUP
 
+#: An object as JSON, as people write it and API servers show it.
+Manifest = dict[str, Any]
+
 
 def group_in(api_version: str) -> str:
     """The API group of an apiVersion; empty for the core group."""

@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from placewright.api.bad_input import InputError, bad_field, shown
 from placewright.api.decode import convert
 from placewright.api.objects import Node
 from placewright.api.yamldocs import read_documents
 from placewright_lab.readers.expansion import MOST_PODS, Expanded, expand, suffix
-from placewright_lab.readers.kinds import VOLCANO_JOB, create_rank, find_kind, kind_and_group
+from placewright_lab.readers.kinds import VOLCANO_JOB, Manifest, create_rank, find_kind, kind_and_group
 from placewright_lab.readers.podcheck import check_node, check_pod
-
-Manifest = dict[str, Any]
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

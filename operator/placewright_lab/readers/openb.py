@@ -21,8 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.bad_input import InputError, bad_field
 from placewright.api.requests import is_extended_resource
-
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 GPU_MILLI: Final = "openb/gpu-milli"
 GPU_MODEL_LABEL: Final = "openb/gpu-model"

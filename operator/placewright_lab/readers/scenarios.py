@@ -8,8 +8,9 @@ from pathlib import Path
 
 from placewright_lab.readers import openb
 from placewright_lab.readers.inputs import load_inputs, read_sources
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.readers.manifests import SourceText
-from placewright_lab.simulation.scenario import Act, Happening, Manifest, Scenario
+from placewright_lab.simulation.scenario import Act, Happening, Scenario
 
 
 def read_scenario(paths: Sequence[Path], *, at_once: bool = False) -> Scenario:

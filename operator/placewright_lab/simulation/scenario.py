@@ -5,9 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-Manifest = dict[str, Any]
+from placewright_lab.readers.kinds import Manifest
 
 
 class Act(enum.StrEnum):

@@ -35,10 +35,11 @@ from placewright.scheduler.cycle import SchedulingCycle
 from placewright.scheduler.intake import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
+from placewright_lab.readers.kinds import Manifest
 from placewright_lab.simulation.apiserver import MIRROR, ApiServer, waiting
 from placewright_lab.simulation.claimcontroller import TEMPLATE, ClaimController, without
 from placewright_lab.simulation.outcome import Fates, Outcome
-from placewright_lab.simulation.scenario import Act, Happening, Manifest, Scenario
+from placewright_lab.simulation.scenario import Act, Happening, Scenario
 from placewright_lab.simulation.virtualtime import VirtualTimeLoop
 from placewright_lab.simulation.volumecontroller import VolumeController
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from placewright_lab.simulation.scenario import Happening, Manifest, Scenario
+from placewright_lab.readers.kinds import Manifest
+from placewright_lab.simulation.scenario import Happening, Scenario
 from simulate.scenarios import comes, goes, node, pod
 
 from .stage import Play, in_group, pod_group
