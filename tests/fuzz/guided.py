@@ -27,7 +27,7 @@ with atheris.instrument_imports(include=["placewright", "yaml"]):
     from placewright.api.yamldocs import read_documents
     from placewright.kube.errors import error_from_answer
     from placewright.kube.extenders.messages import BadAnswer, read_error, read_filter, read_scores, read_victims
-    from placewright.kube.wire import Malformed, Wire
+    from placewright.kube.listwatch import Malformed, Wire
     from placewright.plugins.catalog import in_tree
     from placewright.profiles.config import read_profiles
     from placewright.profiles.kubescheduler.reader import convert

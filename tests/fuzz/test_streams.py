@@ -13,7 +13,7 @@ from fuzz.mutants import ANY_JSON, Document, as_json, mutants, torn
 from fuzz.seeds import DOCUMENTS, NODE, POD
 from placewright.api.objects import Node, Pod
 from placewright.kube.errors import ApiError, error_from_answer
-from placewright.kube.wire import Bad, Event, LineSplitter, LineTooLong, Malformed, Page, WatchError, Wire
+from placewright.kube.listwatch import Bad, Event, LineSplitter, LineTooLong, Malformed, Page, WatchError, Wire
 
 PAGES: tuple[Document, ...] = (
     {"metadata": {"resourceVersion": "5", "continue": "x"}, "items": [POD, NODE, *DOCUMENTS[2:5]]},

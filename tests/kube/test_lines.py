@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewright.kube.wire import LineSplitter, LineTooLong
+from placewright.kube.listwatch import LineSplitter, LineTooLong
 
 
 @given(st.lists(st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"")), max_size=20), st.data())

@@ -7,7 +7,7 @@ from fake_api import bookmark, event, listing, node
 
 from placewright.api.objects import Node, Pod
 from placewright.api.workloads import Namespace
-from placewright.kube.wire import Bad, ChangeType, Event, Malformed, WatchError, Wire, object_key
+from placewright.kube.listwatch import Bad, ChangeType, Event, Malformed, WatchError, Wire, object_key
 
 
 def test_a_page_is_decoded_into_the_kinds_structs() -> None:

@@ -16,7 +16,7 @@ from placewright.kube.auth.login import load_config
 from placewright.kube.client import ApiClient
 from placewright.leadership.lease import LeaseFence
 from placewright.leadership.leaseobject import CannotElect
-from placewright.leadership.tenure import Timing
+from placewright.leadership.leaserule import Timing
 
 from .hastyloop import HastyLoop
 

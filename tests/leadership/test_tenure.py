@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from placewright.leadership.tenure import LONGEST, LeaseRecord, Sight, Tenure, Timing
+from placewright.leadership.leaserule import LONGEST, LeaseRecord, Sight, Tenure, Timing
 
 STAMP = "1999-01-01T00:00:00.000000Z"
 TIMING = Timing()

@@ -16,7 +16,7 @@ from placewright.engine.dump import CacheState, ProfileState, QueueState, cache_
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.kube.errors import RequestError
-from placewright.kube.wire import Malformed
+from placewright.kube.listwatch import Malformed
 from placewright.leadership.peers import Replica
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.ports import Lead

@@ -21,8 +21,8 @@ from placewright.engine.profilestatus import StatusReporter
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import ConfigError, RequestError
+from placewright.kube.listwatch import Wire, pages
 from placewright.kube.profiles import PROFILES_PATH
-from placewright.kube.wire import Wire, pages
 from placewright.profiles.advice import Recommendation, advise
 from placewright.profiles.live import Active, LiveProfiles, Swap
 from placewright.profiles.profilestate import ProfileStanding, Reason

@@ -20,9 +20,9 @@ from placewright.api.pods import PodInfo
 from placewright.engine.reflectors import PODS_PATH, readable_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.listwatch import Malformed, Wire
 from placewright.kube.reflector import Reflector
 from placewright.kube.retry import RetryBackoff
-from placewright.kube.wire import Malformed, Wire
 from placewright.leadership.leaseobject import older
 from placewright.leadership.peering import Listener
 from placewright.scheduler.binding import BindingCycle

@@ -9,9 +9,9 @@ from typing import Final, Generic, TypeVar
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, INVALID, ApiError
+from placewright.kube.listwatch import Bad, Object, Wire, pages
 from placewright.kube.reflector import PAGE_LIMIT, Source
 from placewright.kube.retry import RetryBackoff, Sleep, with_retries
-from placewright.kube.wire import Bad, Object, Wire, pages
 
 T = TypeVar("T", bound=Object)
 

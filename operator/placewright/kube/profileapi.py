@@ -17,8 +17,8 @@ from placewright.api.decode import DECODE_ERRORS
 from placewright.api.profile import GROUP, KIND, VERSION
 from placewright.kube.client import MERGE_PATCH, ApiClient
 from placewright.kube.errors import Unreachable
+from placewright.kube.listwatch import pages
 from placewright.kube.profiles import PROFILES_PATH, profile_path
-from placewright.kube.wire import pages
 
 FIELD_MANAGER: Final = "placewright-cli"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"

@@ -20,8 +20,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import GONE, ApiError, RequestError
-from placewright.kube.retry import RetryBackoff, Sleep
-from placewright.kube.wire import (
+from placewright.kube.listwatch import (
     Bad,
     ChangeType,
     Event,
@@ -36,6 +35,7 @@ from placewright.kube.wire import (
     object_key,
     pages,
 )
+from placewright.kube.retry import RetryBackoff, Sleep
 
 T = TypeVar("T", bound=Object)
 Told_contra = TypeVar("Told_contra", contravariant=True)

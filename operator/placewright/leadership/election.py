@@ -19,9 +19,9 @@ from placewright.kube.errors import RequestError
 from placewright.kube.retry import AwayNotice, RetryBackoff, until_answered
 from placewright.kube.writers.events import cut_note, seconds_time
 from placewright.leadership.lease import LeaseFence
+from placewright.leadership.leaserule import Timing
 from placewright.leadership.peering import Leadership, Listener, ensure_peering
 from placewright.leadership.peers import Replica
-from placewright.leadership.tenure import Timing
 
 #: The last events may take that long, in seconds.
 _GOODBYE_SECONDS: Final = 1.0

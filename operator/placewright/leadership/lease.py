@@ -1,7 +1,7 @@
 """Takes the Lease while peering elects us, renews it, and gives it back: what makes two active replicas impossible.
 
 Peering elects but cannot exclude (`peering`); a Lease that is written with the resourceVersion that was read can. The rule is in
-`tenure`; here are its network and its timers. Everything that is written is written by one task, one request after another. A watch
+`leaserule`; here are its network and its timers. Everything that is written is written by one task, one request after another. A watch
 brings news at once, such as a release, but nothing depends on it: what a write meets is read again.
 """
 
@@ -20,7 +20,7 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError, RequestError
 from placewright.kube.reflector import Reflector, Source
 from placewright.leadership.leaseobject import Lease, LeaseStore, micro_stamp, older, sight_of
-from placewright.leadership.tenure import LeaseRecord, Moment, Sight, Tenure, Timing
+from placewright.leadership.leaserule import LeaseRecord, Moment, Sight, Tenure, Timing
 
 #: How long the last act, giving the Lease back, may take, in seconds.
 _RELEASE_SECONDS: Final = 2.0

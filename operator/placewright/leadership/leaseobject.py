@@ -16,7 +16,7 @@ from placewright.api.decode import DECODE_ERRORS, decode
 from placewright.api.objects import KubeObject, ObjectMeta
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import CONFLICT, FORBIDDEN, NOT_FOUND, ApiError
-from placewright.leadership.tenure import LeaseRecord, Sight
+from placewright.leadership.leaserule import LeaseRecord, Sight
 
 LEASE_NAME: Final = "placewright"
 _API_VERSION: Final = "coordination.k8s.io/v1"

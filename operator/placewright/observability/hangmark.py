@@ -19,8 +19,8 @@ from placewright.api.profile import SchedulingProfile
 from placewright.engine.engine import Engine
 from placewright.framework.runtime.guard import PluginInCall, running
 from placewright.kube.client import ApiClient
+from placewright.kube.listwatch import Wire
 from placewright.kube.profiles import PROFILES_PATH, ProfileEvents, apply_status
-from placewright.kube.wire import Wire
 from placewright.profiles.heldgenerations import said_of
 from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 

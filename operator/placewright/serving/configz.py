@@ -10,8 +10,8 @@ import msgspec
 from placewright import __version__
 from placewright.engine.engine import Engine
 from placewright.leadership.election import Alone
+from placewright.leadership.leaserule import Timing
 from placewright.leadership.peering import PEERING_NAME
-from placewright.leadership.tenure import Timing
 from placewright.profiles.effective import as_document
 from placewright.serving.routes import JSON, Answer, Endpoint, Question
 

@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from placewright.kube.auth.login import ClusterAccess
-from placewright.kube.wire import LineSplitter
+from placewright.kube.listwatch import LineSplitter
 
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 

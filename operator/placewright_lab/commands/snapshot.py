@@ -16,7 +16,7 @@ from placewright.cli.options import Subparsers, add_cluster_options, whole_numbe
 from placewright.cli.profiles.connection import ask
 from placewright.kube.client import ApiClient
 from placewright.kube.listing import list_once
-from placewright.kube.wire import Malformed
+from placewright.kube.listwatch import Malformed
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.snapshots.anonymiser import anonymised
 from placewright_lab.snapshots.linefile import LARGEST_TEXT, refuse_to_overwrite

@@ -12,7 +12,7 @@ import msgspec
 
 from placewright.kube.client import NO_PARAMS, ApiClient, Params
 from placewright.kube.errors import FORBIDDEN, NOT_FOUND, ApiError, RequestError
-from placewright.kube.wire import Malformed
+from placewright.kube.listwatch import Malformed
 
 Object = dict[str, Any]
 DEPLOYMENT: Final = "placewright"

@@ -13,8 +13,8 @@ from placewright.cli.profiles.profilelist import UNKNOWN, state
 from placewright.cli.profiles.unclaimedpods import unclaimed_pods
 from placewright.kube.errors import NOT_FOUND, ApiError
 from placewright.kube.history import HistoryStore
+from placewright.kube.listwatch import Wire
 from placewright.kube.profileapi import list_profiles
-from placewright.kube.wire import Wire
 from placewright.profiles.unclaimed import Why, placed_by_others
 
 _DEFAULT: Final = "default-scheduler"

@@ -12,9 +12,9 @@ from placewright.kube.client import ApiClient
 from placewright.kube.errors import RequestError
 from placewright.kube.history import HistoryStore
 from placewright.kube.listing import list_once
+from placewright.kube.listwatch import Wire
 from placewright.kube.profileapi import Object
 from placewright.kube.reflector import Source
-from placewright.kube.wire import Wire
 from placewright.profiles.profilestate import PLUGIN_HANGING
 from placewright.profiles.unclaimed import ProfileNames, Unclaimed, Why, looked_at_by_others, placed_by_others
 

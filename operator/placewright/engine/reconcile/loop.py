@@ -26,8 +26,8 @@ from placewright.engine.reconcile.reconciler import Reconciler
 from placewright.engine.reflectors import ASSIGNED_PODS, NODES_PATH, PODS_PATH, UNSCHEDULED_PODS, readable_pod
 from placewright.kube.client import ApiClient
 from placewright.kube.errors import NOT_FOUND, ApiError, RequestError
+from placewright.kube.listwatch import Bad, Malformed, Wire, pages
 from placewright.kube.retry import RetryBackoff, Sleep
-from placewright.kube.wire import Bad, Malformed, Wire, pages
 from placewright.scheduler.ports import Lead
 from placewright.scheduler.repairs import Repairs
 
