@@ -7,27 +7,19 @@ A type says how it is named in paths, discovery and kubectl; it says nothing abo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from kubesandbox.edits.shapes import Object
 
+#: Storage key of a type: (group, plural). All versions of a type share one storage.
 GroupResource = tuple[str, str]
-"""Storage key of a type: (group, plural). All versions of a type share one storage."""
 
-ALL_VERBS: tuple[str, ...] = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-)
-CREATE_ONLY: tuple[str, ...] = ("create",)
-_ONE_BY_ONE: tuple[str, ...] = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
-_WITHOUT_GENERATION = frozenset(
+ALL_VERBS: Final[tuple[str, ...]] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+CREATE_ONLY: Final[tuple[str, ...]] = ("create",)
+_ONE_BY_ONE: Final[tuple[str, ...]] = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
+#: Built-in kinds of which nobody counts what changed.
+_WITHOUT_GENERATION: Final = frozenset(
     {
         *("Namespace", "Node", "Service", "Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event", "LimitRange"),
         *("ResourceQuota", "PersistentVolume", "PersistentVolumeClaim", "ControllerRevision", "Lease", "StorageClass"),
@@ -35,7 +27,59 @@ _WITHOUT_GENERATION = frozenset(
         *("ResourceClaim", "ResourceClaimTemplate"),
     }
 )
-"""Built-in kinds of which nobody counts what changed."""
+
+
+_ONLY_CREATED: Final = frozenset({"Binding", "SelfSubjectAccessReview", "SubjectAccessReview", "TokenReview"})
+_EVENTS: Final[GroupResource] = ("", "events")
+#: A type a line: apiVersion, plural, kind, scope, short names, subresources, and the category that it is in.
+_BUILTIN: Final = """\
+v1 namespaces Namespace cluster ns status
+v1 nodes Node cluster no status
+v1 pods Pod namespace po status,binding,eviction,log all
+v1 services Service namespace svc status all
+v1 endpoints Endpoints namespace ep -
+v1 configmaps ConfigMap namespace cm -
+v1 secrets Secret namespace - -
+v1 serviceaccounts ServiceAccount namespace sa token
+v1 events Event namespace ev -
+v1 persistentvolumes PersistentVolume cluster pv status
+v1 persistentvolumeclaims PersistentVolumeClaim namespace pvc status
+v1 replicationcontrollers ReplicationController namespace rc status all
+v1 limitranges LimitRange namespace limits -
+v1 resourcequotas ResourceQuota namespace quota status
+v1 bindings Binding namespace - -
+apps/v1 deployments Deployment namespace deploy status all
+apps/v1 replicasets ReplicaSet namespace rs status all
+apps/v1 statefulsets StatefulSet namespace sts status all
+apps/v1 daemonsets DaemonSet namespace ds status all
+apps/v1 controllerrevisions ControllerRevision namespace - -
+batch/v1 jobs Job namespace - status all
+batch/v1 cronjobs CronJob namespace cj status all
+storage.k8s.io/v1 storageclasses StorageClass cluster sc -
+storage.k8s.io/v1 csinodes CSINode cluster - -
+storage.k8s.io/v1 csidrivers CSIDriver cluster - -
+storage.k8s.io/v1 csistoragecapacities CSIStorageCapacity namespace - -
+storage.k8s.io/v1 volumeattachments VolumeAttachment cluster - status
+rbac.authorization.k8s.io/v1 clusterroles ClusterRole cluster - -
+rbac.authorization.k8s.io/v1 clusterrolebindings ClusterRoleBinding cluster - -
+rbac.authorization.k8s.io/v1 roles Role namespace - -
+rbac.authorization.k8s.io/v1 rolebindings RoleBinding namespace - -
+authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview cluster - -
+authorization.k8s.io/v1 subjectaccessreviews SubjectAccessReview cluster - -
+authentication.k8s.io/v1 tokenreviews TokenReview cluster - -
+resource.k8s.io/v1 resourceclaims ResourceClaim namespace - status
+resource.k8s.io/v1 resourceclaimtemplates ResourceClaimTemplate namespace - -
+resource.k8s.io/v1 deviceclasses DeviceClass cluster - -
+resource.k8s.io/v1 resourceslices ResourceSlice cluster - -
+resource.k8s.io/v1beta2 devicetaintrules DeviceTaintRule cluster - status
+admissionregistration.k8s.io/v1 validatingwebhookconfigurations ValidatingWebhookConfiguration cluster - -
+policy/v1 poddisruptionbudgets PodDisruptionBudget namespace pdb status
+scheduling.k8s.io/v1 priorityclasses PriorityClass cluster pc -
+scheduling.k8s.io/v1alpha2 podgroups PodGroup namespace - status
+coordination.k8s.io/v1 leases Lease namespace - -
+events.k8s.io/v1 events Event namespace ev -
+apiextensions.k8s.io/v1 customresourcedefinitions CustomResourceDefinition cluster crd,crds status api-extensions
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,145 +201,33 @@ class ResourceRegistry:
 
 def builtin_types() -> list[ResourceType]:
     """The types served without any custom resource definition."""
-    return [
-        *_core_types(),
-        *_workload_types(),
-        *_storage_types(),
-        *_access_types(),
-        *_device_types(),
-        _cluster("admissionregistration.k8s.io", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
-        _namespaced("policy", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", status=True),
-        _cluster("scheduling.k8s.io", "priorityclasses", "PriorityClass", "pc", singular="priorityclass"),
-        replace(_namespaced("scheduling.k8s.io", "podgroups", "PodGroup", status=True), version="v1alpha2"),
-        _namespaced("coordination.k8s.io", "leases", "Lease"),
-        ResourceType(
-            "events.k8s.io", "v1", "events", "event", "Event", True, short_names=("ev",), storage=("", "events")
-        ),
-        ResourceType(
-            "apiextensions.k8s.io",
-            "v1",
-            "customresourcedefinitions",
-            "customresourcedefinition",
-            "CustomResourceDefinition",
-            False,
-            short_names=("crd", "crds"),
-            categories=("api-extensions",),
-            subresources=("status",),
-        ),
-    ]
+    return [_type(*line.split()) for line in _BUILTIN.splitlines()]
 
 
-def _namespaced(
-    group: str,
-    plural: str,
-    kind: str,
-    *short: str,
-    status: bool = False,
-    singular: str = "",
-    everything: bool = False,
-    subresources: tuple[str, ...] = (),
-) -> ResourceType:
+def _type(api_version: str, plural: str, kind: str, scope: str, short: str, subresources: str, category: str = "") -> ResourceType:
+    group, _, version = api_version.rpartition("/")
     return ResourceType(
         group,
-        "v1",
+        version,
         plural,
-        singular or kind.lower(),
+        kind.lower(),
         kind,
-        True,
-        short_names=short,
-        categories=("all",) if everything else (),
-        subresources=(("status",) if status else ()) + subresources,
+        scope == "namespace",
+        short_names=_listed(short),
+        categories=(category,) if category else (),
+        verbs=CREATE_ONLY if kind in _ONLY_CREATED else _ONE_BY_ONE if kind == "Namespace" else ALL_VERBS,
+        subresources=_listed(subresources),
+        storage=_EVENTS if (group, plural) == ("events.k8s.io", "events") else None,
     )
 
 
-def _cluster(group: str, plural: str, kind: str, *short: str, status: bool = False, singular: str = "") -> ResourceType:
-    return ResourceType(
-        group,
-        "v1",
-        plural,
-        singular or kind.lower(),
-        kind,
-        False,
-        short_names=short,
-        subresources=("status",) if status else (),
-    )
-
-
-def _core_types() -> list[ResourceType]:
-    return [
-        replace(_cluster("", "namespaces", "Namespace", "ns", status=True), verbs=_ONE_BY_ONE),
-        _cluster("", "nodes", "Node", "no", status=True),
-        _namespaced("", "pods", "Pod", "po", status=True, everything=True, subresources=("binding", "eviction", "log")),
-        _namespaced("", "services", "Service", "svc", status=True, everything=True),
-        ResourceType("", "v1", "endpoints", "endpoints", "Endpoints", True, short_names=("ep",)),
-        _namespaced("", "configmaps", "ConfigMap", "cm"),
-        _namespaced("", "secrets", "Secret"),
-        _namespaced("", "serviceaccounts", "ServiceAccount", "sa", subresources=("token",)),
-        _namespaced("", "events", "Event", "ev"),
-        _cluster("", "persistentvolumes", "PersistentVolume", "pv", status=True),
-        _namespaced("", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", status=True),
-        _namespaced("", "replicationcontrollers", "ReplicationController", "rc", status=True, everything=True),
-        _namespaced("", "limitranges", "LimitRange", "limits"),
-        _namespaced("", "resourcequotas", "ResourceQuota", "quota", status=True),
-        ResourceType("", "v1", "bindings", "binding", "Binding", True, verbs=CREATE_ONLY),
-    ]
-
-
-def _workload_types() -> list[ResourceType]:
-    return [
-        _namespaced("apps", "deployments", "Deployment", "deploy", status=True, everything=True),
-        _namespaced("apps", "replicasets", "ReplicaSet", "rs", status=True, everything=True),
-        _namespaced("apps", "statefulsets", "StatefulSet", "sts", status=True, everything=True),
-        _namespaced("apps", "daemonsets", "DaemonSet", "ds", status=True, everything=True),
-        _namespaced("apps", "controllerrevisions", "ControllerRevision"),
-        _namespaced("batch", "jobs", "Job", status=True, everything=True),
-        _namespaced("batch", "cronjobs", "CronJob", "cj", status=True, everything=True),
-    ]
-
-
-def _storage_types() -> list[ResourceType]:
-    group = "storage.k8s.io"
-    return [
-        _cluster(group, "storageclasses", "StorageClass", "sc"),
-        _cluster(group, "csinodes", "CSINode"),
-        _cluster(group, "csidrivers", "CSIDriver"),
-        _namespaced(group, "csistoragecapacities", "CSIStorageCapacity"),
-        _cluster(group, "volumeattachments", "VolumeAttachment", status=True),
-    ]
-
-
-def _device_types() -> list[ResourceType]:
-    group = "resource.k8s.io"
-    return [
-        _namespaced(group, "resourceclaims", "ResourceClaim", status=True),
-        _namespaced(group, "resourceclaimtemplates", "ResourceClaimTemplate"),
-        _cluster(group, "deviceclasses", "DeviceClass"),
-        _cluster(group, "resourceslices", "ResourceSlice"),
-        replace(_cluster(group, "devicetaintrules", "DeviceTaintRule", status=True), version="v1beta2"),
-    ]
-
-
-def _access_types() -> list[ResourceType]:
-    rbac, authorization = "rbac.authorization.k8s.io", "authorization.k8s.io"
-    return [
-        _cluster(rbac, "clusterroles", "ClusterRole"),
-        _cluster(rbac, "clusterrolebindings", "ClusterRoleBinding"),
-        _namespaced(rbac, "roles", "Role"),
-        _namespaced(rbac, "rolebindings", "RoleBinding"),
-        _review(authorization, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-        _review(authorization, "subjectaccessreviews", "SubjectAccessReview"),
-        _review("authentication.k8s.io", "tokenreviews", "TokenReview"),
-    ]
-
-
-def _review(group: str, plural: str, kind: str) -> ResourceType:
-    return ResourceType(group, "v1", plural, kind.lower(), kind, False, verbs=CREATE_ONLY)
+def _listed(text: str) -> tuple[str, ...]:
+    return () if text == "-" else tuple(text.split(","))
 
 
 # --- one stored object, shown in each version and group that serves it ---------------------------------------------------------
 # Custom resources convert as with strategy `None`: only apiVersion changes. Events are stored as core events.
 
-_EVENTS: Final[GroupResource] = ("", "events")
 _CORE_TO_EVENTS: Final = {
     "involvedObject": "regarding",
     "message": "note",

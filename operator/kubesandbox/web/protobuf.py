@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-PROTOBUF = "application/vnd.kubernetes.protobuf"
-_MAGIC = b"k8s\x00"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+_MAGIC: Final = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
@@ -140,7 +140,7 @@ def _int_or_string(value: bytes) -> int | str:
     return either
 
 
-_SCALARS: Mapping[str, Callable[[bytes], Any]] = MappingProxyType(
+_SCALARS: Final[Mapping[str, Callable[[bytes], Any]]] = MappingProxyType(
     {
         "text": bytes.decode,
         "bytes": lambda value: base64.b64encode(value).decode(),
@@ -153,142 +153,89 @@ _SCALARS: Mapping[str, Callable[[bytes], Any]] = MappingProxyType(
 )
 
 
-def _message(**fields: tuple[int, str] | int) -> _Message:
-    """Fields by name: a number alone is text, `type[]` is repeated."""
+def _message(fields: str) -> _Message:
+    """Fields as `name=number` for text, `name=number:type` for others; `type[]` is repeated."""
     result = {}
-    for name, described in fields.items():
-        number, kind = (described, "text") if isinstance(described, int) else described
-        result[number] = _Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
+    for each in fields.split():
+        name, _, described = each.partition("=")
+        number, _, kind = described.partition(":")
+        result[int(number)] = _Field(name, kind.removesuffix("[]") or "text", kind.endswith("[]"))
     return MappingProxyType(result)
 
 
-_ENTRY = _message(key=1, value=2)
-_BYTES_ENTRY = _message(key=1, value=(2, "bytes"))
-_QUANTITY_ENTRY = _message(key=1, value=(2, "quantity"))
-_TIME = _message(seconds=(1, "int"), nanos=(2, "int"))
-_INT_OR_STRING = _message(type=(1, "int"), number=(2, "int"), text=3)
-_ENVELOPE = _message(typeMeta=(1, "typeMeta"), raw=(2, "bytes"), contentEncoding=3, contentType=4)
-_KINDS = frozenset(
+_ENTRY: Final = _message("key=1 value=2")
+_BYTES_ENTRY: Final = _message("key=1 value=2:bytes")
+_QUANTITY_ENTRY: Final = _message("key=1 value=2:quantity")
+_TIME: Final = _message("seconds=1:int nanos=2:int")
+_INT_OR_STRING: Final = _message("type=1:int number=2:int text=3")
+_ENVELOPE: Final = _message("typeMeta=1:typeMeta raw=2:bytes contentEncoding=3 contentType=4")
+_KINDS: Final = frozenset(
     {
-        "Namespace",
-        "Eviction",
-        "DeleteOptions",
-        "Binding",
-        "SelfSubjectAccessReview",
-        "TokenRequest",
-        "ConfigMap",
-        "ServiceAccount",
-        "PriorityClass",
-        "PodDisruptionBudget",
-        "Deployment",
-        "Job",
-        "Secret",
+        *("Namespace", "Eviction", "DeleteOptions", "Binding", "SelfSubjectAccessReview", "TokenRequest", "ConfigMap"),
+        *("ServiceAccount", "PriorityClass", "PodDisruptionBudget", "Deployment", "Job", "Secret"),
     }
 )
-_META = (1, "objectMeta")
-_STATUS = (3, "ignored")  # the server decides what a new object's status is
-_MESSAGES: Mapping[str, _Message] = MappingProxyType(
+# The status of a new object is ignored, as the server decides it.
+_MESSAGES: Final[Mapping[str, _Message]] = MappingProxyType(
     {
-        "quantity": _message(text=1),
-        "typeMeta": _message(apiVersion=1, kind=2),
+        "quantity": _message("text=1"),
+        "typeMeta": _message("apiVersion=1 kind=2"),
         "objectMeta": _message(
-            name=1,
-            generateName=2,
-            namespace=3,
-            uid=5,
-            resourceVersion=6,
-            generation=(7, "int"),
-            creationTimestamp=(8, "time"),
-            deletionTimestamp=(9, "time"),
-            deletionGracePeriodSeconds=(10, "int"),
-            labels=(11, "map"),
-            annotations=(12, "map"),
-            ownerReferences=(13, "ownerReference[]"),
-            finalizers=(14, "text[]"),
-            managedFields=(17, "ignored"),
+            "name=1 generateName=2 namespace=3 uid=5 resourceVersion=6 generation=7:int creationTimestamp=8:time "
+            "deletionTimestamp=9:time deletionGracePeriodSeconds=10:int labels=11:map annotations=12:map "
+            "ownerReferences=13:ownerReference[] finalizers=14:text[] managedFields=17:ignored"
         ),
-        "ownerReference": _message(
-            kind=1, name=3, uid=4, apiVersion=5, controller=(6, "bool"), blockOwnerDeletion=(7, "bool")
-        ),
-        "Namespace": _message(metadata=_META, spec=(2, "namespaceSpec"), status=_STATUS),
-        "namespaceSpec": _message(finalizers=(1, "text[]")),
-        "Eviction": _message(metadata=_META, deleteOptions=(2, "DeleteOptions")),
+        "ownerReference": _message("kind=1 name=3 uid=4 apiVersion=5 controller=6:bool blockOwnerDeletion=7:bool"),
+        "Namespace": _message("metadata=1:objectMeta spec=2:namespaceSpec status=3:ignored"),
+        "namespaceSpec": _message("finalizers=1:text[]"),
+        "Eviction": _message("metadata=1:objectMeta deleteOptions=2:DeleteOptions"),
         "DeleteOptions": _message(
-            gracePeriodSeconds=(1, "int"),
-            preconditions=(2, "preconditions"),
-            orphanDependents=(3, "bool"),
-            propagationPolicy=4,
-            dryRun=(5, "text[]"),
+            "gracePeriodSeconds=1:int preconditions=2:preconditions orphanDependents=3:bool propagationPolicy=4 "
+            "dryRun=5:text[]"
         ),
-        "preconditions": _message(uid=1, resourceVersion=2),
-        "Binding": _message(metadata=_META, target=(2, "objectReference")),
-        "objectReference": _message(kind=1, namespace=2, name=3, uid=4, apiVersion=5, resourceVersion=6, fieldPath=7),
-        "SelfSubjectAccessReview": _message(metadata=_META, spec=(2, "accessReviewSpec"), status=_STATUS),
+        "preconditions": _message("uid=1 resourceVersion=2"),
+        "Binding": _message("metadata=1:objectMeta target=2:objectReference"),
+        "objectReference": _message("kind=1 namespace=2 name=3 uid=4 apiVersion=5 resourceVersion=6 fieldPath=7"),
+        "SelfSubjectAccessReview": _message("metadata=1:objectMeta spec=2:accessReviewSpec status=3:ignored"),
         "accessReviewSpec": _message(
-            resourceAttributes=(1, "resourceAttributes"), nonResourceAttributes=(2, "nonResourceAttributes")
+            "resourceAttributes=1:resourceAttributes nonResourceAttributes=2:nonResourceAttributes"
         ),
-        "resourceAttributes": _message(namespace=1, verb=2, group=3, version=4, resource=5, subresource=6, name=7),
-        "nonResourceAttributes": _message(path=1, verb=2),
-        "TokenRequest": _message(metadata=_META, spec=(2, "tokenSpec"), status=_STATUS),
-        "tokenSpec": _message(audiences=(1, "text[]"), boundObjectRef=(3, "boundObject"), expirationSeconds=(4, "int")),
-        "boundObject": _message(kind=1, apiVersion=2, name=3, uid=4),
-        "ConfigMap": _message(metadata=_META, data=(2, "map"), immutable=(4, "bool")),
-        "ServiceAccount": _message(metadata=_META, automountServiceAccountToken=(4, "bool")),
+        "resourceAttributes": _message("namespace=1 verb=2 group=3 version=4 resource=5 subresource=6 name=7"),
+        "nonResourceAttributes": _message("path=1 verb=2"),
+        "TokenRequest": _message("metadata=1:objectMeta spec=2:tokenSpec status=3:ignored"),
+        "tokenSpec": _message("audiences=1:text[] boundObjectRef=3:boundObject expirationSeconds=4:int"),
+        "boundObject": _message("kind=1 apiVersion=2 name=3 uid=4"),
+        "ConfigMap": _message("metadata=1:objectMeta data=2:map immutable=4:bool"),
+        "ServiceAccount": _message("metadata=1:objectMeta automountServiceAccountToken=4:bool"),
         "PriorityClass": _message(
-            metadata=_META, value=(2, "int"), globalDefault=(3, "bool"), description=4, preemptionPolicy=5
+            "metadata=1:objectMeta value=2:int globalDefault=3:bool description=4 preemptionPolicy=5"
         ),
-        "PodDisruptionBudget": _message(metadata=_META, spec=(2, "budgetSpec"), status=_STATUS),
-        "budgetSpec": _message(
-            minAvailable=(1, "intOrString"), selector=(2, "labelSelector"), maxUnavailable=(3, "intOrString")
-        ),
-        "labelSelector": _message(matchLabels=(1, "map"), matchExpressions=(2, "requirement[]")),
-        "requirement": _message(key=1, operator=2, values=(3, "text[]")),
-        "Deployment": _message(metadata=_META, spec=(2, "deploymentSpec"), status=_STATUS),
+        "PodDisruptionBudget": _message("metadata=1:objectMeta spec=2:budgetSpec status=3:ignored"),
+        "budgetSpec": _message("minAvailable=1:intOrString selector=2:labelSelector maxUnavailable=3:intOrString"),
+        "labelSelector": _message("matchLabels=1:map matchExpressions=2:requirement[]"),
+        "requirement": _message("key=1 operator=2 values=3:text[]"),
+        "Deployment": _message("metadata=1:objectMeta spec=2:deploymentSpec status=3:ignored"),
         "deploymentSpec": _message(
-            replicas=(1, "int"),
-            selector=(2, "labelSelector"),
-            template=(3, "template"),
-            strategy=(4, "strategy"),
-            minReadySeconds=(5, "int"),
-            revisionHistoryLimit=(6, "int"),
-            paused=(7, "bool"),
-            progressDeadlineSeconds=(9, "int"),
+            "replicas=1:int selector=2:labelSelector template=3:template strategy=4:strategy "
+            "minReadySeconds=5:int revisionHistoryLimit=6:int paused=7:bool progressDeadlineSeconds=9:int"
         ),
-        "strategy": _message(type=1),
-        "Job": _message(metadata=_META, spec=(2, "jobSpec"), status=_STATUS),
+        "strategy": _message("type=1"),
+        "Job": _message("metadata=1:objectMeta spec=2:jobSpec status=3:ignored"),
         "jobSpec": _message(
-            parallelism=(1, "int"),
-            completions=(2, "int"),
-            activeDeadlineSeconds=(3, "int"),
-            selector=(4, "labelSelector"),
-            manualSelector=(5, "bool"),
-            template=(6, "template"),
-            backoffLimit=(7, "int"),
-            ttlSecondsAfterFinished=(8, "int"),
+            "parallelism=1:int completions=2:int activeDeadlineSeconds=3:int selector=4:labelSelector "
+            "manualSelector=5:bool template=6:template backoffLimit=7:int ttlSecondsAfterFinished=8:int"
         ),
-        "template": _message(metadata=_META, spec=(2, "podSpec")),
+        "template": _message("metadata=1:objectMeta spec=2:podSpec"),
         "podSpec": _message(
-            containers=(2, "container[]"),
-            restartPolicy=3,
-            terminationGracePeriodSeconds=(4, "int"),
-            dnsPolicy=6,
-            nodeSelector=(7, "map"),
-            serviceAccountName=8,
-            nodeName=10,
-            schedulerName=19,
-            priorityClassName=24,
+            "containers=2:container[] restartPolicy=3 terminationGracePeriodSeconds=4:int dnsPolicy=6 "
+            "nodeSelector=7:map serviceAccountName=8 nodeName=10 schedulerName=19 priorityClassName=24"
         ),
         "container": _message(
-            name=1,
-            image=2,
-            command=(3, "text[]"),
-            args=(4, "text[]"),
-            ports=(6, "containerPort[]"),
-            resources=(8, "quantities"),
-            imagePullPolicy=14,
+            "name=1 image=2 command=3:text[] args=4:text[] ports=6:containerPort[] resources=8:quantities "
+            "imagePullPolicy=14"
         ),
-        "containerPort": _message(name=1, hostPort=(2, "int"), containerPort=(3, "int"), protocol=4),
-        "quantities": _message(limits=(1, "quantityMap"), requests=(2, "quantityMap")),
-        "Secret": _message(metadata=_META, data=(2, "bytesMap"), type=3, stringData=(4, "map"), immutable=(5, "bool")),
+        "containerPort": _message("name=1 hostPort=2:int containerPort=3:int protocol=4"),
+        "quantities": _message("limits=1:quantityMap requests=2:quantityMap"),
+        "Secret": _message("metadata=1:objectMeta data=2:bytesMap type=3 stringData=4:map immutable=5:bool"),
     }
 )
