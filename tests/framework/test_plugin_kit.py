@@ -16,7 +16,7 @@ from placewright.framework.errors import CycleError, PluginError
 from placewright.framework.interface import MaxNormalised, PreFilterPlugin, PreFilterResult, ReservePlugin
 from placewright.framework.scalar import ScalarFilter, ScalarScore
 from placewright.framework.status import SUCCESS, Status, unschedulable
-from placewright.profiles.argumentschema import argument_schema
+from placewright.profiles.arguments import argument_schema
 from placewright.profiles.problem import ProfileError
 from placewright.testing import PluginCase, node, pod
 

@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 
 from placewright.framework.constraints import nothing, one_of, within, without
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.arguments import read_args
-from placewright.profiles.argumentschema import argument_schema, broken_constraints, has_arguments
+from placewright.profiles.arguments import argument_schema, broken_constraints, has_arguments, read_args
 from placewright.profiles.problem import ProfileError
 from profiles.makers import FitArgs, plugin
 

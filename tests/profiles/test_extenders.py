@@ -15,8 +15,8 @@ from placewright.api.durations import seconds
 from placewright.api.extenders import ExtenderSettings, ExtenderTLS, ManagedResource
 from placewright.plugins.catalog import in_tree
 from placewright.plugins.noderesources.args import NodeResourcesFitArgs
+from placewright.profiles.check import check_extenders, leave_to_extenders, resolve_extenders
 from placewright.profiles.config import read_profiles
-from placewright.profiles.extenders import check_extenders, leave_to_extenders, resolve_extenders
 from placewright.profiles.problem import ProfileError
 from placewright.profiles.resolve import resolve
 from placewright.profiles.schema import json_schema

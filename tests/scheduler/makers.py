@@ -32,7 +32,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
 from placewright.scheduler.attempts import Attempt, Observer, Observers, TrialObserver
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.ports import AlwaysLead, EventType, Lead
 from placewright.scheduler.scheduler import Ports, Scheduler
@@ -318,7 +318,8 @@ class World:
 
     def schedule(self, queued: QueuedPod) -> Binding | None:
         """Decide a pod that was popped, likewise."""
-        self._held = held = []
+        held: list[Binding] = []
+        self._held = held
         self.scheduler.schedule_one(queued)
         self._held = None
         assert len(held) <= 1, "one pod, one binding; a group's is one, too"

@@ -15,7 +15,7 @@ from placewright.framework.runtime.resolvedprofile import ResolvedProfile
 from placewright.framework.runtime.rowchecks import NoNominations
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.resolve import resolve
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.shadow.shadow import REPORT_SECONDS, Shadow
 from placewright.shadow.shadows import Shadows
 from scheduler.makers import World

@@ -179,7 +179,7 @@ async def test_an_extender_that_is_passed_over_for_every_pod_is_one_kind(caplog:
     for _ in range(FEW + 3):
         await world.attempt()
     heard = Listener()
-    said = [heard.say(made) for made in caplog.records if made.name == "placewright.scheduler.extending"]
+    said = [heard.say(made) for made in caplog.records if made.name == "placewright.scheduler.extendedcycle"]
     assert len(said) == FEW + 3
     assert said == [True] * FEW + [False] * 3
 

@@ -10,7 +10,7 @@ from placewright.api.pods import PodInfo
 from placewright.engine.options import EngineOptions
 from placewright.framework.events import ASSIGNED_POD_DELETE, NODE_ADD, QueueingHint
 from placewright.observability.metrics.timings import HINT_SAMPLE, EventTimes, HintTimes, RequestTimes
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from scheduler.makers import World, node, pod
 
 from .metricsdesk import read, watched

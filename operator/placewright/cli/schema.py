@@ -12,7 +12,7 @@ from placewright.api.profile import KIND
 from placewright.cli.options import Subparsers
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.argumentschema import argument_schema, has_arguments
+from placewright.profiles.arguments import argument_schema, has_arguments
 from placewright.profiles.editorschema import editor_schema
 from placewright.profiles.problem import did_you_mean
 

@@ -16,7 +16,7 @@ from placewright.kube.writers.claims import ClaimListener
 from placewright.leadership.peers import Replica
 from placewright.queue.hints import Timed
 from placewright.scheduler.attempts import GroupAttempt, Observer
-from placewright.scheduler.intake import Stopwatch
+from placewright.scheduler.eventhandlers import Stopwatch
 
 if TYPE_CHECKING:
     from placewright.engine.engine import Engine

@@ -21,7 +21,7 @@ from placewright.kube.errors import RequestError
 from placewright.kube.reflectedkinds import GROUPS, REFLECTED
 from placewright.kube.reflector import Reflector, Reflectors
 from placewright.kube.serverversion import ServerVersion, server_version
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from placewright.api.quantity import QuantityError
 from placewright.cluster.objects import ClusterObject
 from placewright.kube.client import ApiClient
 from placewright.kube.reflector import Reflector, Reflectors, Source
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from placewright.kube.retry import RetryBackoff
 from placewright.leadership.leaseobject import older
 from placewright.leadership.peering import Listener
 from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 _logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from placewright.framework.runtime.guard import PluginInCall, running
 from placewright.kube.client import ApiClient
 from placewright.kube.listwatch import Wire
 from placewright.kube.profiles import PROFILES_PATH, ProfileEvents, apply_status
-from placewright.profiles.heldgenerations import said_of
+from placewright.profiles.live import said_of
 from placewright.profiles.profilestate import ProfileStanding, Reason, status_of
 
 _log = logging.getLogger(__name__)

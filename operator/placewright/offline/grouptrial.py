@@ -11,7 +11,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.offline.world import offline_cycle
 from placewright.scheduler.cycle import FitError, SchedulingCycle
-from placewright.scheduler.podgroups.lacking import lacking
+from placewright.scheduler.podgroups.shortage import lacking
 
 #: Of a group that is larger, so many are tried.
 _MOST_MEMBERS: Final = 512

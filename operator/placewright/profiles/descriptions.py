@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from placewright.api.durations import PATTERN as DURATION_PATTERN
 from placewright.api.profile import LIVE, SHADOW
-from placewright.profiles.bounds import (
+from placewright.profiles.presets import PRESETS
+from placewright.profiles.rules import (
     MAX_BACKOFF_SECONDS,
     MAX_ITEMS,
     MAX_NAME_LENGTH,
@@ -22,7 +23,6 @@ from placewright.profiles.bounds import (
     MIN_BACKOFF_SECONDS,
     MIN_SHADOW_BUDGET,
 )
-from placewright.profiles.presets import PRESETS
 
 Facets = Mapping[str, Any]
 

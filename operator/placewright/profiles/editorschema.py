@@ -14,10 +14,10 @@ from typing import Any, Final
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.argumentschema import argument_schema
-from placewright.profiles.bounds import MAX_WEIGHT
+from placewright.profiles.arguments import argument_schema
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.merge import ALL, MULTI_POINT
+from placewright.profiles.rules import MAX_WEIGHT
 from placewright.profiles.schema import json_schema
 
 Schema = dict[str, Any]

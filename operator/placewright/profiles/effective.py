@@ -13,7 +13,7 @@ from msgspec import inspect
 
 from placewright.api.extenders import ExtenderSettings
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, ResolvedProfile
-from placewright.profiles.strict import type_of, wire_name
+from placewright.profiles.arguments import type_of, wire_name
 
 #: In place of what is not shown to anybody.
 HIDDEN: Final = "(hidden)"

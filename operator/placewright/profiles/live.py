@@ -6,6 +6,9 @@ one, never a mixture. What cannot be used leaves the last good generation in eff
 Two profiles may claim one schedulerName: the older (creationTimestamp, then name) has it, the other waits and gets it when the older
 lets go. The queue has one order, so a profile whose queueSort differs from that of the others in effect is not taken either.
 
+A generation one of whose plugins did not return is held: its mark is the condition `PluginHanging` in the profile's status, which
+outlives the process, and all replicas read it before they take a pod of that generation. The next generation does not have it.
+
 Shadows stand apart: they claim no schedulerName and no order, and are in effect for as long as the profile that they name is.
 
 `LiveProfiles` is used by one thread, or one event loop; `active` may be kept by a cycle for as long as it runs.
@@ -24,9 +27,8 @@ from placewright.framework.errors import PluginError
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.check import check_same_mode, check_same_name
 from placewright.profiles.defaults import Catalogue
-from placewright.profiles.heldgenerations import held_because
 from placewright.profiles.problem import ProfileError
-from placewright.profiles.profilestate import ProfileStanding, Reason
+from placewright.profiles.profilestate import PLUGIN_HANGING, ProfileStanding, Reason
 from placewright.profiles.resolve import resolve
 
 R = TypeVar("R")
@@ -332,3 +334,19 @@ def _still(active: Active[R] | None) -> str:
     if active.profile.shadows is not None:
         return f"generation {active.profile.generation} stays in effect as a shadow of {active.profile.shadows!r}"
     return f"generation {active.profile.generation} stays in effect for schedulerName {active.profile.scheduler_name!r}"
+
+
+def said_of(plugin: str, point: str, seconds: float) -> str:
+    """What the mark says."""
+    return (
+        f'{point} plugin "{plugin}" did not return for {seconds:.0f} s, and the process was ended; '
+        "no pods of this profile are taken until its spec changes"
+    )
+
+
+def held_because(profile: SchedulingProfile) -> str:
+    """What the mark on this generation of a profile says; empty where there is none."""
+    for condition in profile.status.conditions or ():
+        if (condition.type, condition.status) == (PLUGIN_HANGING, "True"):
+            return condition.message if condition.observed_generation == profile.metadata.generation else ""
+    return ""

@@ -5,17 +5,20 @@ Two steps, as kube-scheduler does them. First the default plugins, which all sit
 `multiPoint` is expanded into every point that its plugins implement, where a point's own list comes first or last, depending on whether
 the plugin is also in `multiPoint`.
 
-Names and duplicates are `check`'s business; here an unknown name is skipped.
+Names and duplicates are `check`'s business; here an unknown name is skipped. Where each part came from (the defaults, the preset, or which
+field of the profile) follows what is decided here; a test holds the two together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
-from placewright.api.profile import PluginRef, Plugins, PluginSet
-from placewright.framework.runtime.resolvedprofile import ExtensionPoint
+from placewright.api.profile import PluginRef, Plugins, PluginSet, ProfileSpec
+from placewright.framework.runtime.resolvedprofile import ExtensionPoint, Origin, Origins
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue, default_plugins
+from placewright.profiles.presets import find_preset, preset_fields, preset_weights
 
 #: In `disabled`: everything that would come from elsewhere.
 ALL: Final = "*"
@@ -79,3 +82,43 @@ def _expand_at(
     inherited = [name for name in expanded if name not in enabled]
     additional = [name for name in enabled if name not in expanded]
     return tuple(overriding + inherited + additional)
+
+
+#: What kube-scheduler's files put into arguments beside their fields.
+_TYPE_META: Final = frozenset({"apiVersion", "kind"})
+
+
+def origins_of(spec: ProfileSpec, points: Mapping[ExtensionPoint, Iterable[str]], weights: Iterable[str], args: Iterable[str]) -> Origins:
+    """Where the plugins at `points`, the `weights` and the `args` of a profile came from. Only for what the checks have let pass."""
+    return Origins(
+        plugins=MappingProxyType({point: _plugins(spec, point, names) for point, names in points.items()}),
+        weights=MappingProxyType({name: _weight(spec, name) for name in weights}),
+        args=MappingProxyType({name: fields for name in args if (fields := _fields(spec, name))}),
+    )
+
+
+def _plugins(spec: ProfileSpec, point: ExtensionPoint, names: Iterable[str]) -> Mapping[str, Origin]:
+    own = _named(spec.plugins.multi_point) | _named(plugin_set(spec.plugins, point))
+    lent = set(find_preset(spec.preset).adds)
+    return MappingProxyType(
+        {name: Origin.PLUGINS if name in own else Origin.PRESET if name in lent else Origin.DEFAULT for name in names}
+    )
+
+
+def _weight(spec: ProfileSpec, name: str) -> Origin:
+    if name in (spec.weights or {}):
+        return Origin.WEIGHTS
+    if name in _named(spec.plugins.score) | _named(spec.plugins.multi_point):
+        return Origin.PLUGINS
+    return Origin.PRESET if name in preset_weights(find_preset(spec.preset), spec.plugins) else Origin.DEFAULT
+
+
+def _fields(spec: ProfileSpec, name: str) -> Mapping[str, Origin]:
+    own = next((config.args for config in spec.plugin_config or () if config.name == name), None)
+    said = {field for field, value in (own or {}).items() if value is not None} - _TYPE_META
+    lent = preset_fields(find_preset(spec.preset), name, own)
+    return MappingProxyType(dict.fromkeys(lent, Origin.PRESET) | dict.fromkeys(sorted(said), Origin.PLUGIN_CONFIG))
+
+
+def _named(chosen: PluginSet) -> set[str]:
+    return {ref.name for ref in chosen.enabled or ()}

@@ -14,7 +14,7 @@ from placewright.api.profile import GROUP, KIND, PLURAL, VERSION
 from placewright.framework.interface import Plugin
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.argumentschema import argument_schema, has_arguments
+from placewright.profiles.arguments import argument_schema, has_arguments
 from placewright.profiles.defaults import DEFAULT_PLUGINS, Catalogue
 from placewright.profiles.editorschema import first_sentence
 from placewright.profiles.presets import PRESETS

@@ -10,11 +10,15 @@ from types import MappingProxyType
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, ProfileSpec, SchedulingProfile, ShadowSettings
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint, ResolvedProfile
 from placewright.profiles.arguments import resolve_args
-from placewright.profiles.check import check_not_itself, check_resolved, check_spec
+from placewright.profiles.check import (
+    check_not_itself,
+    check_resolved,
+    check_spec,
+    leave_to_extenders,
+    resolve_extenders,
+)
 from placewright.profiles.defaults import Catalogue
-from placewright.profiles.extenders import leave_to_extenders, resolve_extenders
-from placewright.profiles.merge import expand, merge_defaults, score_weights
-from placewright.profiles.origins import origins_of
+from placewright.profiles.merge import expand, merge_defaults, origins_of, score_weights
 from placewright.profiles.presets import DEFAULT_PRESET, check_preset, find_preset, preset_weights, with_preset
 from placewright.profiles.problem import ProfileError
 

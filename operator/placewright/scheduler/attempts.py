@@ -19,7 +19,7 @@ from placewright.scheduler.cycle import FitError, ScheduleResult, broken
 from placewright.scheduler.failures import FailureHandler
 from placewright.scheduler.messages import skip_deleting
 from placewright.scheduler.ports import Clock, Start
-from placewright.scheduler.preempting import Preemption
+from placewright.scheduler.preemption import Preemption
 
 _logger = logging.getLogger(__name__)
 

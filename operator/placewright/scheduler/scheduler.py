@@ -21,10 +21,10 @@ from placewright.queue.queued import QueuedPod
 from placewright.scheduler.attempts import Attempt, Attempts, Counts, Observers
 from placewright.scheduler.binding import BindingCycle, Reserver, WaitingPods
 from placewright.scheduler.cycle import ScheduleResult, SchedulingCycle
-from placewright.scheduler.extending import LEAD_LOST, ExtendedCycle
+from placewright.scheduler.extendedcycle import LEAD_LOST, ExtendedCycle
 from placewright.scheduler.failures import FailureHandler
-from placewright.scheduler.podgroups.deciding import PodGroupScheduler
 from placewright.scheduler.podgroups.group import MemberCycle
+from placewright.scheduler.podgroups.podgroupscheduler import PodGroupScheduler
 from placewright.scheduler.ports import (
     AlwaysLead,
     Clock,
@@ -36,7 +36,7 @@ from placewright.scheduler.ports import (
     Start,
     StatusWriter,
 )
-from placewright.scheduler.preempting import Preemption
+from placewright.scheduler.preemption import Preemption
 
 _logger = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class Scheduler:
     """Decides and binds.
 
     Args:
-        cluster, queue: the state, owned elsewhere, fed by `Intake`.
+        cluster, queue: the state, owned elsewhere, fed by `ClusterEventHandlers`.
         profiles: the evaluator of a schedulerName, or None; asked anew for every pod, so that a swapped profile takes effect at once.
         lead: says whether this replica may decide.
     """

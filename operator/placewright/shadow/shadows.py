@@ -168,16 +168,16 @@ class Shadows:
         self._standing = ""
 
     def pod_left(self, uid: str) -> None:
-        """`ClusterListener`, and `IntakeListener` for a pod that left the queue: one that is on a node goes on to be somewhere."""
+        """`ClusterListener`, and `ClusterEventObserver` for a pod that left the queue: one that is on a node goes on to be somewhere."""
         if self._shadows and uid not in self._tried and self._live.placement(uid) is None:
             self._note(EntryKind.POD_LEFT, uid)
 
     def object_put(self, item: ClusterObject) -> None:
-        """`IntakeListener`."""
+        """`ClusterEventObserver`."""
         self._note(EntryKind.OBJECT_PUT, item)
 
     def object_removed(self, item: ClusterObject) -> None:
-        """`IntakeListener`."""
+        """`ClusterEventObserver`."""
         self._note(EntryKind.OBJECT_REMOVED, item)
 
     def _note(self, kind: EntryKind, subject: object, where: object = None) -> None:

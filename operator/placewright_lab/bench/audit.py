@@ -14,7 +14,7 @@ from typing import Final
 
 from placewright.api.annotations import Decision
 from placewright.framework.interface import MAX_NODE_SCORE
-from placewright.profiles.bounds import MAX_WEIGHT
+from placewright.profiles.rules import MAX_WEIGHT
 
 #: The default plugins that score pods without claims to devices.
 SCORERS: Final = (

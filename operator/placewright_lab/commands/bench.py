@@ -20,7 +20,7 @@ from placewright.api.profile import ShadowSettings
 from placewright.cli.helptexts import describe
 from placewright.cli.options import Subparsers, whole_number
 from placewright.cli.terminal import plain, print_json
-from placewright.profiles.bounds import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
+from placewright.profiles.rules import MAX_SHADOW_BUDGET, MIN_SHADOW_BUDGET
 from placewright_lab.bench.against import FEWEST_NODES, BenchFailed, add_options, compare
 from placewright_lab.bench.decisions import RUNS, Measurement, measure
 from placewright_lab.bench.devicedecisions import DEVICES_A_NODE, DeviceMeasurement, measure_devices

@@ -20,11 +20,11 @@ from placewright.cli.profiles.output import console, print_data, print_table, sa
 from placewright.framework.registry import Registry, installed_plugins
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
 from placewright.plugins.catalog import in_tree
-from placewright.profiles.bounds import MAX_WEIGHT
 from placewright.profiles.config import read_profiles
 from placewright.profiles.kubescheduler.documents import manifest, to_yaml
 from placewright.profiles.problem import did_you_mean
 from placewright.profiles.resolve import resolve
+from placewright.profiles.rules import MAX_WEIGHT
 from placewright_lab.commands.helptexts import TEXTS
 from placewright_lab.commands.scenariooptions import Candidate, add_scenario_options, say_not_asked, scenario_of
 from placewright_lab.readers.inputs import read_sources

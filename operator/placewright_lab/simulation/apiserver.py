@@ -16,7 +16,7 @@ from placewright.api.extenders import ExtenderError
 from placewright.api.objects import Node, NodeName, Pod, PodExtendedResourceClaimStatus, PodStatus
 from placewright.api.pods import PodInfo
 from placewright.cluster.objects import ClusterObject
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.ports import Clock
 from placewright_lab.simulation.claimcontroller import ClaimController
 from placewright_lab.simulation.outcome import Fates

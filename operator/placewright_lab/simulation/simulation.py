@@ -32,7 +32,7 @@ from placewright.offline.world import read_object
 from placewright.queue.queue import MAX_UNSCHEDULABLE_SECONDS, SchedulingQueue
 from placewright.scheduler.attempts import Observers
 from placewright.scheduler.cycle import SchedulingCycle
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 from placewright.scheduler.policy import ProfilePolicy
 from placewright.scheduler.scheduler import Ports, Scheduler
 from placewright_lab.readers.kinds import Manifest

@@ -18,7 +18,7 @@ from placewright.cluster.cluster import Cluster
 from placewright.engine.reconcile.comparison import Comparison
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.binding import BindingCycle
-from placewright.scheduler.intake import ClusterEventHandlers
+from placewright.scheduler.eventhandlers import ClusterEventHandlers
 
 
 class Reconciler:

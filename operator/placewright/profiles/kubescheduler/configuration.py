@@ -9,6 +9,7 @@ import msgspec
 
 from placewright.api.bad_input import in_json
 from placewright.api.profile import SchedulingProfile
+from placewright.profiles.arguments import decode_strict
 from placewright.profiles.config import (
     CONFIG_API_VERSION,
     CONFIG_GROUP,
@@ -25,7 +26,6 @@ from placewright.profiles.kubescheduler.history import BETAS
 from placewright.profiles.kubescheduler.process import OlderConfiguration, ProcessSettings, process_settings
 from placewright.profiles.placements import ConfigPlugins, without_placements
 from placewright.profiles.problem import Problem, ProfileError, did_you_mean
-from placewright.profiles.strict import decode_strict
 
 _OLDER: Final = {f"{CONFIG_GROUP}/{version}": version for version in BETAS}
 #: At these points something must run: without the profile's own plugin, the default one.

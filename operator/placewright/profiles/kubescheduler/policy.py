@@ -16,6 +16,7 @@ from placewright.api.extenders import ExtenderSpec
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import DEFAULT_SCHEDULER_NAME, Plugins, ProfileSpec, SchedulingProfile
 from placewright.framework.runtime.resolvedprofile import ExtensionPoint
+from placewright.profiles.arguments import decode_strict
 from placewright.profiles.defaults import Catalogue
 from placewright.profiles.kubescheduler.draft import Draft
 from placewright.profiles.kubescheduler.findings import ConversionFindings
@@ -25,7 +26,6 @@ from placewright.profiles.kubescheduler.predicates import PREDICATES, Filters, r
 from placewright.profiles.kubescheduler.priorities import PRIORITIES, Scores, read_priorities
 from placewright.profiles.kubescheduler.strategy import adopt_strategy, heaviest
 from placewright.profiles.problem import Problem, ProfileError
-from placewright.profiles.strict import decode_strict
 
 __all__ = ["POLICY_KIND", "read_policy"]
 

@@ -15,7 +15,7 @@ from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.binding import Reserver
 from placewright.scheduler.cycle import FitError, SchedulingCycle
-from placewright.scheduler.extending import ExtendedCycle
+from placewright.scheduler.extendedcycle import ExtendedCycle
 
 
 @dataclass(frozen=True, slots=True)

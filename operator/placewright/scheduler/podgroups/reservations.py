@@ -23,7 +23,7 @@ from placewright.cluster.podgrouprules import standing
 from placewright.framework.events import ASSIGNED_POD_DELETE
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.podgroups.group import Group
-from placewright.scheduler.podgroups.planning import Plan, Planning
+from placewright.scheduler.podgroups.plans import Plan, Planner
 from placewright.scheduler.ports import Clock
 
 #: Lower is earlier: minus the priority, the group's age, its name.
@@ -40,7 +40,7 @@ class _Held:
 class Reservations:
     """Those of one scheduler."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, clock: Clock, planning: Planning) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, clock: Clock, planning: Planner) -> None:
         self._cluster = cluster
         self._queue = queue
         self._clock = clock

@@ -10,7 +10,7 @@ from placewright.scheduler.podgroups.trial import GroupTrial
 
 
 @dataclass(frozen=True, slots=True)
-class Choosing:
+class DomainChoice:
     """Finds the best way to place a group. What it returns is taken: the caller keeps it, or takes it back."""
 
     members: MemberCycle

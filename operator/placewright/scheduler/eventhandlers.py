@@ -1,4 +1,4 @@
-"""Intake: what happens in the cluster becomes changes of the columns and of the queue. Every watch ends here.
+"""Event handlers: what happens in the cluster becomes changes of the columns and of the queue. Every watch ends here.
 
 The methods take one kind of news each, are idempotent, and tolerate news that comes late, twice, or out of order: an object is believed for
 what it says, not for the type of the event that brought it.

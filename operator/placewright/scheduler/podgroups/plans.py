@@ -15,7 +15,7 @@ from placewright.cluster.dryrun import DryRunCluster
 from placewright.framework.errors import CycleError
 from placewright.framework.interface import Rows
 from placewright.framework.runtime.podcolumns import rows_named
-from placewright.scheduler.podgroups.choosing import Choosing
+from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group
 
@@ -38,11 +38,11 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Planning:
+class Planner:
     """Makes plans; nothing is changed. The group's own nominations have to be withdrawn before."""
 
     cluster: Cluster
-    choosing: Choosing
+    choosing: DomainChoice
 
     def best(self, group: Group) -> Plan | None:
         """The plan for which least has to leave; None when the group could not stand even if everything that can leave had left."""

@@ -19,7 +19,7 @@ from placewright.framework.preemption.together import Unit, units_of
 from placewright.framework.runtime.evaluation import Evaluation
 from placewright.scheduler.attempts import Attempt
 from placewright.scheduler.cycle import FitError, make_room
-from placewright.scheduler.podgroups.choosing import Choosing
+from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import Domain
 from placewright.scheduler.podgroups.group import Group, MemberCycle
 from placewright.scheduler.podgroups.seating import Seating
@@ -41,11 +41,11 @@ class GroupRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Evicting:
+class GroupPreemption:
     """Finds whom a group could make leave. Nothing is changed: the caller evicts and nominates."""
 
     members: MemberCycle
-    choosing: Choosing
+    choosing: DomainChoice
 
     def search(self, group: Group) -> GroupRoom:
         """Where the group would fit if others left.

@@ -30,13 +30,13 @@ from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.cycle import NO_NOMINATION, FitError, ScheduleResult, broken
 from placewright.scheduler.decisiondetail import NO_NODE_REFUSED
 from placewright.scheduler.podgroups.barrier import Barrier
-from placewright.scheduler.podgroups.choosing import Choosing
+from placewright.scheduler.podgroups.domainchoice import DomainChoice
 from placewright.scheduler.podgroups.domains import joined_domain
-from placewright.scheduler.podgroups.evicting import Evicting, GroupRoom
 from placewright.scheduler.podgroups.group import Group, MemberCycle
-from placewright.scheduler.podgroups.lacking import lacking
-from placewright.scheduler.podgroups.planning import Planning
+from placewright.scheduler.podgroups.grouppreemption import GroupPreemption, GroupRoom
+from placewright.scheduler.podgroups.plans import Planner
 from placewright.scheduler.podgroups.reservations import Reservations
+from placewright.scheduler.podgroups.shortage import lacking
 from placewright.scheduler.podgroups.trial import GroupTrial
 from placewright.scheduler.ports import GroupStatusWriter, Start
 
@@ -66,9 +66,9 @@ class PodGroupScheduler:
         self._binding = binding
         self._status = status
         self._start = start
-        self._choosing = Choosing(members)
-        self._evicting = Evicting(members, self._choosing)
-        planning = Planning(self._cluster, self._choosing)
+        self._choosing = DomainChoice(members)
+        self._evicting = GroupPreemption(members, self._choosing)
+        planning = Planner(self._cluster, self._choosing)
         self.reservations = Reservations(self._cluster, self._queue, attempts.clock, planning)
 
     def decides(self, pod: PodInfo, evaluator: Evaluator) -> bool:

@@ -12,7 +12,7 @@ from placewright.api.workloads import Namespace
 from placewright.framework.events import ClusterEvent
 from placewright.queue.check import check_invariants
 from placewright.queue.queued import SubQueue
-from placewright.scheduler.intake import node_update_events
+from placewright.scheduler.eventhandlers import node_update_events
 
 from .makers import UNKNOWN, NodeMaker, World, node, pod
 
