@@ -13,13 +13,14 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from kubesandbox.controllers.kubelet import KubeletTimes
 from kubesandbox.devices.layouts import DeviceKind, DeviceLayout
 from kubesandbox.server import Sandbox, SandboxOptions
 
-MAX_DEVICES = 1024
-"""Of one node."""
+#: Of one node.
+MAX_DEVICES: Final = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,12 +13,13 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
 from kubesandbox.status import ApiError, Object, bad_request, method_not_allowed, no_such_path
 
-_REASONS = {
+_REASONS: Final = {
     409: "Conflict",
     410: "Expired",
     429: "TooManyRequests",

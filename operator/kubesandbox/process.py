@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
-START_SECONDS = 30.0
-END_SECONDS = 5.0
+START_SECONDS: Final = 30.0
+END_SECONDS: Final = 5.0
 
 
 class SandboxFailed(Exception):

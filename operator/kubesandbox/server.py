@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from aiohttp import web
 
@@ -48,13 +48,13 @@ from kubesandbox.web.endpoint import Endpoint, Reply
 from kubesandbox.web.objects import ObjectRequests
 from kubesandbox.web.views import Views
 
-LARGEST_BODY = 3 * 1024 * 1024
-"""Bytes; the real server's limit."""
+#: Bytes; the real server's limit.
+LARGEST_BODY: Final = 3 * 1024 * 1024
 
-BOOKMARK_SECONDS = 30.0
-END_SECONDS = 1.0
-"""How long watchers and requests under way are waited for at the end."""
-_FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+BOOKMARK_SECONDS: Final = 30.0
+#: How long watchers and requests under way are waited for at the end.
+END_SECONDS: Final = 1.0
+_FIRST_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from kubesandbox.resources import ResourceType
 
+#: A decoded Kubernetes object. Objects in the store are never changed in place.
 Object = dict[str, Any]
-"""A decoded Kubernetes object. Objects in the store are never changed in place."""
 
 
+#: How a message about a field begins, and the reason that goes with it.
 _CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "Required value": "FieldValueRequired",
@@ -23,7 +24,6 @@ _CAUSES: Final[Mapping[str, str]] = MappingProxyType(
         "Not found": "FieldValueNotFound",
     }
 )
-"""How a message about a field begins, and the reason that goes with it."""
 
 
 class ApiError(Exception):

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
+from typing import Final
 
 from kubesandbox.auth.impersonation import impersonated
 from kubesandbox.auth.rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
@@ -21,14 +22,14 @@ from kubesandbox.storage.metadata import Identity
 from kubesandbox.storage.store import Store
 from kubesandbox.web.routes import Route, route
 
-ADMINISTRATOR = User("placewright-sandbox", (MASTERS, AUTHENTICATED))
-ACCOUNTS: GroupResource = ("", "serviceaccounts")
-LONGEST_TOKEN = 24 * 3600
-"""Seconds; a request for more gets this."""
+ADMINISTRATOR: Final = User("placewright-sandbox", (MASTERS, AUTHENTICATED))
+ACCOUNTS: Final[GroupResource] = ("", "serviceaccounts")
+#: Seconds; a request for more gets this.
+LONGEST_TOKEN: Final = 24 * 3600
 
-_DEFAULT_TOKEN = 3600
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_NAME_FIELD = re.compile(r"(?:^|,)metadata\.name==?([^,]+)")
+_DEFAULT_TOKEN: Final = 3600
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NAME_FIELD: Final = re.compile(r"(?:^|,)metadata\.name==?([^,]+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import ssl
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import yaml
 from cryptography import x509
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_VALID = dt.timedelta(days=30)
+_VALID: Final = dt.timedelta(days=30)
 
 
 def _new_token() -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kubesandbox.auth.rbac import AUTHENTICATED, MASTERS, Asked, Authorizer, User
 
-_ACCOUNT = "system:serviceaccount:"
-_NODE = "system:node:"
-_NODES = "system:nodes"
-_CONSTRAINED_GROUP = "authentication.k8s.io"
+_ACCOUNT: Final = "system:serviceaccount:"
+_NODE: Final = "system:node:"
+_NODES: Final = "system:nodes"
+_CONSTRAINED_GROUP: Final = "authentication.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,24 +10,25 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Store
 
-GROUP = "rbac.authorization.k8s.io"
-MASTERS = "system:masters"
-"""The group whose members nobody asks."""
+GROUP: Final = "rbac.authorization.k8s.io"
+#: The group whose members nobody asks.
+MASTERS: Final = "system:masters"
 
-AUTHENTICATED = "system:authenticated"
-_KEPT_REFUSALS = 1000
-_CLUSTER_BINDINGS: GroupResource = (GROUP, "clusterrolebindings")
-_BINDINGS: GroupResource = (GROUP, "rolebindings")
-_CLUSTER_ROLES: GroupResource = (GROUP, "clusterroles")
-_ROLES: GroupResource = (GROUP, "roles")
+AUTHENTICATED: Final = "system:authenticated"
+_KEPT_REFUSALS: Final = 1000
+_CLUSTER_BINDINGS: Final[GroupResource] = (GROUP, "clusterrolebindings")
+_BINDINGS: Final[GroupResource] = (GROUP, "rolebindings")
+_CLUSTER_ROLES: Final[GroupResource] = (GROUP, "clusterroles")
+_ROLES: Final[GroupResource] = (GROUP, "roles")
 
-_FOR_EVERYBODY: tuple[Object, ...] = (
+#: What every real cluster binds to whoever has logged in: system:discovery and system:basic-user.
+_FOR_EVERYBODY: Final[tuple[Object, ...]] = (
     {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version", "/version/"]},
     {
         "verbs": ["create"],
@@ -35,7 +36,6 @@ _FOR_EVERYBODY: tuple[Object, ...] = (
         "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
     },
 )
-"""What every real cluster binds to whoever has logged in: system:discovery and system:basic-user."""
 
 
 @dataclass(frozen=True, slots=True)

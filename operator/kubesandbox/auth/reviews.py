@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubesandbox.auth.access import Access
 from kubesandbox.auth.rbac import Asked, User
 from kubesandbox.status import Object, bad_request
 
-GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
-_ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
+_ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
 class Reviews:

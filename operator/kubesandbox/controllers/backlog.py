@@ -6,16 +6,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from typing import Final
 
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Store
 
-BATCH = 200
-"""Objects of each type handled in one go, before requests get their turn again."""
+#: Objects of each type handled in one go, before requests get their turn again.
+BATCH: Final = 200
+#: Namespace and name; the namespace is empty for what lives in none.
 Key = tuple[str, str]
-"""Namespace and name; the namespace is empty for what lives in none."""
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class Backlog:
@@ -59,4 +60,4 @@ class Backlog:
             if stored is not None:
                 self._syncs[resource](stored.object)
         except (ApiError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
-            _log.warning("%s %s is left as it is: %r", resource[1], "/".join(filter(None, key)), problem)
+            _logger.warning("%s %s is left as it is: %r", resource[1], "/".join(filter(None, key)), problem)

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.selectors import label_selector
 from placewright.api.quantity import QuantityError, nano
 
-STORAGE_CLASSES = ("storage.k8s.io", "storageclasses")
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-IS_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_IS_DEFAULT_BETA = "storageclass.beta.kubernetes.io/is-default-class"
-_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+STORAGE_CLASSES: Final = ("storage.k8s.io", "storageclasses")
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+IS_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_IS_DEFAULT_BETA: Final = "storageclass.beta.kubernetes.io/is-default-class"
+_BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 def annotations_of(content: Object) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import Final
 
 from kubesandbox.resources import GroupResource, ResourceType
 from kubesandbox.status import ApiError, Object
@@ -15,8 +16,8 @@ from kubesandbox.storage.selectors import LabelTest, label_selector
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
 
-PODS: GroupResource = ("", "pods")
-_SCALABLE: dict[str, GroupResource] = {
+PODS: Final[GroupResource] = ("", "pods")
+_SCALABLE: Final[dict[str, GroupResource]] = {
     "ReplicaSet": ("apps", "replicasets"),
     "StatefulSet": ("apps", "statefulsets"),
     "ReplicationController": ("", "replicationcontrollers"),

@@ -10,7 +10,7 @@ from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class EphemeralClaims:
@@ -33,7 +33,7 @@ class EphemeralClaims:
         try:
             self._writes.create(self._claims, pod.namespace, _claim(pod, volume))
         except (ApiError, AttributeError, TypeError) as problem:
-            _log.warning("no claim for volume %s of pod %s/%s: %r", volume.get("name"), pod.namespace, pod.name, problem)
+            _logger.warning("no claim for volume %s of pod %s/%s: %r", volume.get("name"), pod.namespace, pod.name, problem)
 
 
 def _claim(pod: Stored, volume: Object) -> Object:

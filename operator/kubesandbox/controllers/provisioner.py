@@ -9,14 +9,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kubesandbox.controllers.claims import IS_DEFAULT_CLASS, PROVISIONED_BY
 from kubesandbox.status import Object
 
-ZONE = "topology.kubernetes.io/zone"
-PROVISIONER = "sandbox.placewright.dev/disks"
-DEFAULT_CLASS = "standard"
-"""How kind and minikube call the class that they begin with."""
+ZONE: Final = "topology.kubernetes.io/zone"
+PROVISIONER: Final = "sandbox.placewright.dev/disks"
+#: How kind and minikube call the class that they begin with.
+DEFAULT_CLASS: Final = "standard"
 
 
 @dataclass(frozen=True, slots=True)

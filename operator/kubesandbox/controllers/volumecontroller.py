@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Final
 
 from kubesandbox.controllers.backlog import Backlog, Key
 from kubesandbox.controllers.claims import (
@@ -34,11 +35,11 @@ from kubesandbox.status import Object
 from kubesandbox.storage.store import Change
 from kubesandbox.storage.writes import DeleteOptions, Writes
 
-VOLUMES: GroupResource = ("", "persistentvolumes")
-CLAIMS: GroupResource = ("", "persistentvolumeclaims")
-NODES: GroupResource = ("", "nodes")
-CSI_NODES: GroupResource = ("storage.k8s.io", "csinodes")
-_STORAGE_PROVISIONERS = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
+VOLUMES: Final[GroupResource] = ("", "persistentvolumes")
+CLAIMS: Final[GroupResource] = ("", "persistentvolumeclaims")
+NODES: Final[GroupResource] = ("", "nodes")
+CSI_NODES: Final[GroupResource] = ("storage.k8s.io", "csinodes")
+_STORAGE_PROVISIONERS: Final = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
 
 
 class VolumeController:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kubesandbox.definitions.schemas import Fault, fill_defaults, prune, unknown_fields, validate
 from kubesandbox.definitions.validationrules import RuleTree, check_rules, faults_of_rules, grow
 from kubesandbox.edits.shapes import Object
 
-_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SIMPLE_TYPES = ("object", "array", "string", "integer", "number", "boolean")
+_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SIMPLE_TYPES: Final = ("object", "array", "string", "integer", "number", "boolean")
 
 
 class Invalid(Exception):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+from typing import Final
 
 from kubesandbox.definitions.customresources import CustomResource, Invalid, establish
 from kubesandbox.resources import GroupResource, ResourceRegistry, ResourceType
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Store
 
-DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
+DEFINITIONS: Final[GroupResource] = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 class Definitions:

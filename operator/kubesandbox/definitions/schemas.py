@@ -11,15 +11,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 Schema = Mapping[str, Any]
 
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
-_EMBEDDED = "x-kubernetes-embedded-resource"
-_INT_OR_STRING = "x-kubernetes-int-or-string"
-_RESOURCE_FIELDS = ("apiVersion", "kind", "metadata")
-_TYPES: tuple[tuple[type, str], ...] = (
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+_RESOURCE_FIELDS: Final = ("apiVersion", "kind", "metadata")
+_TYPES: Final[tuple[tuple[type, str], ...]] = (
     (bool, "boolean"),
     (int, "integer"),
     (float, "number"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kubesandbox.controllers.backlog import Backlog, Key
 from kubesandbox.devices.podclaims import (
@@ -31,9 +31,9 @@ from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change
 from kubesandbox.storage.writes import Writes
 
-PODS: GroupResource = ("", "pods")
-CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")
-TEMPLATES: GroupResource = ("resource.k8s.io", "resourceclaimtemplates")
+PODS: Final[GroupResource] = ("", "pods")
+CLAIMS: Final[GroupResource] = ("resource.k8s.io", "resourceclaims")
+TEMPLATES: Final[GroupResource] = ("resource.k8s.io", "resourceclaimtemplates")
 _K = TypeVar("_K", Key, str)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kubesandbox.status import Object
 
-GROUP = "resource.k8s.io"
-EXACT_COUNT = "ExactCount"
+GROUP: Final = "resource.k8s.io"
+EXACT_COUNT: Final = "ExactCount"
 
 
 def default_devices(kind: str, new: Object, now: str) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import msgspec
 
@@ -28,11 +29,11 @@ from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
 
-NODES: GroupResource = ("", "nodes")
-SLICES: GroupResource = ("resource.k8s.io", "resourceslices")
-CLASSES: GroupResource = ("resource.k8s.io", "deviceclasses")
-CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")
-_log = logging.getLogger(__name__)
+NODES: Final[GroupResource] = ("", "nodes")
+SLICES: Final[GroupResource] = ("resource.k8s.io", "resourceslices")
+CLASSES: Final[GroupResource] = ("resource.k8s.io", "deviceclasses")
+CLAIMS: Final[GroupResource] = ("resource.k8s.io", "resourceclaims")
+_logger = logging.getLogger(__name__)
 
 
 class SimulatedDriver:
@@ -132,7 +133,7 @@ class SimulatedDriver:
         try:
             self._write_pool(found, devices_of(self.layout, node.name))
         except ApiError as refused:
-            _log.warning("no devices for node %s: %s", node.name, refused.message)
+            _logger.warning("no devices for node %s: %s", node.name, refused.message)
 
     def _published(self, node: str) -> list[Stored]:
         """The slices of the node's pool, by name."""
@@ -188,7 +189,7 @@ def _copied(devices: list[Object]) -> list[Object]:
     return copied
 
 
-_DEVICE = ("driver", "pool", "device", "shareID")
+_DEVICE: Final = ("driver", "pool", "device", "shareID")
 
 
 def _unattached(claim: Object, driver: str) -> list[Object]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from kubesandbox.status import Object
 
-DRIVER = "gpu.sandbox.placewright.dev"
-EXTENDED_RESOURCE = "sandbox.placewright.dev/gpu"
-ATTACHED = "sandbox.placewright.dev/attached"
-ATTACH_FAILED = "sandbox.placewright.dev/attach-failed"
-MAX_COUNTER_SETS = 8
-"""In one slice, as the API server allows."""
-UNITS = 8
-"""Of which a device that can be partitioned has so many."""
-PARTS = (("whole", 1), ("half", 2), ("quarter", 4))
+DRIVER: Final = "gpu.sandbox.placewright.dev"
+EXTENDED_RESOURCE: Final = "sandbox.placewright.dev/gpu"
+ATTACHED: Final = "sandbox.placewright.dev/attached"
+ATTACH_FAILED: Final = "sandbox.placewright.dev/attach-failed"
+#: In one slice, as the API server allows.
+MAX_COUNTER_SETS: Final = 8
+#: Of which a device that can be partitioned has so many.
+UNITS: Final = 8
+PARTS: Final = (("whole", 1), ("half", 2), ("quarter", 4))
 
 
 class DeviceKind(StrEnum):

@@ -6,18 +6,18 @@ Source of the rules: dynamic-resource-allocation's `resourceclaim` package and k
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubesandbox.status import Object
 
 #: On a claim made from a template: which of the pod's claims it is.
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 #: On a claim with an allocation, so that it cannot vanish while devices are set aside for it.
-FINALIZER = "resource.kubernetes.io/delete-protection"
-MAX_CONSUMERS = 256
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+MAX_CONSUMERS: Final = 256
 #: Characters before the random part of a generated name.
-LONGEST_BASE = 57
-_FINISHED = ("Succeeded", "Failed")
+LONGEST_BASE: Final = 57
+_FINISHED: Final = ("Succeeded", "Failed")
 
 
 class PodClaim(NamedTuple):

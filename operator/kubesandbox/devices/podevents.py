@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from hashlib import blake2b
+from typing import Final
 
 from kubesandbox.resources import GroupResource
 from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.writes import Writes
 
-EVENTS: GroupResource = ("", "events")
-LONGEST_MESSAGE = 1024
-_log = logging.getLogger(__name__)
+EVENTS: Final[GroupResource] = ("", "events")
+LONGEST_MESSAGE: Final = 1024
+_logger = logging.getLogger(__name__)
 
 
 class PodEvents:
@@ -53,4 +54,4 @@ class PodEvents:
         try:
             self._writes.create(self._events, meta["namespace"], event)
         except ApiError as refused:
-            _log.debug("no event for pod %s/%s: %s", meta["namespace"], meta["name"], refused.message)
+            _logger.debug("no event for pod %s/%s: %s", meta["namespace"], meta["name"], refused.message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from typing import Final
 
 from kubesandbox.devices.podclaims import PodClaim, allocation, is_reserved_for, owner, pod_claims
 from kubesandbox.devices.podevents import PodEvents
@@ -12,8 +13,8 @@ from kubesandbox.status import Object
 from kubesandbox.storage.store import Change, Stored
 from kubesandbox.storage.writes import Writes
 
-CLAIMS: GroupResource = ("resource.k8s.io", "resourceclaims")
-REASON = "FailedPrepareDynamicResources"
+CLAIMS: Final[GroupResource] = ("resource.k8s.io", "resourceclaims")
+REASON: Final = "FailedPrepareDynamicResources"
 _Key = tuple[str, str]
 
 

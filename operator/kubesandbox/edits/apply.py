@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubesandbox.edits.fieldsets import (
     FieldPath,
@@ -26,8 +26,8 @@ from kubesandbox.edits.fieldsets import (
 from kubesandbox.edits.shapes import Object, Shape, shape_of
 
 APPLY, UPDATE = "Apply", "Update"
-_IDENTITY = ("manager", "operation", "apiVersion", "subresource")
-BEFORE_FIRST_APPLY = "before-first-apply"
+_IDENTITY: Final = ("manager", "operation", "apiVersion", "subresource")
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 
 class ApplyConflict(Exception):

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubesandbox.edits.shapes import PLAIN, Object, Shape
 
 FieldPath = tuple[str, ...]
 FieldSet = frozenset[FieldPath]
 
-_UNOWNED_METADATA = (
+_UNOWNED_METADATA: Final = (
     "name",
     "namespace",
     "creationTimestamp",
@@ -29,7 +29,7 @@ _UNOWNED_METADATA = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-_UNOWNED: FieldSet = frozenset(
+_UNOWNED: Final[FieldSet] = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",), *((("f:metadata", f"f:{name}")) for name in _UNOWNED_METADATA)}
 )
 

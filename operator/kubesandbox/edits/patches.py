@@ -5,17 +5,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubesandbox.edits.apply import ApplyConflict, server_side_apply, track_update
 from kubesandbox.edits.jsonpatch import JsonPatchError, apply_json_patch
 from kubesandbox.edits.shapes import Object, shape_of
 from kubesandbox.edits.strategic import StrategicPatchError, strategic_merge
 
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 __all__ = [
     "APPLY_PATCH",

@@ -16,7 +16,7 @@ from typing import Any, Final
 from kubesandbox.kinds.kubernetestypes import METADATA, definitions, definitions_of
 
 Object = dict[str, Any]
-_NONE: Mapping[str, Any] = MappingProxyType({})
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Shape:
         return tuple(element.get(key, self.key_defaults.get(key)) for key in self.keys)
 
 
-PLAIN = Shape()
+PLAIN: Final = Shape()
 #: Keys of lists that Kubernetes fills in before it compares.
 _KEY_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({"protocol": "TCP"})
 #: Structs that are pointers in Go; nothing in the document says so, and of others it makes no difference here.

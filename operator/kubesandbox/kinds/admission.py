@@ -6,6 +6,7 @@ Types that need nothing of this pass through untouched. Volumes get the phase th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kubesandbox.controllers.claims import STORAGE_CLASSES, class_of, default_class
 from kubesandbox.definitions.definitions import DEFINITIONS, Definitions
@@ -27,14 +28,14 @@ from kubesandbox.resources import GroupResource, ResourceType
 from kubesandbox.status import Object, forbidden, invalid
 from kubesandbox.storage.store import Store
 
-PODS: GroupResource = ("", "pods")
-EVENTS: GroupResource = ("", "events")
-NAMESPACES: GroupResource = ("", "namespaces")
-POD_GROUPS: GroupResource = ("scheduling.k8s.io", "podgroups")
-PRIORITY_CLASSES: GroupResource = ("scheduling.k8s.io", "priorityclasses")
-_PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
-_STATUS_AT_CREATION = frozenset({("", "nodes"), ("storage.k8s.io", "volumeattachments")})
-"""Built-in types whose creators set status (kubelets register nodes with it); it is dropped elsewhere."""
+PODS: Final[GroupResource] = ("", "pods")
+EVENTS: Final[GroupResource] = ("", "events")
+NAMESPACES: Final[GroupResource] = ("", "namespaces")
+POD_GROUPS: Final[GroupResource] = ("scheduling.k8s.io", "podgroups")
+PRIORITY_CLASSES: Final[GroupResource] = ("scheduling.k8s.io", "priorityclasses")
+_PERMANENT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
+#: Built-in types whose creators set status (kubelets register nodes with it); it is dropped elsewhere.
+_STATUS_AT_CREATION: Final = frozenset({("", "nodes"), ("storage.k8s.io", "volumeattachments")})
 
 
 @dataclass(frozen=True)

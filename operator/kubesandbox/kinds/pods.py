@@ -5,7 +5,7 @@ The node of a binding is not checked, as the real server does not: nothing there
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kubesandbox.controllers.disruptions import Disruptions
 from kubesandbox.kinds.podrules import topology_of
@@ -15,7 +15,7 @@ from kubesandbox.storage.metadata import NAMESPACE_MISMATCH, check_preconditions
 from kubesandbox.storage.store import Stored
 from kubesandbox.storage.writes import DeleteOptions, Writes
 
-_FINISHED = ("Succeeded", "Failed")
+_FINISHED: Final = ("Succeeded", "Failed")
 
 
 class PodOperations:

@@ -21,8 +21,8 @@ from kubesandbox.status import ApiError, Object
 from kubesandbox.storage.store import Store
 
 CONFIGURATIONS: Final[GroupResource] = ("admissionregistration.k8s.io", "validatingwebhookconfigurations")
+#: Seconds, where a webhook does not say.
 _LONGEST_WAIT: Final = 10
-"""Seconds, where a webhook does not say."""
 
 
 @dataclass(frozen=True)

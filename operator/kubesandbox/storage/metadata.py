@@ -8,17 +8,18 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubesandbox.kinds.structure import check_structure
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object, bad_request, conflict, invalid, modified, not_the_one_meant, unspecific
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_PATH_SEGMENT = re.compile(r"[^/%]+")
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_OWNED_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
-NAMESPACE_MISMATCH = "the namespace of the provided object does not match the namespace sent on the request"
-_FREE_NAMES = frozenset({"rbac.authorization.k8s.io"})
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_PATH_SEGMENT: Final = re.compile(r"[^/%]+")
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_OWNED_BY_SERVER: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+NAMESPACE_MISMATCH: Final = "the namespace of the provided object does not match the namespace sent on the request"
+_FREE_NAMES: Final = frozenset({"rbac.authorization.k8s.io"})
 
 
 @dataclass

@@ -7,6 +7,7 @@ import binascii
 import itertools
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -18,7 +19,7 @@ from kubesandbox.storage.store import Expired, Store, Stored
 from kubesandbox.storage.watches import View, Watch, Watches
 
 _encode = msgspec.json.Encoder().encode
-MOST_SNAPSHOTS = 64
+MOST_SNAPSHOTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import Object, bad_request
@@ -15,14 +16,14 @@ from kubesandbox.status import Object, bad_request
 Predicate = Callable[[Object], bool]
 LabelTest = Callable[[Mapping[str, str]], bool]
 
-_KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
-_SET = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
-_EQUAL = re.compile(rf"({_KEY})\s*(==|=|!=)\s*([A-Za-z0-9]?[A-Za-z0-9._-]*)")
-_COMPARE = re.compile(rf"({_KEY})\s*([<>])\s*(-?[0-9]+)")
-_EXISTS = re.compile(rf"(!?)\s*({_KEY})")
-_OUTSIDE_PARENTHESES = re.compile(r",(?![^()]*\))")
+_KEY: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
+_SET: Final = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
+_EQUAL: Final = re.compile(rf"({_KEY})\s*(==|=|!=)\s*([A-Za-z0-9]?[A-Za-z0-9._-]*)")
+_COMPARE: Final = re.compile(rf"({_KEY})\s*([<>])\s*(-?[0-9]+)")
+_EXISTS: Final = re.compile(rf"(!?)\s*({_KEY})")
+_OUTSIDE_PARENTHESES: Final = re.compile(r",(?![^()]*\))")
 
-_POD_FIELDS = (
+_POD_FIELDS: Final = (
     "spec.nodeName",
     "spec.restartPolicy",
     "spec.schedulerName",
@@ -32,7 +33,7 @@ _POD_FIELDS = (
     "status.podIP",
     "status.nominatedNodeName",
 )
-_EVENT_FIELDS = (
+_EVENT_FIELDS: Final = (
     "involvedObject.kind",
     "involvedObject.namespace",
     "involvedObject.name",
@@ -45,7 +46,7 @@ _EVENT_FIELDS = (
     "source",
     "type",
 )
-_FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
+_FIELDS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "pods"): _POD_FIELDS,
     ("", "events"): _EVENT_FIELDS,
     ("", "nodes"): ("spec.unschedulable",),
@@ -56,7 +57,7 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("batch", "jobs"): ("status.successful",),
     ("resource.k8s.io", "resourceslices"): ("spec.nodeName", "spec.driver"),
 }
-_FALSE_WHEN_ABSENT = frozenset({"spec.hostNetwork", "spec.unschedulable"})
+_FALSE_WHEN_ABSENT: Final = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 
 
 def selection(resource: ResourceType, labels: str, fields: str, extra_fields: tuple[str, ...] = ()) -> Predicate | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import msgspec
 
@@ -18,10 +19,10 @@ from kubesandbox.storage.store import Change, ChangeType, Store, Stored
 
 _encode = msgspec.json.Encoder().encode
 
-MOST_PENDING_LINES = 200_000
-"""A watcher further behind than this is cut off, as the real server does with slow ones; its first state may be longer."""
+#: A watcher further behind than this is cut off, as the real server does with slow ones; its first state may be longer.
+MOST_PENDING_LINES: Final = 200_000
 
-INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class View:

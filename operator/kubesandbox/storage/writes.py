@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -30,25 +30,25 @@ from kubesandbox.status import (
 from kubesandbox.storage import metadata as meta
 from kubesandbox.storage.store import Store, Stored
 
-NAMESPACES = ("", "namespaces")
-_VERSION_REQUIRED = frozenset(
+NAMESPACES: Final = ("", "namespaces")
+#: Types that, like custom ones, are only ever replaced by somebody who says which version he read.
+_VERSION_REQUIRED: Final = frozenset(
     {
         ("coordination.k8s.io", "leases"),
         ("policy", "poddisruptionbudgets"),
         ("apiextensions.k8s.io", "customresourcedefinitions"),
     }
 )
-"""Types that, like custom ones, are only ever replaced by somebody who says which version he read."""
 
-_BUSY = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases"), ("resource.k8s.io", "resourceclaims")})
-"""Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
-and from the first server-side apply of an object on: until then nobody reads it, and it would double the cost."""
+#: Types written so often that who wrote which field is only recorded for clients that name themselves (fieldManager),
+#: and from the first server-side apply of an object on: until then nobody reads it, and it would double the cost.
+_BUSY: Final = frozenset({("", "pods"), ("", "events"), ("coordination.k8s.io", "leases"), ("resource.k8s.io", "resourceclaims")})
 
-_STATUS_ALONE = frozenset({"resource.k8s.io"})
-"""Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers."""
+#: Groups of built-in types whose status writes change nothing else, as with custom types: not even finalizers.
+_STATUS_ALONE: Final = frozenset({"resource.k8s.io"})
 
 Guard = Callable[[ResourceType, Object, Object], None]
-_REASONS = {400: "BadRequest", 404: "NotFound", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType"}
+_REASONS: Final = {400: "BadRequest", 404: "NotFound", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType"}
 _decode = msgspec.json.Decoder().decode
 
 

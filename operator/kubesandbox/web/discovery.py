@@ -10,18 +10,18 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from kubesandbox.edits.shapes import Object
 from kubesandbox.resources import ResourceRegistry, ResourceType
 from kubesandbox.web.openapi import document_v2, document_v3, index_v3
 from kubesandbox.web.openapi_proto import ANSWERED_AS, ASKED_AS, encode_document
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_AGGREGATED_KIND = "APIGroupDiscoveryList"
+AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED_KIND: Final = "APIGroupDiscoveryList"
 
+#: Gives the openAPIV3Schema of a custom type; None where there is none.
 SchemaSource = Callable[[ResourceType], Mapping[str, Any] | None]
-"""Gives the openAPIV3Schema of a custom type; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Sub:
     kind: str = ""
 
 
-_SUBRESOURCES: Mapping[str, _Sub] = MappingProxyType(
+_SUBRESOURCES: Final[Mapping[str, _Sub]] = MappingProxyType(
     {
         "status": _Sub(("get", "patch", "update")),
         "scale": _Sub(("get", "patch", "update"), "autoscaling", "v1", "Scale"),
@@ -198,7 +198,7 @@ class Discovery:
         return document_v3(types, self._schemas, self._version.git_version) if types else None
 
 
-_ADDRESSES: Mapping[str, Any] = MappingProxyType({"serverAddressByClientCIDRs": []})
+_ADDRESSES: Final[Mapping[str, Any]] = MappingProxyType({"serverAddressByClientCIDRs": []})
 
 
 def _wants_aggregated(accept: str) -> bool:

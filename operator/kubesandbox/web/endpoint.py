@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
@@ -23,9 +23,9 @@ from kubesandbox.status import ApiError
 from kubesandbox.storage.watches import Watch, Watches
 from kubesandbox.web.queries import JSON, parse_query
 
-_log = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
-_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+_OPEN_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz"})
 
 
 class Reply:
@@ -69,8 +69,8 @@ class Endpoint:
             return _refusal(ApiError(413, "RequestEntityTooLarge", message))
         except (ConnectionError, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001  a bug must answer 500 and leave the server up
-            _log.exception("%s %s failed", request.method, path)
+        except Exception as error:
+            _logger.exception("%s %s failed", request.method, path)
             return _refusal(ApiError(500, "InternalError", f"{type(error).__name__}: {error}"))
 
     async def _answer(self, request: web.BaseRequest, path: str, query: dict[str, str]) -> web.StreamResponse:

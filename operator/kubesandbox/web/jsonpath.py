@@ -11,9 +11,9 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-_STEP = re.compile(
+_STEP: Final = re.compile(
     r"""\.(?P<field>(?:\\.|[^.\[\\])+)
       | \[(?P<index>-?\d+)\]
       | \[(?P<all>\*)\]
@@ -21,8 +21,8 @@ _STEP = re.compile(
       | \[\?\((?P<filter>(?:"[^"]*"|'[^']*'|[^)"'])*)\)\]""",
     re.VERBOSE,
 )
-_FILTER = re.compile(r"\s*@(?P<path>[^=!<>]*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<value>.+?)\s*)?$")
-_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+_FILTER: Final = re.compile(r"\s*@(?P<path>[^=!<>]*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<value>.+?)\s*)?$")
+_OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
     {
         "==": operator.eq,
         "!=": operator.ne,

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kubesandbox.edits.shapes import Object
 from kubesandbox.resources import ResourceRegistry, ResourceType
 
-_QUERY = (
+_QUERY: Final = (
     ("dryRun", "string", "All: nothing is stored."),
     ("fieldManager", "string", "Who makes this change."),
     ("fieldValidation", "string", "Ignore, Warn or Strict: what to do about unknown fields."),
     ("force", "boolean", "Take fields from other managers (apply patches only)."),
 )
-_V2_UNKNOWN = ("nullable", "oneOf", "anyOf", "not", "x-kubernetes-int-or-string", "default")
-_METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_V2_UNKNOWN: Final = ("nullable", "oneOf", "anyOf", "not", "x-kubernetes-int-or-string", "default")
+_METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 SchemaSource = Callable[[ResourceType], Mapping[str, Any] | None]
 
@@ -62,7 +62,7 @@ def document_v2(registry: ResourceRegistry, schemas: SchemaSource, version: str)
     return {"swagger": "2.0", "info": _info(version), "paths": paths, "definitions": definitions}
 
 
-_ABOUT_METADATA = "Standard object's metadata."
+_ABOUT_METADATA: Final = "Standard object's metadata."
 
 
 def _info(version: str) -> Object:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
-ASKED_AS = (
+#: How clients name the format in `Accept`.
+ASKED_AS: Final = (
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 )
-"""How clients name the format in `Accept`."""
 
-ANSWERED_AS = ASKED_AS[1]
-"""How it is named in an answer: clients that know the first form only still cannot parse its at sign there."""
+#: How it is named in an answer: clients that know the first form only still cannot parse its at sign there.
+ANSWERED_AS: Final = ASKED_AS[1]
 
 _VARINT, _BYTES = 0, 2
 _Encoder = Callable[[Any], bytes]
@@ -93,8 +93,8 @@ def _query(parameter: Mapping[str, Any]) -> bytes:
     )
 
 
-_TEXTS = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
-_NUMBERS = {
+_TEXTS: Final = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
+_NUMBERS: Final = {
     "exclusiveMaximum": 8,
     "exclusiveMinimum": 10,
     "maxLength": 11,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -16,15 +16,15 @@ from kubesandbox.web.protobuf import PROTOBUF, ProtobufError, decode_protobuf
 from placewright.api.yamldocs import only_document
 
 Query = dict[str, str]
-JSON = "application/json"
-LONGEST_MANAGER = 128
-"""Bytes of a fieldManager."""
+JSON: Final = "application/json"
+#: Bytes of a fieldManager.
+LONGEST_MANAGER: Final = 128
 
-LONGEST_VERSION = 18
-"""Digits of a resourceVersion."""
+#: Digits of a resourceVersion.
+LONGEST_VERSION: Final = 18
 
-_YAML = ("application/yaml", "application/apply-patch+yaml")
-_PATCHES = (
+_YAML: Final = ("application/yaml", "application/apply-patch+yaml")
+_PATCHES: Final = (
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,9 +17,9 @@ from kubesandbox.web.columns import Column, columns_of
 from kubesandbox.web.queries import Query
 
 _encode = msgspec.json.Encoder().encode
-_INCLUDES = ("", "None", "Metadata", "Object")
-_ACCEPTABLE = frozenset({"", "*/*", "application/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"})
-"""What real servers speak. Here all of it is answered in JSON, and says so."""
+_INCLUDES: Final = ("", "None", "Metadata", "Object")
+#: What real servers speak. Here all of it is answered in JSON, and says so.
+_ACCEPTABLE: Final = frozenset({"", "*/*", "application/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"})
 
 
 class Views:
