@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 from opentelemetry.trace import StatusCode
@@ -131,6 +132,63 @@ async def test_a_binding_that_fails_is_an_error_of_the_step_and_of_the_attempt()
 
 async def test_what_is_not_sampled_makes_no_spans() -> None:
     assert await traced(World().nodes(node("a")).pods(pod("web")), ALWAYS_OFF) == []
+
+
+class Sizes(SpanExporter):
+    """Notes how many spans each request has; the first one waits until it may go."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.may_go = threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.may_go.wait(30)
+        self.sizes.append(len(spans))
+        return SpanExportResult.SUCCESS
+
+
+async def test_requests_have_as_many_spans_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "4")
+    exporter = Sizes()
+    exporter.may_go.set()
+    world = World().nodes(node("a")).pods(pod("web"))
+    async with AttemptTraces(ALWAYS_ON, exporter, resource_of("us"), "memory") as traces:
+        world.scheduler.binding.observers.members.append(traces)
+        await world.attempt()
+    assert exporter.sizes == [4, 4, 1]
+
+
+async def test_attempts_beyond_those_that_may_wait_are_dropped_and_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "2")
+    exporter = Sizes()
+    ended: list[Any] = []
+    world = World().nodes(node("a")).pods(pod("web"))
+    world.scheduler.binding.observers.members.append(Noting(ended))
+    await world.attempt()
+    async with AttemptTraces(ALWAYS_ON, exporter, resource_of("us"), "memory") as traces:
+        traces.attempt_ended(ended[0])
+        await until(lambda: traces.exporter.taken == 1)
+        for _ in range(5):
+            traces.attempt_ended(ended[0])
+        assert traces.dropped == 3
+        exporter.may_go.set()
+    assert sum(exporter.sizes) == 3 * 9
+    assert said(caplog)[-1].startswith("traces: 0 spans were not exported, 3 attempts not made into spans")
+
+
+class Noting:
+    """An observer that keeps attempts."""
+
+    def __init__(self, ended: list[Any]) -> None:
+        self.ended = ended
+
+    def attempt_ended(self, attempt: Any) -> None:
+        self.ended.append(attempt)
+
+    def pod_entered(self, place: str, event: str) -> None:
+        """Nothing."""
 
 
 @pytest.mark.parametrize(("rate", "least", "most"), [(0, 0, 0), (100_000, 500, 1500), (1_000_000, 10_000, 10_000)])
