@@ -9,7 +9,7 @@ import pytest
 
 from placewright_lab.figures.comparison import compare
 from placewright_lab.figures.figures import NOT_TRIED, figures_of, fullest_moment, without_counts
-from placewright_lab.figures.fragmentation import fragmentation, shapes_of
+from placewright_lab.figures.fragmentation import classes_of, fragmentation
 from placewright_lab.simulation.outcome import Outcome
 from simulate.outcomes import NO_CPU, node, outcome, pod
 
@@ -134,7 +134,7 @@ def test_all_profiles_are_looked_at_in_the_same_moment() -> None:
 
 def test_free_devices_are_stranded_where_no_pod_that_asks_for_one_fits() -> None:
     made = outcome("p", node("n1", cpu=4, gpu=4), node("n2", cpu=4, gpu=4)).stood(pod("hog", on="n1", cpu=4, gpu=1)).made
-    (found,) = fragmentation(made.cluster, shapes_of([pod("x", cpu=1, gpu=1), pod("y", cpu=1)]))
+    (found,) = fragmentation(made.cluster, classes_of([pod("x", cpu=1, gpu=1), pod("y", cpu=1)]))
     assert (found.resource, found.free, found.stranded) == (GPU, 7, 3)
     assert found.expected == 3 + 0.5 * 4  # on n2 only the pods without a GPU find its four useless
     assert found.rate == 5 / 7
@@ -150,7 +150,7 @@ def test_free_devices_are_stranded_where_no_pod_that_asks_for_one_fits() -> None
 )
 def test_devices_of_a_node_that_takes_no_pod_are_stranded(what: str, blocked: object) -> None:
     made = outcome("p", blocked).made  # type: ignore[arg-type]
-    (found,) = fragmentation(made.cluster, shapes_of([pod("x", gpu=1, selector={"model": "A10"})]))
+    (found,) = fragmentation(made.cluster, classes_of([pod("x", gpu=1, selector={"model": "A10"})]))
     assert found.stranded == 2, what
 
 
@@ -160,7 +160,7 @@ def test_the_measure_equals_one_that_goes_node_by_node_and_pod_by_pod() -> None:
     for i in range(60):
         made.stood(pod(f"s{i}", on=f"n{draw.randrange(30)}", cpu=draw.randint(0, 3), gpu=draw.choice([0, 0, 1, 2])))
     wanted = [(draw.randint(3, 6), draw.choice([0, 1, 2, 4])) for _ in range(40)]
-    (found,) = fragmentation(made.made.cluster, shapes_of(pod(f"w{i}", cpu=c, gpu=g) for i, (c, g) in enumerate(wanted)))
+    (found,) = fragmentation(made.made.cluster, classes_of(pod(f"w{i}", cpu=c, gpu=g) for i, (c, g) in enumerate(wanted)))
 
     expected, stranded, free = 0.0, 0, 0
     cluster = made.made.cluster

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from placewright.api.pods import PodInfo
 from placewright.api.requests import CPU, MEMORY
 from placewright.cluster.cluster import Cluster
-from placewright_lab.figures.fragmentation import Fragmentation, Shape, devices_of, fragmentation, shapes_of
+from placewright_lab.figures.fragmentation import Fragmentation, PodClass, classes_of, devices_of, fragmentation
 from placewright_lab.figures.groups import ClaimFigures, GroupFigures, claim_figures, group_figures, group_lacks
 from placewright_lab.simulation.outcome import Fate, Outcome
 
@@ -147,14 +147,14 @@ class Figures:
         return max(self.zones.values()) - min(self.zones.values()) if self.zones else None
 
 
-def workload(outcomes: Iterable[Outcome]) -> tuple[Shape, ...]:
+def workload(outcomes: Iterable[Outcome]) -> tuple[PodClass, ...]:
     """The mix by which fragmentation is judged: all pods that any of the outcomes knows, so that each is judged by the same."""
     pods: dict[str, PodInfo] = {}
     for outcome in outcomes:
         pods |= {uid: fate.pod for uid, fate in outcome.fates.items()}
         for placement in outcome.cluster.placements():
             pods.setdefault(placement.pod.uid, placement.pod)
-    return shapes_of(pods.values())
+    return classes_of(pods.values())
 
 
 def fullest_moment(outcome: Outcome) -> float | None:
@@ -167,7 +167,7 @@ def fullest_moment(outcome: Outcome) -> float | None:
     return None if not len(standing) or standing[-1] == standing.max() else steps[int(standing.argmax())][0]
 
 
-def figures_of(outcome: Outcome, mix: Iterable[Shape] | None = None, at: float | None = None) -> Figures:
+def figures_of(outcome: Outcome, mix: Iterable[PodClass] | None = None, at: float | None = None) -> Figures:
     """Count.
 
     Args:

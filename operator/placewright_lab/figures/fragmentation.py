@@ -1,56 +1,49 @@
-"""How much of a device that lies free can still be of use: the fragmentation measure of Weng et al., on columns.
+"""How much of a device that lies free can still be of use to a workload, on all nodes of a cluster.
 
-Source: Q. Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023,
-section 3. A workload M is a mix of shapes m, each with its popularity p_m, its share of the pods. R_n is what node n has free of the
-device. For one shape
-
-    F_n(m) = R_n   when a pod of the shape does not fit on the node, or does not ask for the device,
-    F_n(m) = 0     when it fits,
-
-and the fragmentation of a node is what the next pod, drawn from the mix, is expected to find useless there:
-
-    F_n(M) = sum over m of p_m F_n(m),   F = sum over n of F_n(M),   rate = F / sum over n of R_n.
-
-The paper's second case subtracts single GPUs whose remaining share is too small for the pod. Kubernetes counts a node's devices in one
-number: of whole GPUs none has a remaining share, so the case is empty; of shared ones (`openb/gpu-milli`) which GPU a share is on is not
-known, so that F is a lower bound there. A shape fits where resources, the number of pods, the node's labels and its being schedulable
-allow it; taints and pods' relations to each other are not looked at.
+The measure is the one of DeviceFragmentation (`placewright.plugins.devicefragmentation.measure`, after Weng et al.), with two differences.
+Kubernetes counts a node's devices in one number, and a simulation has no other: all that is free on a node is taken for one device of which
+any share can be had, so that F is a lower bound where pods share devices (`openb/gpu-milli`). And pods that ask for no device belong to the
+mix, since what is compared is the share of all that is free: rate = F / sum over n of R_n. A class of pods fits where resources, the number
+of pods, the node's labels and its being schedulable allow it; taints and pods' relations to each other are not looked at.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewright.api.objects import NodeSelector
-from placewright.api.pods import NO_LABELS, PodInfo
+from placewright.api.pods import PodInfo
 from placewright.api.requests import is_extended_resource
-from placewright.api.selectors import compile_node_selector, selector_from_pairs
 from placewright.cluster.cluster import Cluster
-from placewright.plugins.nodeaffinity import RequiredNodeAffinity
+from placewright.plugins.devicefragmentation.measure import FragmentationMeasure, Nodes
+from placewright.plugins.devicefragmentation.mix import ANY_NODE, Shape, demand_of, selection_of
 
-BoolColumn = NDArray[np.bool_]
+BoolTable = NDArray[np.bool_]
 IntColumn = NDArray[np.int64]
 
-_NOTHING: Final[IntColumn] = np.zeros(0, np.int64)
+#: Units of one device where all of a node's count as one: more than any node has.
+_ALL_IN_ONE: Final = int(np.iinfo(np.int64).max)
+#: Entries of a table that are worked on at a time.
+_BLOCK: Final = 300_000
 
 
-class Shape(NamedTuple):
-    """Pods that ask for the same: resources and nodes.
+class PodClass(NamedTuple):
+    """Pods of a workload that ask for the same.
 
     Attributes:
-        popularity: its share of the pods; all shapes' together are 1.
+        requests: what each of them asks for.
+        selection: node selector and required node affinity, as `selection_of` writes them.
+        pods: how many they are.
     """
 
     requests: Mapping[str, int]
-    demand: RequiredNodeAffinity
-    popularity: float
+    selection: bytes
+    pods: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +67,10 @@ class Fragmentation:
         return self.expected / self.free if self.free else 0.0
 
 
-def shapes_of(pods: Iterable[PodInfo]) -> tuple[Shape, ...]:
-    """The mix of a workload, the most popular shape first."""
-    examples: dict[object, PodInfo] = {}
-    counts: Counter[object] = Counter()
-    for pod in pods:
-        alike = (tuple(sorted(pod.requests.items())), _selection(pod))
-        examples.setdefault(alike, pod)
-        counts[alike] += 1
-    total = counts.total()
-    return tuple(Shape(examples[alike].requests, _demand(examples[alike]), count / total) for alike, count in counts.most_common())
+def classes_of(pods: Iterable[PodInfo]) -> tuple[PodClass, ...]:
+    """The mix of a workload, the most popular class first."""
+    counts = Counter((tuple(sorted(pod.requests.items())), selection_of(pod)) for pod in pods)
+    return tuple(PodClass(dict(requests), selection, count) for (requests, selection), count in counts.most_common())
 
 
 def devices_of(cluster: Cluster) -> tuple[str, ...]:
@@ -93,39 +80,49 @@ def devices_of(cluster: Cluster) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if cluster.resources.column(name).allocatable[rows].any()))
 
 
-def fragmentation(cluster: Cluster, shapes: Iterable[Shape]) -> tuple[Fragmentation, ...]:
+def fragmentation(cluster: Cluster, mix: Iterable[PodClass]) -> tuple[Fragmentation, ...]:
     """The measure for every device of the cluster, as it stands."""
-    rows = cluster.rows()
-    devices = devices_of(cluster)
-    free = {name: _free(cluster, name, rows) for name in devices}
+    rows, devices, classes = cluster.rows(), devices_of(cluster), tuple(mix)
     if not devices or not len(rows):
         return ()
-    useless = {name: np.zeros(len(rows)) for name in devices}
-    useful = {name: np.zeros(len(rows), np.bool_) for name in devices}
-    for shape, fits in _fitting(cluster, rows, shapes):
-        for name in devices:
-            serves = fits if shape.requests.get(name) else np.zeros(len(rows), np.bool_)
-            useless[name] += shape.popularity * ~serves
-            useful[name] |= serves
-    return tuple(
-        Fragmentation(name, int(free[name].sum()), int(free[name][~useful[name]].sum()), float(free[name] @ useless[name]))
-        for name in devices
-    )
+    fits = _fitting(cluster, rows, classes)
+    return tuple(_measured(name, _free(cluster, name, rows), classes, fits) for name in devices)
 
 
-def _fitting(cluster: Cluster, rows: NDArray[np.intp], shapes: Iterable[Shape]) -> Iterator[tuple[Shape, BoolColumn]]:
-    """Every shape with the nodes that could take a pod of it; shape (len(rows),)."""
+def _measured(name: str, free: IntColumn, classes: Sequence[PodClass], fits: BoolTable) -> Fragmentation:
+    """`fits`: shape (rows, classes)."""
+    asking = tuple((Shape(amount, 0, 0, b"%d" % i), each.pods) for i, each in enumerate(classes) if (amount := each.requests.get(name)))
+    measure = FragmentationMeasure(asking, _ALL_IN_ONE)
+    columns = [int(selection) for selection in measure.selections]
+    useless, stranded = 0, 0
+    step = max(_BLOCK // (len(columns) + 1), 1)
+    for start in range(0, len(free), step):
+        some = free[start : start + step]
+        serving = fits[start : start + step, columns]
+        nothing = np.zeros(len(some), np.int64)
+        useless += int(measure.fragmentation(Nodes(nothing, nothing, some[:, None], serving)).sum())
+        stranded += int(some[~serving.any(axis=1)].sum())
+    total = sum(each.pods for each in classes)
+    everything = int(free.sum())
+    expected = (useless + (total - measure.total) * everything) / total if total else 0.0
+    return Fragmentation(name, everything, stranded, expected)
+
+
+def _fitting(cluster: Cluster, rows: NDArray[np.intp], classes: Sequence[PodClass]) -> BoolTable:
+    """The nodes that could take a pod of each class; shape (len(rows), classes)."""
+    fits = np.empty((len(rows), len(classes)), np.bool_, order="F")
     open_ = ~cluster.unschedulable[rows] & (cluster.pod_count[rows] < cluster.pod_limit[rows])
     free: dict[str, IntColumn] = {}
-    for shape in shapes:
-        fits = open_.copy()
-        for name, amount in shape.requests.items():
-            if amount and len(free.setdefault(name, _NOTHING)) == 0:
-                free[name] = _free(cluster, name, rows)
-            fits &= free[name] >= amount if amount else True
-        if not shape.demand.empty:
-            fits &= shape.demand.column(cluster, rows)
-        yield shape, fits
+    for i, each in enumerate(classes):
+        fits[:, i] = open_
+        for name, amount in each.requests.items():
+            if amount:
+                if name not in free:
+                    free[name] = _free(cluster, name, rows)
+                fits[:, i] &= free[name] >= amount
+        if each.selection != ANY_NODE:
+            fits[:, i] &= demand_of(each.selection).column(cluster, rows)
+    return fits
 
 
 def _free(cluster: Cluster, name: str, rows: NDArray[np.intp]) -> IntColumn:
@@ -133,19 +130,3 @@ def _free(cluster: Cluster, name: str, rows: NDArray[np.intp]) -> IntColumn:
     column = cluster.resources.column(name)
     left: IntColumn = np.maximum(column.allocatable[rows] - column.requested[rows], 0)
     return left
-
-
-def _selection(pod: PodInfo) -> bytes:
-    selector, required = pod.pod.spec.node_selector, _required(pod)
-    return msgspec.json.encode((selector, required), order="deterministic") if selector or required else b""
-
-
-def _demand(pod: PodInfo) -> RequiredNodeAffinity:
-    required = _required(pod)
-    terms = None if required is None else compile_node_selector(required)
-    return RequiredNodeAffinity(selector_from_pairs(pod.pod.spec.node_selector or NO_LABELS), terms)
-
-
-def _required(pod: PodInfo) -> NodeSelector | None:
-    affinity = pod.pod.spec.affinity.node_affinity if pod.pod.spec.affinity else None
-    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
