@@ -30,7 +30,7 @@ async def test_it_is_said_once_that_nothing_happens_without_a_profile(
         return False
 
     nobody: Any = cast(Any, None)  # without a profile nothing is written and no queue is asked
-    keeper = ProfileKeeper(nobody, LiveProfiles({}, lambda _profile: nobody), nobody, note_beat, nobody, nobody)
+    keeper = ProfileKeeper(nobody, LiveProfiles({}, lambda _profile: nobody), nobody, note_beat, nobody, nobody, nobody)
     keeper._listed = listed
     with caplog.at_level(logging.WARNING):
         task = asyncio.create_task(keeper.run())
@@ -64,7 +64,14 @@ class Reporter:
 def keeper_with(reporter: Reporter, *, writes: bool = True) -> ProfileKeeper:
     nobody: Any = None
     live = LiveProfiles[ResolvedProfile](in_tree(), lambda resolved: resolved)
-    return ProfileKeeper(nobody, cast(Any, live), nobody, lambda: writes, cast(Any, reporter), nobody)
+    return ProfileKeeper(nobody, cast(Any, live), nobody, lambda: writes, cast(Any, reporter), nobody, cast(Any, Unrecorded()))
+
+
+class Unrecorded:
+    """Stands for the history."""
+
+    def forget(self, name: str, uid: str) -> None:
+        """Nothing was recorded."""
 
 
 def made(name: str, minute: int, uid: str = "", **spec: Any) -> SchedulingProfile:

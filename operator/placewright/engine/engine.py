@@ -58,6 +58,7 @@ from placewright.leadership.election import Alone, Election
 from placewright.leadership.peers import Replica, make_replica
 from placewright.plugins.catalog import in_tree
 from placewright.profiles.live import Active, LiveProfiles, Swap
+from placewright.profiles.profilestate import ProfileStanding
 from placewright.profiles.rejections import reconsidered
 from placewright.queue.policy import QueuePolicy
 from placewright.queue.queue import SchedulingQueue
@@ -84,7 +85,8 @@ class Engine:
         shadows: profiles that decide beside others and bind nothing.
         claims: writes claims to devices.
         plugin_watch: what plugins did wrong.
-        profiles, history: keep what Kopf shows of profiles; to be told by it.
+        profiles: keeps what Kopf shows of profiles; to be told by it.
+        history: records every generation of a profile, and what came of it.
         intake: takes in what Kopf shows of pods.
         discovery: adds to what is reflected what the API server serves.
     """
@@ -126,8 +128,8 @@ class Engine:
         self._extenders = Extenders(self.client)
         self.live: LiveProfiles[Evaluator] = LiveProfiles(self._registry, self._build, self._swapped, self._shadows_changed)
         store = HistoryStore(self.client, self.namespace)
+        self.history = HistoryKeeper(store, self._standings, self._active)
         self.profiles = self._make_keeper(store)
-        self.history = HistoryKeeper(store, self.profiles.standings, self._active)
         remembered = remembered_by(store) if options.profiles is None else nothing_remembered
         self.unclaimed = UnclaimedPods(
             self.queue, self.cluster, lambda: self.live.active, self.profiles.standings, self._events, remembered
@@ -151,7 +153,7 @@ class Engine:
         reporter = StatusReporter(self.client, ProfileEvents(self.client, self.replica.identity))
         keeper = ProfileKeeper if self.options.profiles is None else FileProfiles
         return keeper(
-            self.client, self.live, self.queue, self._active, reporter, LastGood(store), self.shadows.report,
+            self.client, self.live, self.queue, self._active, reporter, LastGood(store), self.history, self.shadows.report,
             self.plugin_watch,
         )  # fmt: skip
 
@@ -266,6 +268,9 @@ class Engine:
 
     def _core_events(self) -> bool:
         return uses_core_events(self.discovery.served)
+
+    def _standings(self) -> Mapping[str, ProfileStanding]:
+        return self.profiles.standings()
 
     def _active(self) -> bool:
         """Whether this replica is the active one; a term begins a moment later."""

@@ -1,4 +1,4 @@
-"""Keeps SchedulingProfiles: applies what Kopf shows, and has it told how each one stands. Only the active replica tells."""
+"""Keeps SchedulingProfiles: applies what Kopf shows, records it, and tells how each one stands. Only the active replica tells."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from placewright.api.decode import DecodeError
+from placewright.api.decode import DecodeError, convert
 from placewright.api.objects import ObjectMeta
 from placewright.api.profile import QueueSizes, SchedulingProfile, ShadowStatus
 from placewright.engine.pluginwatch import PluginWatch
-from placewright.engine.profilehistory import LastGood
+from placewright.engine.profilehistory import HistoryKeeper, LastGood
 from placewright.engine.profilestatus import StatusReporter
 from placewright.framework.runtime.evaluation import Evaluator
 from placewright.kube.client import ApiClient
@@ -53,6 +53,7 @@ class ProfileKeeper:
         may_write: Callable[[], bool],
         reporter: StatusReporter,
         last_good: LastGood,
+        history: HistoryKeeper,
         compared: Callable[[str], ShadowStatus | None] = lambda _name: None,
         watch: PluginWatch | None = None,
     ) -> None:
@@ -60,6 +61,7 @@ class ProfileKeeper:
         self._watch = PluginWatch() if watch is None else watch
         self.reloads: Counter[tuple[str, str]] = Counter()
         self._last_good = last_good
+        self._history = history
         self._compared = compared
         self._client = client
         self._live = live
@@ -76,6 +78,18 @@ class ProfileKeeper:
     def loaded(self) -> bool:
         """True once a profile was seen, or there is known to be none."""
         return self._listed or bool(self._seen)
+
+    def take(self, kind: str | None, body: Mapping[str, Any]) -> None:
+        """Take an event of a watch of profiles: one came, changed, or was deleted. The history is told once it has been judged."""
+        metadata = convert(body["metadata"], ObjectMeta)
+        if kind == "DELETED":
+            self.remove(metadata.name, metadata.uid)
+            return
+        try:
+            self.apply(convert(body, SchedulingProfile))
+        except DecodeError as problem:
+            self.refuse_unreadable(metadata, str(problem))
+        self._history.saw(body)
 
     def apply(self, profile: SchedulingProfile) -> None:
         """A profile appeared or changed."""
@@ -111,6 +125,7 @@ class ProfileKeeper:
             del self.reloads[name, result]
         self._reporter.forget(name)
         self._watch.forget(name)
+        self._history.forget(name, uid)
         self._changed.set()
 
     def _note(self, *standings: ProfileStanding) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import kopf
 
 from placewright.api.decode import DecodeError, convert
-from placewright.api.objects import ObjectMeta, Pod
-from placewright.api.profile import GROUP, PLURAL, VERSION, SchedulingProfile
+from placewright.api.objects import Pod
+from placewright.api.profile import GROUP, PLURAL, VERSION
 from placewright.engine.engine import Engine
 from placewright.engine.reflectors import readable_pod
 
@@ -46,18 +46,4 @@ def take_pod_event(engine: Engine, event: Mapping[str, Any]) -> None:
 @kopf.on.event(GROUP, VERSION, PLURAL)
 async def profile_event(event: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
     """A profile came, changed, or was deleted."""
-    take_profile_event(memo.engine, event["type"], event["object"])
-
-
-def take_profile_event(engine: Engine, kind: str | None, body: Mapping[str, Any]) -> None:
-    """Tell the engine what an event of Kopf's watch of profiles says."""
-    metadata = convert(body["metadata"], ObjectMeta)
-    if kind == "DELETED":
-        engine.profiles.remove(metadata.name, metadata.uid)
-        engine.history.forget(metadata.name, metadata.uid)
-        return
-    try:
-        engine.profiles.apply(convert(body, SchedulingProfile))
-    except DecodeError as problem:
-        engine.profiles.refuse_unreadable(metadata, str(problem))
-    engine.history.saw(body)
+    memo.engine.profiles.take(event["type"], event["object"])
