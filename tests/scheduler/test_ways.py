@@ -115,7 +115,7 @@ def test_a_changed_profile_passes_the_modules_that_the_architecture_lists_and_no
     live = LiveProfiles[Evaluator](
         registry, lambda profile: build_evaluator(profile, registry, world.cluster, NoBinder(), world.queue.nominator), swapped
     )
-    keeper = ProfileKeeper(nobody, live, world.queue, lambda: True, cast(Any, Reporter()), nobody)
+    keeper = ProfileKeeper(nobody, live, world.queue, lambda: True, cast(Any, Reporter()), nobody, nobody)
     keeper.apply(changed(1))
     args = [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/fake"]}}]
     without_images = {"score": {"disabled": [{"name": "ImageLocality"}]}}
