@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 
 import pytest
 
@@ -13,8 +14,8 @@ from placewright.api.objects import Node, NodeName, Pod
 from placewright.api.pods import PodInfo
 from placewright.cluster.cluster import Cluster
 from placewright.engine import debugsignal
-from placewright.engine.debugsignal import Debugger, cache_lines, on_debug_signal, queue_lines
-from placewright.engine.dump import MOST_NAMES, cache_state, queue_state
+from placewright.engine.debuglines import MOST_NAMES, cache_lines, queue_lines
+from placewright.engine.debugsignal import Debugger, on_debug_signal
 from placewright.queue.nominator import Nominator
 from placewright.queue.queue import SchedulingQueue
 
@@ -117,40 +118,43 @@ def queue_of(*names: str) -> SchedulingQueue:
     return queue
 
 
+def contradictions(lines: Iterable[str]) -> list[str]:
+    return [line.removeprefix("debug: contradiction: ") for line in lines if line.startswith("debug: contradiction: ")]
+
+
 def test_of_many_nodes_and_pods_the_first_are_told_and_how_many_more_there_are() -> None:
-    cache = cache_state(cluster_of(10, pods_on_first=MOST_NAMES + 5), Nominator(), most=3)
-    lines = list(cache_lines(cache))
-    assert [node.name for node in cache.nodes] == ["n0", "n1", "n2"]
+    lines = list(cache_lines(cluster_of(10, pods_on_first=MOST_NAMES + 5), Nominator(), most=3))
+    assert [line.split(":")[1] for line in lines[1:-1]] == [" node n0", " node n1", " node n2"]
     assert lines[-1] == "debug: and 7 more nodes"
     assert "and 5 more; nominated: none" in lines[1]
-    queue = queue_state(queue_of(*(f"p{number}" for number in range(8))), most=5)
-    assert len(queue.pods) == 5
-    assert "debug: and 3 more pods" in list(queue_lines(queue))
+    lines = list(queue_lines(queue_of(*(f"p{number}" for number in range(8))), most=5))
+    assert sum(line.startswith("debug: pod ") for line in lines) == 5
+    assert "debug: and 3 more pods" in lines
 
 
 def test_a_nomination_is_told_at_the_node_and_at_the_pod() -> None:
     queue = queue_of("web")
     queue.nominate(made("web"), NodeName("n0"))
-    cache = cache_state(cluster_of(1), queue.nominator)
-    assert cache.nodes[0].nominated == ("default/web",)
-    assert queue_state(queue).pods[0].nominated_node == "n0"
+    assert list(cache_lines(cluster_of(1), queue.nominator))[1].endswith("; nominated: default/web")
+    (line,) = [line for line in queue_lines(queue) if line.startswith("debug: pod ")]
+    assert line.endswith("; nominated to n0")
 
 
 def test_a_queue_that_contradicts_itself_says_how() -> None:
     queue = queue_of("web")
     queue._uids.clear()
-    state = queue_state(queue)
-    assert state.contradictions == ("default/web is indexed as None, but uid-web is in unschedulable",)
-    lines = list(queue_lines(state))
+    lines = list(queue_lines(queue))
+    assert contradictions(lines) == ["default/web is indexed as None, but uid-web is in unschedulable"]
     assert lines[-1].startswith("debug: contradiction: ")
     assert LAST not in lines
 
 
 def test_columns_that_do_not_add_up_are_told() -> None:
     cluster = cluster_of(1, pods_on_first=2)
-    assert cache_state(cluster, Nominator()).contradictions == ()
+    assert contradictions(cache_lines(cluster, Nominator())) == []
     cluster.resources.column("cpu").requested[0] += 500
-    assert cache_state(cluster, Nominator()).contradictions == ("node n0 counts 2500 of cpu as requested, its pods ask for 2000",)
+    found = contradictions(cache_lines(cluster, Nominator()))
+    assert found == ["node n0 counts 2500 of cpu as requested, its pods ask for 2000"]
 
 
 async def test_names_that_would_move_a_cursor_are_written_as_escapes(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:

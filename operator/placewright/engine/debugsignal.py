@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol
 
 from placewright.api.bad_input import printable
 from placewright.api.decode import DecodeError
 from placewright.cluster.cluster import Cluster
-from placewright.engine.dump import CacheState, ProfileState, QueueState, cache_state, profile_states, queue_state
+from placewright.engine.debuglines import cache_lines, profile_lines, queue_lines
 from placewright.engine.profilekeeper import ProfileKeeper
 from placewright.engine.reconcile.loop import ReconcileLoop
 from placewright.kube.errors import RequestError
@@ -103,9 +103,9 @@ class Debugger:
         state = "active" if engine.leadership.active else "standing by"
         lines = (
             f"debug: replica {engine.replica.identity} is {state}",
-            *profile_lines(profile_states(engine.profiles.standings().values())),
-            *cache_lines(cache_state(engine.cluster, engine.queue.nominator)),
-            *queue_lines(queue_state(engine.queue)),
+            *profile_lines(engine.profiles.standings().values()),
+            *cache_lines(engine.cluster, engine.queue.nominator),
+            *queue_lines(engine.queue),
         )
         return (_cut(printable(line)) for line in lines)
 
@@ -128,49 +128,6 @@ def on_debug_signal(call: Callable[[], None]) -> Iterator[None]:
     finally:
         loop.remove_signal_handler(DEBUG_SIGNAL)
         signal.signal(DEBUG_SIGNAL, before)
-
-
-def profile_lines(profiles: Iterable[ProfileState]) -> Iterator[str]:
-    """A line each."""
-    for one in profiles:
-        active = "none" if one.active_generation is None else str(one.active_generation)
-        yield f"debug: profile {one.name} of {one.scheduler_name}: generation {active} decides, {one.observed_generation} is {one.reason}"
-
-
-def cache_lines(cache: CacheState) -> Iterator[str]:
-    """A line a node, between the totals and what contradicts itself."""
-    yield f"debug: cached nodes: {cache.node_count}; pods on nodes: {cache.pod_count}; of these assumed: {cache.assumed_count}"
-    for node in cache.nodes:
-        more = node.pod_count - len(node.pods)
-        pods = ", ".join(node.pods) + (f" and {more} more" if more > 0 else "")
-        yield (
-            f"debug: node {node.name}: requested {_amounts(node.requested)}; allocatable {_amounts(node.allocatable)}; "
-            f"{node.pod_count} pods: {pods or 'none'}; nominated: {', '.join(node.nominated) or 'none'}"
-        )
-    if cache.more:
-        yield f"debug: and {cache.more} more nodes"
-    yield from (f"debug: contradiction: {one}" for one in cache.contradictions)
-
-
-def queue_lines(queue: QueueState) -> Iterator[str]:
-    """kube-scheduler's summary, a line a pod, and the check."""
-    sizes = queue.sizes
-    unschedulable = sizes["unschedulable"] + sizes["gated"]
-    yield f"debug: queue: activeQ:{sizes['active']}; backoffQ:{sizes['backoff']}; unschedulablePods:{unschedulable}"
-    yield f"debug: queue: of these gated: {sizes['gated']}; in flight: {sizes['in-flight']}"
-    for pod in queue.pods:
-        nominated = f"; nominated to {pod.nominated_node}" if pod.nominated_node else ""
-        which = f"{pod.namespace}/{pod.name} uid {pod.uid} of {pod.scheduler_name}"
-        yield f"debug: pod {which}: {pod.place}; attempts {pod.attempts}{nominated}"
-    if queue.more:
-        yield f"debug: and {queue.more} more pods"
-    yield from (f"debug: contradiction: {one}" for one in queue.contradictions)
-    if not queue.contradictions:
-        yield "debug: queue: every pod is in exactly one place"
-
-
-def _amounts(amounts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {amount}" for name, amount in sorted(amounts.items())) or "nothing"
 
 
 def _cut(line: str) -> str:

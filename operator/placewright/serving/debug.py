@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from placewright.cluster.cluster import Cluster
-from placewright.engine.dump import node_amounts
+from placewright.engine.debuglines import node_amounts
 from placewright.engine.engine import Engine
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import QueuedPod, SubQueue
