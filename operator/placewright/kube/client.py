@@ -2,7 +2,7 @@
 
 Bounds on concurrency belong to those who ask (binder, events, status): a limit here would make a Lease renewal wait behind slow binds.
 A limit on requests a second is there for those who ask for one; watches do not count. What a request is for (`sending`) says how soon it
-gets its token, and whether it stands aside while the server refuses others (`pacing`).
+gets its token, and whether it stands aside while the server refuses others (`ratelimit.Pacing`).
 """
 
 from __future__ import annotations

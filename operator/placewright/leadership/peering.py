@@ -1,6 +1,6 @@
 """The question "may I bind now", answered from Kopf's peering object.
 
-Kopf itself writes our record and pauses its own watching; where somebody drops the record, it is put back from here (`ownrecord`). Kopf
+Kopf itself writes our record and pauses its own watching; where somebody drops the record, it is put back from here (`peers`). Kopf
 has no way to be asked whether it is paused, it judges peers by their clocks, and a leader that is cut off never pauses itself; so this room
 watches the object on its own and judges by its own monotonic clock (`peers`). Peering elects, but cannot exclude: that is what the fence
 is for (`lease`).
