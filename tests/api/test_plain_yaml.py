@@ -15,7 +15,7 @@ from placewright.api.yamldocs import NotPlainError, documents, only_document
 
 
 def load(text: str) -> object:
-    return only_document(text)
+    return only_document(text, worded=True)
 
 
 def bomb(levels: int, width: int = 9) -> str:

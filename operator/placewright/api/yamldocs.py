@@ -94,9 +94,12 @@ def read_documents(text: str, file: str) -> Iterator[Document]:
         raise InputError(f"{file}: {_described(error)}") from None
 
 
-def only_document(text: str) -> Any:
-    """The value of a text with one document, None for an empty one; of a repeated key the last value. Raises `yaml.YAMLError`."""
-    values = [document.value for document in documents(text, placed=True, repeated=True)]
+def only_document(text: str, *, worded: bool = False) -> Any:
+    """The value of a text with one document, None for an empty one; of a repeated key the last value. Raises `yaml.YAMLError`.
+
+    `worded`: in the words of the slower parser, for people; see `documents`.
+    """
+    values = [document.value for document in documents(text, placed=worded, repeated=True)]
     if len(values) > 1:
         raise NotPlainError(None, f"{len(values)} documents", "one document")
     return values[0] if values else None

@@ -72,7 +72,7 @@ def _read(path: str) -> dict[str, Any]:
     try:
         if (size := Path(path).stat().st_size) > _LARGEST:
             raise ConfigError(f"kubeconfig {path}: found {size} bytes; a kubeconfig of at most {_LARGEST} is needed")
-        content = only_document(Path(path).read_text("utf-8"))
+        content = only_document(Path(path).read_text("utf-8"), worded=True)
     except yaml.YAMLError as error:
         raise ConfigError(f"kubeconfig {path}: not YAML: {_described(error)}") from None
     except (OSError, UnicodeDecodeError) as error:
