@@ -26,8 +26,7 @@ from kubesandbox.controllers.ephemeralclaims import EphemeralClaims
 from kubesandbox.controllers.kubelet import Kubelets, KubeletTimes, simulated_node
 from kubesandbox.controllers.provisioner import simulated_class
 from kubesandbox.controllers.volumecontroller import VolumeController
-from kubesandbox.definitions.definitionfiles import read_definitions
-from kubesandbox.definitions.definitions import Definitions
+from kubesandbox.definitions.definitions import Definitions, read_definitions
 from kubesandbox.devices.claimcontroller import ClaimController
 from kubesandbox.devices.driver import SimulatedDriver
 from kubesandbox.devices.layouts import DeviceLayout

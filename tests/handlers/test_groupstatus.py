@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.definitions.definitionfiles import read_definitions
+from kubesandbox.definitions.definitions import read_definitions
 from kubesandbox.storage.writes import DeleteOptions
 from placewright.engine import podgroupstatus
 from placewright.engine.discovery import survey

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesandbox.definitions.definitionfiles import read_definitions
+from kubesandbox.definitions.definitions import read_definitions
 from placewright.api.decode import convert
 from placewright.api.podgroups import GROUP_LABEL, CoschedulingPodGroup
 
