@@ -1,4 +1,7 @@
-"""Custom resource definitions, from a folder of YAML files and at work: each stored one adds its types to the registry, a deleted one takes them away."""
+"""Custom resource definitions: read from a folder of files, and at work.
+
+Each one that is stored adds its types to the registry, a deleted one takes them away.
+"""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from kubesandbox.controllers.disruptions import Disruptions
 from kubesandbox.kinds.podrules import topology_of
+from kubesandbox.kinds.structure import check_structure
 from kubesandbox.resources import ResourceType
 from kubesandbox.status import ApiError, Object, bad_request, conflict, too_many_requests, unspecific
-from kubesandbox.storage.metadata import NAMESPACE_MISMATCH, check_preconditions, check_string_map
+from kubesandbox.storage.metadata import NAMESPACE_MISMATCH, check_preconditions
 from kubesandbox.storage.store import Stored
 from kubesandbox.storage.writes import DeleteOptions, Writes
 
@@ -62,11 +63,8 @@ class PodOperations:
             raise bad_request("Binding: the body must be an object")
         if binding.get("kind", "Binding") != "Binding" or binding.get("apiVersion", "v1") != "v1":
             raise bad_request(f"{binding.get('kind')} in version {binding.get('apiVersion')} cannot be handled as a Binding")
+        check_structure("Binding", binding, custom=False)
         metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
-        if not isinstance(metadata, dict) or not isinstance(target, dict):
-            raise bad_request("Binding: metadata and target must be objects")
-        for each in ("annotations", "labels"):
-            check_string_map("Binding", metadata, each)
         found = metadata.get("name")
         if found and found != name:
             raise bad_request("name in URL does not match name in Binding object")
@@ -75,10 +73,7 @@ class PodOperations:
         kind = target.get("kind") or "Node"
         if kind != "Node":
             raise unspecific(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"')
-        node = target.get("name")
-        if node is not None and not isinstance(node, str):
-            raise bad_request("Binding: target.name must be a string")
-        if not node:
+        if not target.get("name"):
             raise unspecific("target.name: Required value")
         return target, metadata
 

@@ -78,15 +78,6 @@ def _check_kind(resource: ResourceType, sent: Object) -> None:
             raise bad_request(f"{key} in the body is {found!r}, the request is for {wanted!r}")
 
 
-def check_string_map(kind: str, metadata: Object, name: str) -> None:
-    """Raises ApiError 400 unless `metadata[name]` maps strings to strings; null passes."""
-    found = metadata.get(name)
-    if found is None:
-        return
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise bad_request(f"{kind}: metadata.{name} must map strings to strings, found {found!r:.200}")
-
-
 def _check_namespace(resource: ResourceType, namespace: str, metadata: Object) -> None:
     if not resource.namespaced:
         metadata.pop("namespace", None)
