@@ -352,7 +352,7 @@ async def _running(engine: Engine) -> AsyncIterator[None]:
 def _at_rest(engine: Engine, pods: int) -> bool:
     """So many pods on nodes, all confirmed, and nobody waits or is under way."""
     cluster, queue = engine.cluster, engine.queue
-    return (cluster.pod_count_total, cluster.assumed_count, len(queue), len(queue.flights)) == (pods, 0, 0, 0)
+    return (cluster.pod_count_total, cluster.assumed_count, len(queue), len(queue.in_flight)) == (pods, 0, 0, 0)
 
 
 def _seen(engine: Engine, key: str) -> str:

@@ -45,7 +45,7 @@ async def test_no_pod_is_lost_or_bound_twice_when(stage: Stage, storm: str) -> N
         stage.sandbox.faults.cut_watches_after(0)
         await stage.until(lambda: stage.placed(*names), f"all pods placed after: {storm}")
         await stage.until(lambda: running.agrees_with(stage), f"columns and queue agree with the store after: {storm}")
-        await stage.until(lambda: len(running.engine.queue.flights) == 0, f"every answer is known after: {storm}")
+        await stage.until(lambda: len(running.engine.queue.in_flight) == 0, f"every answer is known after: {storm}")
     assert stage.bound_twice() == []
 
 

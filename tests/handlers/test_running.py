@@ -61,7 +61,7 @@ async def test_bindings_under_way_survive_the_end_of_kopf(stage: Stage, caplog: 
         stage.sandbox.faults.release()
         await stage.until(lambda: stage.placed("web"))
         await stage.until(lambda: running.agrees_with(stage))
-        assert len(running.engine.queue.flights) == 0
+        assert len(running.engine.queue.in_flight) == 0
     assert stage.bound_twice() == []
 
 

@@ -15,7 +15,7 @@ from placewright.framework.events import (
     interest,
 )
 from placewright.queue.hints import Hints
-from placewright.queue.inflight import Flights
+from placewright.queue.inflight import InFlightPods
 from placewright.queue.queue import AlreadyQueuedError
 from placewright.queue.queued import QueuedPod, SubQueue
 
@@ -150,7 +150,7 @@ def test_a_pod_deleted_during_its_attempt_does_not_come_back() -> None:
     assert world.place("web") is None
     assert world.queue.return_unschedulable(queued, {"Fit"}) is None
     assert len(world.queue) == 0
-    assert len(world.queue.flights) == 0
+    assert len(world.queue.in_flight) == 0
 
 
 def test_a_rejection_by_a_plugin_that_the_profile_does_not_list_waits_for_any_event() -> None:
@@ -179,17 +179,17 @@ def test_done_after_a_return_changes_nothing() -> None:
 def test_events_are_remembered_only_while_somebody_is_in_flight() -> None:
     world = World(FakePolicy(interests={"Fit": [ON_NODE_ADD]}))
     world.queue.move(NODE_ADD)
-    assert world.queue.flights.events_kept == 0
+    assert world.queue.in_flight.events_kept == 0
     world.add(pod("a"), pod("b"))
     world.pop()
     world.queue.move(NODE_ADD)
     world.pop()
     world.queue.move(NODE_ADD)
-    assert world.queue.flights.events_kept == 2
+    assert world.queue.in_flight.events_kept == 2
     world.queue.done("uid-a")
-    assert world.queue.flights.events_kept == 1
+    assert world.queue.in_flight.events_kept == 1
     world.queue.done("uid-b")
-    assert world.queue.flights.events_kept == 0
+    assert world.queue.in_flight.events_kept == 0
 
 
 def test_an_event_that_no_plugin_registered_for_is_not_remembered() -> None:
@@ -197,13 +197,13 @@ def test_an_event_that_no_plugin_registered_for_is_not_remembered() -> None:
     world.add(pod("web"))
     world.pop()
     world.queue.move(ASSIGNED_POD_DELETE)
-    assert world.queue.flights.events_kept == 0
+    assert world.queue.in_flight.events_kept == 0
     world.queue.move(WILDCARD)
-    assert world.queue.flights.events_kept == 1
+    assert world.queue.in_flight.events_kept == 1
 
 
 def test_when_too_many_events_came_the_pod_is_told_that_anything_may_have_happened() -> None:
-    flights = Flights(limit=3)
+    flights = InFlightPods(limit=3)
     queued = QueuedPod(pod("web").info(), 0.0)
     flights.begin(queued, Hints({}))
     for _ in range(4):
@@ -214,7 +214,7 @@ def test_when_too_many_events_came_the_pod_is_told_that_anything_may_have_happen
 
 
 def test_finishing_out_of_order_forgets_no_event_that_somebody_missed() -> None:
-    flights = Flights()
+    flights = InFlightPods()
     for name in ("a", "b", "c"):
         flights.begin(QueuedPod(pod(name).info(), 0.0), Hints({}))
         flights.record(NODE_ADD, None, name)

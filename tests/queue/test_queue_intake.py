@@ -7,7 +7,7 @@ from queue_makers import FakePolicy, PodMaker, World, pod
 
 from placewright.api.objects import PodKey
 from placewright.framework.events import Action, EventResource, QueueingHint, interest
-from placewright.queue.podchanges import pod_update_events
+from placewright.framework.podchanges import pod_update_events
 from placewright.queue.queued import SubQueue
 
 POD_UPDATES = {

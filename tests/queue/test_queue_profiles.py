@@ -198,7 +198,7 @@ def test_nothing_is_kept_of_scheduler_names_without_pods_and_profile() -> None:
     for number in range(50):
         world.add(pod(f"web-{number}").scheduler(f"theirs-{number}"))
         world.queue.delete(f"uid-web-{number}")
-    assert list(world.queue.lanes()) == []
+    assert list(world.queue.profile_queues()) == []
 
 
 def test_a_profile_that_goes_without_leaving_pods_leaves_nothing() -> None:
@@ -206,7 +206,7 @@ def test_a_profile_that_goes_without_leaving_pods_leaves_nothing() -> None:
     world.add(pod("web"))
     world.queue.delete("uid-web")
     swap(world, None)
-    assert list(world.queue.lanes()) == []
+    assert list(world.queue.profile_queues()) == []
 
 
 def test_a_pod_that_stays_gated_is_not_counted_as_coming_in_again() -> None:

@@ -122,7 +122,7 @@ async def test_a_postbind_that_breaks_does_not_unbind_the_pod(caplog: pytest.Log
 def taken_back(world: World) -> bool:
     """Nothing of the attempt is left, and the queue is whole."""
     check_invariants(world.queue)
-    return world.node_of("web") is None and world.requested_cpu("a") == 0 and not len(world.queue.flights)
+    return world.node_of("web") is None and world.requested_cpu("a") == 0 and not len(world.queue.in_flight)
 
 
 @pytest.mark.parametrize("answer", [REFUSED, CONFLICT])

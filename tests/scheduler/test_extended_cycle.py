@@ -231,7 +231,7 @@ async def test_a_pod_bound_by_somebody_else_meanwhile_is_left_there() -> None:
     slow.meanwhile = lambda _verb: world.pods(pod("web").requests(cpu="1").on("b")) and None
     assert await placed(world) == "b"
     assert world.ports.bound == []
-    assert not len(world.queue.flights)
+    assert not len(world.queue.in_flight)
 
 
 # --- one profile's affair --------------------------------------------------------------------------------------------------------------

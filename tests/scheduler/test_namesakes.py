@@ -60,7 +60,7 @@ class Scene:
             and world.cluster.placement("old") is None
             and world.cluster.assumed_count == 0
             and not world.queue.uids()
-            and not len(world.queue.flights)
+            and not len(world.queue.in_flight)
             and not world.binding.unresolved
             and not world.binding.given_up
             and world.intake.repairs.replaced == replaced

@@ -19,10 +19,9 @@ from placewright.cluster.podgroups import PodGroups
 from placewright.kube.writers.events import HttpEventRecorder, Regarding
 from placewright.kube.writers.podgroupstatus import GroupNews, HttpGroupStatusWriter
 from placewright.plugins.gangscheduling import NAME
-from placewright.queue.podgroups import QueuedPodGroup
 from placewright.queue.policy import Policies
 from placewright.queue.queue import SchedulingQueue
-from placewright.queue.queued import QueuedPod
+from placewright.queue.queued import QueuedPod, QueuedPodGroup
 from placewright.scheduler.ports import EventRecorder, EventType, GroupStatusWriter, StatusWriter
 
 #: How often it is told how many members run, seconds.

@@ -30,7 +30,7 @@ from placewright.profiles.unclaimed import (
     looked_at_by_others,
     placed_by_others,
 )
-from placewright.queue.lane import Lane
+from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queue import SchedulingQueue
 from placewright.scheduler.ports import EventRecorder, EventType
 
@@ -156,7 +156,7 @@ class UnclaimedPods:
 
     def waiting(self) -> Iterator[tuple[Unclaimed, int]]:
         """By name, how many pods no profile takes now."""
-        for lane in self._queue.lanes():
+        for lane in self._queue.profile_queues():
             found = self._verdicts.get(lane.name)
             if found is not None and len(lane) and self._is_due(lane):
                 yield found, len(lane)
@@ -198,9 +198,9 @@ class UnclaimedPods:
             _logger.debug("which profiles there were cannot be read, will be tried again: %s", problem)
             self._ask_again = self._clock() + _RETRY_SECONDS
 
-    def _suspects(self) -> list[Lane]:
+    def _suspects(self) -> list[ProfileQueue]:
         """Lanes without a profile whose pods were likely meant for one."""
-        lanes = {lane.name: lane for lane in self._queue.lanes() if not lane.served and len(lane)}
+        lanes = {lane.name: lane for lane in self._queue.profile_queues() if not lane.served and len(lane)}
         names = self._profile_names()
         if names != self._judged_by:
             self._judged_by = names
@@ -228,7 +228,7 @@ class UnclaimedPods:
 
     # --- other schedulers ----------------------------------------------------------------------------------------------------------
 
-    async def _survey(self, suspects: Sequence[Lane]) -> None:
+    async def _survey(self, suspects: Sequence[ProfileQueue]) -> None:
         """Find out whether somebody else places pods of these names."""
         if not any(self._is_new(lane) for lane in suspects) and self._clock() < self._surveyed + _SURVEY_SECONDS:
             return
@@ -245,7 +245,7 @@ class UnclaimedPods:
             name.sure = self._is_patient(name)
             name.elsewhere = bool(found - name.strangers) or (verdict.why is Why.MISSPELT and _somebody_looked(lane))
 
-    def _is_new(self, lane: Lane) -> bool:
+    def _is_new(self, lane: ProfileQueue) -> bool:
         name = self._names[lane.name]
         return name.strangers is None or (not name.sure and self._is_patient(name))
 
@@ -264,11 +264,11 @@ class UnclaimedPods:
 
     # --- telling -------------------------------------------------------------------------------------------------------------------
 
-    def _is_due(self, lane: Lane) -> bool:
+    def _is_due(self, lane: ProfileQueue) -> bool:
         name = self._names.get(lane.name)
         return name is not None and not lane.served and name.sure and not name.elsewhere
 
-    def _tell(self, lanes: Sequence[Lane]) -> None:
+    def _tell(self, lanes: Sequence[ProfileQueue]) -> None:
         now = self._clock()
         self._tokens, self._filled = min(BURST, self._tokens + (now - self._filled) * EVENTS_A_SECOND), now
         untold = {lane.name: self._untold(lane) for lane in lanes}
@@ -281,7 +281,7 @@ class UnclaimedPods:
                     self._tokens -= 1
                     self._tell_one(name, queued)
 
-    def _untold(self, lane: Lane) -> Iterator[str]:
+    def _untold(self, lane: ProfileQueue) -> Iterator[str]:
         told = self._names[lane.name].told
         if len(told) > _KEPT_AT_MOST * len(lane):  # most of them are gone
             told &= {queued.uid for queued in lane.unschedulable}
@@ -299,5 +299,5 @@ class UnclaimedPods:
         self._events.record(pod, EventType.WARNING, NO_PROFILE, "Scheduling", str(verdict))
 
 
-def _somebody_looked(lane: Lane) -> bool:
+def _somebody_looked(lane: ProfileQueue) -> bool:
     return any(looked_at_by_others(queued.pod.pod.status.conditions) for queued in lane.unschedulable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from placewright.queue.lane import Lane
+from placewright.queue.profilequeue import ProfileQueue
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
 
@@ -16,10 +16,10 @@ class InvariantError(AssertionError):
 
 def check_invariants(queue: SchedulingQueue) -> None:
     """Raise `InvariantError` unless every pod is in exactly one place and all indexes agree. O(pods)."""
-    lanes = (problem for lane in queue.lanes() for problem in (*_lane(lane), *_index(lane)))
+    lanes = (problem for lane in queue.profile_queues() for problem in (*_queue_of(lane), *_index(lane)))
     found = [*_places(queue), *_names(queue), *_pod_groups(queue), *lanes]
-    if queue.flights.events_kept and not len(queue.flights):
-        found.append(f"{queue.flights.events_kept} events are kept although no pod is in flight")
+    if queue.in_flight.events_kept and not len(queue.in_flight):
+        found.append(f"{queue.in_flight.events_kept} events are kept although no pod is in flight")
     if found:
         raise InvariantError("; ".join(found))
 
@@ -56,7 +56,7 @@ def _pod_groups(queue: SchedulingQueue) -> Iterator[str]:
     yield from (f"the group {pod_group.ref} is listed without members" for pod_group in queue.pod_groups if not pod_group.members)
 
 
-def _lane(lane: Lane) -> Iterator[str]:
+def _queue_of(lane: ProfileQueue) -> Iterator[str]:
     for place, queued in lane.waiting():
         if queued.pod.scheduler_name != lane.name:
             yield f"pod {queued.uid} of {queued.pod.scheduler_name!r} waits among those of {lane.name!r}"
@@ -66,7 +66,7 @@ def _lane(lane: Lane) -> Iterator[str]:
             yield f"pod {queued.uid} is in {place} although no profile claims {lane.name!r}"
 
 
-def _index(lane: Lane) -> Iterator[str]:
+def _index(lane: ProfileQueue) -> Iterator[str]:
     for waiting in (lane.unschedulable, lane.gated):
         uids = {queued.uid for queued in waiting}
         for plugin in waiting.plugins():

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import WILDCARD, ClusterEvent
+from placewright.framework.podchanges import pod_update_events
 from placewright.queue.hints import Hints
 from placewright.queue.queued import QueuedPod
 
@@ -20,7 +21,7 @@ from placewright.queue.queued import QueuedPod
 EVENT_LIMIT: Final = 10_000
 
 
-class Happening(NamedTuple):
+class InFlightEvent(NamedTuple):
     """An event with the object before and after."""
 
     event: ClusterEvent
@@ -28,11 +29,11 @@ class Happening(NamedTuple):
     new: Any
 
 
-_ANYTHING: Final = Happening(WILDCARD, None, None)
+_ANYTHING: Final = InFlightEvent(WILDCARD, None, None)
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class InFlightPod:
     """One pod's attempt.
 
     Attributes:
@@ -50,23 +51,23 @@ class Flight:
     gone: bool = False
 
 
-class Flights:
+class InFlightPods:
     """Attempts under way, by uid, with the events since the oldest of them began."""
 
-    __slots__ = ("_count", "_events", "_flights", "_limit")
+    __slots__ = ("_count", "_events", "_limit", "_pods")
 
     def __init__(self, limit: int = EVENT_LIMIT) -> None:
-        self._flights: OrderedDict[str, Flight] = OrderedDict()
-        self._events: deque[Happening] = deque()
+        self._pods: OrderedDict[str, InFlightPod] = OrderedDict()
+        self._events: deque[InFlightEvent] = deque()
         self._count = 0  # events ever recorded
         self._limit = limit
 
     def __len__(self) -> int:
-        return len(self._flights)
+        return len(self._pods)
 
-    def __iter__(self) -> Iterator[Flight]:
+    def __iter__(self) -> Iterator[InFlightPod]:
         """All attempts, oldest first; those of gone pods included."""
-        return iter(self._flights.values())
+        return iter(self._pods.values())
 
     @property
     def events_kept(self) -> int:
@@ -77,41 +78,47 @@ class Flights:
         """How many events of each label are remembered; walks over all of them, `EVENT_LIMIT` at most."""
         return Counter(happening.event.label for happening in self._events)
 
-    def get(self, uid: str) -> Flight | None:
+    def get(self, uid: str) -> InFlightPod | None:
         """The attempt with this pod, or None."""
-        return self._flights.get(uid)
+        return self._pods.get(uid)
 
     def begin(self, queued: QueuedPod, hints: Hints) -> None:
         """Note that a pod was handed out, under a profile with these hints."""
-        self._flights[queued.uid] = Flight(queued, queued.pod, self._count, hints)
+        self._pods[queued.uid] = InFlightPod(queued, queued.pod, self._count, hints)
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Remember an event; forgotten at once when nothing is in flight."""
-        if not self._flights:
+        if not self._pods:
             return
         self._count += 1
-        self._events.append(Happening(event, old, new))
+        self._events.append(InFlightEvent(event, old, new))
         if len(self._events) > self._limit:
             self._events.popleft()
 
-    def missed(self, flight: Flight) -> list[Happening]:
+    def update(self, attempt: InFlightPod, new: PodInfo) -> None:
+        """Take over a newer version of a pod; what changed about it is an event that its attempt missed."""
+        for event in pod_update_events(attempt.latest, new):
+            self.record(event, attempt.latest, new)
+        attempt.latest = new
+
+    def missed(self, flight: InFlightPod) -> list[InFlightEvent]:
         """What happened since this attempt began, oldest first."""
         oldest = self._count - len(self._events)
         if flight.start < oldest:
             return [_ANYTHING, *self._events]
         return list(islice(self._events, flight.start - oldest, None))
 
-    def end(self, uid: str) -> Flight | None:
+    def end(self, uid: str) -> InFlightPod | None:
         """Forget an attempt, and events that nobody left in flight can have missed; None when there was none."""
-        flight = self._flights.pop(uid, None)
+        flight = self._pods.pop(uid, None)
         if flight is not None:
             self._prune()
         return flight
 
     def _prune(self) -> None:
-        if not self._flights:
+        if not self._pods:
             self._events.clear()
             return
-        first = next(iter(self._flights.values()))
+        first = next(iter(self._pods.values()))
         while self._events and self._count - len(self._events) < first.start:
             self._events.popleft()

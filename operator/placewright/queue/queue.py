@@ -10,7 +10,8 @@ Everything here runs on one thread and never blocks; `wait_for_pod` is the one c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -24,15 +25,13 @@ from placewright.framework.events import (
     ClusterEvent,
     EventResource,
 )
-from placewright.queue.heap import KeyedHeap
+from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue.hints import EventHints, Requeue, Timed
-from placewright.queue.inflight import Flight
-from placewright.queue.lane import Lane
+from placewright.queue.inflight import InFlightPods
 from placewright.queue.nominator import Nominator
-from placewright.queue.podchanges import pod_update_events, same_version
 from placewright.queue.policy import Policies
-from placewright.queue.queued import QueuedPod, SubQueue
-from placewright.queue.view import QueueView
+from placewright.queue.profilequeue import ProfileQueue, ProfileQueues, Sizes
+from placewright.queue.queued import QueuedPod, QueuedPodGroups, SubQueue
 
 #: Seconds after which a pod is tried again although no event spoke for it.
 MAX_UNSCHEDULABLE_SECONDS: Final = 300.0
@@ -46,95 +45,118 @@ PROFILE_UPDATE: Final = "ProfileUpdate"
 GANG_AGAIN: Final = "GangAgain"
 
 NO_PLUGINS: Final[AbstractSet[str]] = frozenset()
+#: Hears of (sub-queue, label of the event) whenever a pod enters one.
+Incoming = Callable[[str, str], None]
 
 
 class AlreadyQueuedError(ValueError):
     """A pod was returned that is waiting in the queue already."""
 
 
-class SchedulingQueue(QueueView):
+class SchedulingQueue:
     """Pods that wait for a node, of all profiles.
 
     Args:
         policies: the profile of a scheduler name, or None; asked when a name is first seen and in `reprioritise`.
         clock: seconds, monotonic.
-        on_incoming: called with (queue, event label) whenever a pod enters active, backoff, unschedulable or gated.
+        on_incoming: called for active, backoff, unschedulable and gated.
         timed: takes the time of hints.
 
     Attributes:
         nominator: which pods are nominated to which node.
+        pod_groups: groups that are placed together.
+        in_flight: the attempts under way.
     """
 
     def __init__(
-        self,
-        policies: Policies,
-        clock: Callable[[], float],
-        on_incoming: Callable[[str, str], None] | None = None,
-        timed: Timed | None = None,
+        self, policies: Policies, clock: Callable[[], float], on_incoming: Incoming | None = None, timed: Timed | None = None
     ) -> None:
-        super().__init__()
         self.nominator = Nominator()
+        self.pod_groups = QueuedPodGroups()
         self._policies = policies
         self._clock = clock
         self._on_incoming = on_incoming
-        self._timed = timed
         self._ready = asyncio.Event()
+        self._pods: dict[str, QueuedPod] = {}
+        self._uids: dict[PodKey, str] = {}
+        self._queues = ProfileQueues(policies, timed)
+        self.in_flight = InFlightPods()
 
     # --- pods come, change and go ------------------------------------------------------------------------------------------------
 
     def add(self, pod: PodInfo) -> None:
-        """Take a pod in. A known pod is updated; a namesake with another uid is replaced, unless it was created later."""
-        if pod.uid in self._pods:
-            self.update(pod)
-            return
+        """Take a pod in, or a newer version of it; a known pod is tried again if that helps it.
+
+        A namesake with another uid is replaced, unless it was created later.
+        """
+        queued = self._pods.get(pod.uid)
+        if queued is None:
+            self._take_in(pod)
+        else:
+            self._change(queued, pod)
+
+    #: A watch's news of a pod may be the first that is heard of it, and its addition may be heard twice, so these are one.
+    update = add
+
+    def _take_in(self, pod: PodInfo) -> None:
         namesake = self._uids.get(pod.key)
         if namesake is not None:
             if self._latest(namesake).created > pod.created:
                 return
             self.delete(namesake)
-        flight = self._flights.get(pod.uid)
+        flight = self.in_flight.get(pod.uid)
         if flight is None:
             queued = QueuedPod(pod, self._clock())
             self._join(queued)
             # Whoever joins a group that backs off waits with it, so that a group cannot be tried again and again by adding pods.
-            how = Requeue.IMMEDIATELY if queued.pod_group is None or queued.pod_group.failed_at is None else Requeue.AFTER_BACKOFF
-            self._requeue(self._lane(pod.scheduler_name), queued, how, POD_ADD)
+            backs_off = queued.pod_group is not None and queued.pod_group.failed_at is not None
+            how = Requeue.AFTER_BACKOFF if backs_off else Requeue.IMMEDIATELY
+            self._requeue(self._queues.of(pod.scheduler_name), queued, how, POD_ADD)
         else:  # deleted and back again while it is being tried
             queued, flight.gone = flight.queued, False
-            self._change_in_flight(flight, pod)
+            self.in_flight.update(flight, pod)
         self._register(pod, queued)
         self.nominator.add(pod)
 
-    def update(self, pod: PodInfo) -> None:
-        """Take over a newer version of a pod, and try it again if that helps it. An unknown pod is added."""
-        queued = self._pods.get(pod.uid)
-        if queued is None:
-            self.add(pod)
-            return
+    def _change(self, queued: QueuedPod, pod: PodInfo) -> None:
         old = self._latest(pod.uid)
         if same_version(old, pod):
             return
         if (old.key, old.scheduler_name) != (pod.key, pod.scheduler_name):  # cannot happen to a real pod
             self.delete(pod.uid)
-            self.add(pod)
+            self._take_in(pod)
             return
         self.nominator.update(old, pod)
-        flight = self._flights.get(pod.uid)
-        if flight is not None:
-            self._change_in_flight(flight, pod)
+        if (flight := self.in_flight.get(pod.uid)) is not None:
+            self.in_flight.update(flight, pod)
         else:
             self._change_waiting(queued, old, pod)
 
+    def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
+        queued.pod = new
+        if queued.pod_group is not None or new.pod_group is not None:
+            self._join(queued)
+        queue = self._queues.of(new.scheduler_name)
+        if not queue.served:
+            return
+        if queue.place_of(new.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
+            queue.resort(queued)
+            return
+        events = pod_update_events(old, new)
+        any(self._move(queue, queued, queue.hints.about(event), event.label, old, new) for event in events)  # the first that helps
+
     def delete(self, uid: str) -> PodInfo | None:
         """Forget a pod; its last version, or None when it is unknown. If it is in flight, its attempt leads nowhere."""
-        if uid not in self._pods:
+        if (queued := self._pods.get(uid)) is None:
             return None
-        pod, pod_group, kept = self._latest(uid), self._pods[uid].pod_group, self.nominator.node_of(uid)
-        flight = self._flights.get(uid)
+        pod, pod_group, kept = self._latest(uid), queued.pod_group, self.nominator.node_of(uid)
+        flight = self.in_flight.get(uid)
         if flight is not None:
             flight.gone = True
         else:
-            self._take_from_lane(uid, pod.scheduler_name)
+            queue = self._queues.of(pod.scheduler_name)
+            queue.take(uid)
+            self._queues.drop_if_idle(queue)
         self._forget(uid, pod.key)
         if pod_group is not None:
             self.stir(pod_group.ref)
@@ -155,14 +177,12 @@ class SchedulingQueue(QueueView):
 
         The pod is in flight until `done` or `return_unschedulable`.
         """
-        heap = self._first(lambda lane: lane.active)
-        if heap is None:
-            heap = self._first(lambda lane: lane.backoff)
-            if heap is not None:
-                self._count(SubQueue.ACTIVE, POP_FROM_BACKOFF)
+        heap = self._queues.first(lambda queue: queue.active)
+        if heap is None and (heap := self._queues.first(lambda queue: queue.backoff)) is not None:
+            self._count(SubQueue.ACTIVE, POP_FROM_BACKOFF)
         queued = heap.pop() if heap is not None else None
         if queued is not None:
-            self._hand_out(queued, self._lane(queued.pod.scheduler_name))
+            self._hand_out(queued, self._queues.of(queued.pod.scheduler_name))
         return queued
 
     def take_pod_group(self, popped: QueuedPod) -> list[QueuedPod]:
@@ -171,16 +191,15 @@ class SchedulingQueue(QueueView):
         Wherever they wait: the group is tried as one, when its first member's turn has come. Left out are members of other profiles, those
         that a PreEnqueue plugin keeps back, and those in flight.
         """
-        lane, pod_group = self._lane(popped.pod.scheduler_name), popped.pod_group
+        queue, pod_group = self._queues.of(popped.pod.scheduler_name), popped.pod_group
         if pod_group is None:
             return [popped]
         pod_group.tried_at = self._clock() if pod_group.tried_at is None else pod_group.tried_at
-        taken = [q for q in pod_group.members.values() if q is popped or self._may_go_with(q, lane)]
-        for queued in taken:
-            if queued is not popped:
-                lane.take(queued.uid)
-                queued.gated = False
-                self._hand_out(queued, lane)
+        taken = [q for q in pod_group.members.values() if q is popped or self._may_go_with(q, queue)]
+        for queued in (member for member in taken if member is not popped):
+            queue.take(queued.uid)
+            queued.gated = False
+            self._hand_out(queued, queue)
         return sorted(taken, key=lambda q: -q.pod.priority)
 
     def pod_group_failed(self, ref: GroupRef, lacks: str = "") -> None:
@@ -195,32 +214,29 @@ class SchedulingQueue(QueueView):
 
     async def wait_for_pod(self) -> None:
         """Return as soon as `pop` has something to hand out."""
-        while not any(lane.open and (lane.active or lane.backoff) for lane in self._lanes.values()):
+        while not self._queues.can_hand_out():
             self._ready.clear()
             await self._ready.wait()
 
     def hold(self, scheduler_name: str) -> None:
         """Hand out no pod of this scheduler name until `release`; the others go on."""
-        self._lane(scheduler_name).held = True
+        self._queues.of(scheduler_name).held = True
 
     def release(self, scheduler_name: str) -> None:
         """End `hold`; harmless where nobody holds."""
-        lane = self._lanes.get(scheduler_name)
-        if lane is not None and lane.held:
-            lane.held = False
+        queue = self._queues.get(scheduler_name)
+        if queue is not None and queue.held:
+            queue.held = False
             self._ready.set()
 
     def done(self, uid: str) -> None:
         """End a pod's attempt for good: it has a node. Harmless for a pod that was returned."""
-        flight = self._flights.end(uid)
+        flight = self.in_flight.end(uid)
         if flight is not None and not flight.gone:
             self._forget(uid, flight.latest.key)
 
     def return_unschedulable(
-        self,
-        queued: QueuedPod,
-        unschedulable_plugins: AbstractSet[str] = NO_PLUGINS,
-        pending_plugins: AbstractSet[str] = NO_PLUGINS,
+        self, queued: QueuedPod, unschedulable_plugins: AbstractSet[str] = NO_PLUGINS, pending_plugins: AbstractSet[str] = NO_PLUGINS
     ) -> SubQueue | None:
         """End a pod's attempt without a node; where the pod waits now, or None when it was deleted or replaced meanwhile.
 
@@ -228,65 +244,59 @@ class SchedulingQueue(QueueView):
         change in mid-attempt is not missed. Raises `AlreadyQueuedError` for a pod that is not in flight but waiting.
         """
         uid = queued.uid
-        flight = self._flights.get(uid)
+        flight = self.in_flight.get(uid)
         if flight is None and uid in self._pods:
             raise AlreadyQueuedError(f"Pod {queued.key} is already present in the {self.locate(uid)} queue")
         if flight.gone if flight else queued.key in self._uids:
-            self._flights.end(uid)
+            self.in_flight.end(uid)
             return None
-        if flight is not None and flight.latest is not queued.pod:
+        if flight is not None:
             queued.pod = flight.latest
             self._regroup(queued)
         queued.record_failure(self._clock(), unschedulable_plugins, pending_plugins)
-        lane = self._lane(queued.pod.scheduler_name)
+        queue = self._queues.of(queued.pod.scheduler_name)
         how = Requeue.AFTER_BACKOFF
         if flight is not None:
-            how = lane.after_failure(queued, flight.hints, self._flights.missed(flight))
-        place = self._requeue(lane, queued, how, ATTEMPT_FAILURE)
-        self._flights.end(uid)
+            how = queue.after_failure(queued, flight.hints, self.in_flight.missed(flight))
+        place = self._requeue(queue, queued, how, ATTEMPT_FAILURE)
+        self.in_flight.end(uid)
         self._register(queued.pod, queued)
         return place
 
     # --- what brings pods back ---------------------------------------------------------------------------------------------------
 
     def move(
-        self,
-        event: ClusterEvent,
-        old: Any = None,
-        new: Any = None,
-        *,
-        except_uid: str = "",
-        up_to_priority: int | None = None,
+        self, event: ClusterEvent, old: Any = None, new: Any = None, *, except_uid: str = "", up_to_priority: int | None = None
     ) -> int:
         """Something happened in the cluster: try the pods again that it could help; the number of pods moved.
 
         `old` and `new` are the object before and after; pods as `PodInfo`. The pod of `except_uid` is left where it waits, and so are
         those of a priority above `up_to_priority`.
         """
-        lanes = [lane for lane in self._lanes.values() if lane.served]
+        queues = [queue for queue in self._queues if queue.served]
         if event.resource is EventResource.ASSIGNED_POD and isinstance(new, PodInfo) and new.pod_group is not None:
             self._reopen(new.pod_group, event.label)
-        if self._flights and any(lane.hints.wanted(event) for lane in lanes):
-            self._flights.record(event, old, new)
+        if self.in_flight and any(queue.hints.wanted(event) for queue in queues):
+            self.in_flight.record(event, old, new)
         moved = 0
-        for lane in lanes:
-            hints = lane.hints.about(event)
-            for queued in self._within_reach(lane, event, old, new):
+        for queue in queues:
+            hints = queue.hints.about(event)
+            for queued in self._within_reach(queue, event, old, new):
                 if queued.uid != except_uid and (up_to_priority is None or queued.pod.priority <= up_to_priority):
-                    moved += self._move(lane, queued, hints, event.label, old, new)
+                    moved += self._move(queue, queued, hints, event.label, old, new)
         return moved
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Try these pods now, whatever they are waiting for; those in flight are tried again, those unknown are ignored."""
         for pod in pods:
-            flight = self._flights.get(pod.uid)
+            flight = self.in_flight.get(pod.uid)
             queued = self._pods.get(pod.uid)
             if flight is not None:
-                self._flights.record(FORCE_ACTIVATE, None, flight.latest)
+                self.in_flight.record(FORCE_ACTIVATE, None, flight.latest)
             elif queued is not None:
-                lane = self._lane(queued.pod.scheduler_name)
-                if lane.served and pod.uid not in lane.active:
-                    self._requeue(lane, queued, Requeue.IMMEDIATELY, FORCE_ACTIVATE.label)
+                queue = self._queues.of(queued.pod.scheduler_name)
+                if queue.served and pod.uid not in queue.active:
+                    self._requeue(queue, queued, Requeue.IMMEDIATELY, FORCE_ACTIVATE.label)
 
     def stir(self, ref: GroupRef) -> None:
         """Try a group again once its backoff is over, whatever its members wait for; one of them brings all.
@@ -295,56 +305,51 @@ class SchedulingQueue(QueueView):
         """
         pod_group = self.pod_groups.get(ref)
         for queued in () if pod_group is None else pod_group.members.values():
-            lane = self._lanes.get(queued.pod.scheduler_name)
-            if lane is not None and lane.served and queued.uid in lane.unschedulable:
-                self._requeue(lane, queued, Requeue.AFTER_BACKOFF, GANG_AGAIN)
+            queue = self._queues.get(queued.pod.scheduler_name)
+            if queue is not None and queue.served and queued.uid in queue.unschedulable:
+                self._requeue(queue, queued, Requeue.AFTER_BACKOFF, GANG_AGAIN)
                 return
 
     def retry(self, uid: str) -> None:
         """Try this pod again once its backoff is over; one that is active, in flight or unknown is left alone."""
         queued = self._pods.get(uid)
         if queued is not None and self.locate(uid) in (SubQueue.UNSCHEDULABLE, SubQueue.GATED):
-            self._requeue(self._lane(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label)
+            self._requeue(self._queues.of(queued.pod.scheduler_name), queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label)
 
     def lift_gate(self, uid: str) -> bool:
         """Let a gated pod wait for events like a rejected one, if no PreEnqueue plugin keeps it back any longer; True if so."""
         queued = self._pods.get(uid)
         if queued is None or self.locate(uid) is not SubQueue.GATED:
             return False
-        lane = self._lane(queued.pod.scheduler_name)
-        if not lane.policy.pre_enqueue(queued.pod).ok:
+        queue = self._queues.of(queued.pod.scheduler_name)
+        if not queue.policy.pre_enqueue(queued.pod).ok:
             return False
-        lane.enter(queued, Requeue.SKIP, self._clock())
+        queue.enter(queued, Requeue.SKIP, self._clock())
         queued.recalled = True
         return True
 
     def flush_backoff(self) -> int:
         """Make pods active whose backoff is over; their number. To be called at every whole second of the clock."""
         now = self._clock()
-        moved = sum(lane.end_backoff(now) for lane in self._lanes.values() if lane.served)
+        moved = sum(queue.end_backoff(now) for queue in self._queues if queue.served)
         for _ in range(moved):
             self._count(SubQueue.ACTIVE, BACKOFF_COMPLETE)
-        if moved:
             self._ready.set()
         return moved
 
     def flush_unschedulable(self, max_wait: float = MAX_UNSCHEDULABLE_SECONDS) -> int:
         """Try pods again that have waited longer than `max_wait` seconds for an event; their number. To be called every 30 s."""
         oldest = self._clock() - max_wait
-        moved = 0
-        for lane in self._lanes.values():
-            late = [queued for queued in lane.unschedulable if queued.timestamp < oldest] if lane.served else []
-            for queued in late:
-                queued.flushed = True
-                self._requeue(lane, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
-            moved += len(late)
-        return moved
+        late = [(queue, queued) for queue in self._queues if queue.served for queued in queue.waiting_since(oldest)]
+        for queue, queued in late:
+            queued.flushed = True
+            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label)
+        return len(late)
 
     @property
     def next_backoff_expiry(self) -> float | None:
         """When `flush_backoff` next has something to do, in seconds of the clock; None while nothing backs off."""
-        expiries = (lane.next_backoff_expiry() for lane in self._lanes.values())
-        return min((expiry for expiry in expiries if expiry is not None), default=None)
+        return self._queues.next_backoff_expiry()
 
     def reprioritise(self, scheduler_name: str, reconsidered: AbstractSet[str] | None = NO_PLUGINS) -> None:
         """A profile came, changed, was paused, resumed or went: take over its new order, backoff, gates and hints.
@@ -352,59 +357,107 @@ class SchedulingQueue(QueueView):
         Pods keep their place, but gated ones are checked again, and those that a plugin of `reconsidered` rejected (None: any plugin), or
         only disabled ones did, are tried again after their backoff. Without a profile its pods wait as unschedulable until it is back.
         """
-        lane = self._lanes.get(scheduler_name)
-        if lane is None:
+        queue = self._queues.get(scheduler_name)
+        if queue is None:
             return
-        returned = not lane.served
-        lane.adopt(self._policies(scheduler_name))
-        if not lane.served:
-            self._drop_if_idle(lane)
+        returned = not queue.served
+        queue.adopt(self._policies(scheduler_name))
+        if not queue.served:
+            self._queues.drop_if_idle(queue)
             return
         anybody = returned or reconsidered is None
-        rejected = [
-            q for q in lane.unschedulable if anybody or not lane.speaks_for(q) or not q.rejecting_plugins.isdisjoint(reconsidered or ())
-        ]
-        for queued in [*lane.gated, *rejected]:
-            self._requeue(lane, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
+        for queued in [*queue.gated, *queue.to_reconsider(None if anybody else reconsidered)]:
+            self._requeue(queue, queued, Requeue.AFTER_BACKOFF, PROFILE_UPDATE)
         self._ready.set()
+
+    # --- who waits where ---------------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """The pod of this uid, wherever it is; None when unknown."""
+        return self._pods.get(uid)
+
+    def latest(self, uid: str) -> PodInfo | None:
+        """The newest version of a pod, also while an older one is being tried; None when unknown."""
+        return self._latest(uid) if uid in self._pods else None
+
+    def uid_of(self, key: PodKey) -> str | None:
+        """The uid of the pod of this `namespace/name`, or None."""
+        return self._uids.get(key)
+
+    def uids(self) -> AbstractSet[str]:
+        """All pods the queue answers for; a view."""
+        return self._pods.keys()
+
+    def locate(self, uid: str) -> SubQueue | None:
+        """Where a pod is, or None when unknown."""
+        queued = self._pods.get(uid)
+        if queued is None:
+            return None
+        if self.in_flight.get(uid) is not None:
+            return SubQueue.IN_FLIGHT
+        queue = self._queues.get(queued.pod.scheduler_name)
+        return queue.place_of(uid) if queue is not None else None
+
+    def pods(self) -> Iterator[tuple[SubQueue, QueuedPod]]:
+        """All pods with their places, read from the places themselves."""
+        for queue in self._queues:
+            yield from queue.waiting()
+        yield from ((SubQueue.IN_FLIGHT, flight.queued) for flight in self.in_flight if not flight.gone)
+
+    def profile_queues(self) -> Iterator[ProfileQueue]:
+        """The waiting pods by scheduler name, for reading."""
+        return iter(self._queues)
+
+    def sizes(self, scheduler_name: str | None = None) -> Sizes:
+        """How many pods are where, of one scheduler name or of all."""
+        tried = sum(not each.gone and scheduler_name in (None, each.latest.scheduler_name) for each in self.in_flight)
+        return self._queues.sizes(scheduler_name, tried)
+
+    def rejections(self, scheduler_name: str) -> Counter[str]:
+        """How many unschedulable and gated pods of a scheduler name each plugin holds back."""
+        return sum((queue.rejections() for queue in self._queues if queue.name == scheduler_name), Counter())
+
+    def _latest(self, uid: str) -> PodInfo:
+        flight = self.in_flight.get(uid)
+        return flight.latest if flight is not None else self._pods[uid].pod
 
     # --- inside ------------------------------------------------------------------------------------------------------------------
 
-    def _requeue(self, lane: Lane, queued: QueuedPod, how: Requeue, label: str) -> SubQueue:
-        """Put a pod, wherever it was in its lane, into the place it belongs to now."""
-        still_gated = queued.gated
-        place = lane.enter(queued, how, self._clock())
-        if place is SubQueue.GATED and still_gated:
-            return place
-        self._count(place, label)
+    def _requeue(self, queue: ProfileQueue, queued: QueuedPod, how: Requeue, label: str) -> SubQueue:
+        """Put a pod, wherever it was in its queue, into the place it belongs to now."""
+        was_gated = queued.gated
+        place = queue.enter(queued, how, self._clock())
+        if place is not SubQueue.GATED or not was_gated:
+            self._count(place, label)
         if place is SubQueue.ACTIVE or place is SubQueue.BACKOFF:
             self._ready.set()
         return place
 
-    def _within_reach(self, lane: Lane, event: ClusterEvent, old: Any, new: Any) -> list[QueuedPod]:
-        """The pods of a lane whose hints are to be asked."""
+    def _within_reach(self, queue: ProfileQueue, event: ClusterEvent, old: Any, new: Any) -> list[QueuedPod]:
+        """The pods of a queue whose hints are to be asked."""
         if event.resource is EventResource.POD_GROUP:  # there may be thousands of groups: news of one is no news to the others
-            if new is None:
-                return []
-            return [q for q in self.pod_groups.declared_by(new) if q.pod.scheduler_name == lane.name and lane.waits(q)]
-        return lane.candidates(event, old, new)
+            members = () if new is None else self.pod_groups.declared_by(new)
+            return [queued for queued in members if queued.pod.scheduler_name == queue.name and queue.waits(queued)]
+        return queue.candidates(event, old, new)
 
-    def _move(self, lane: Lane, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
+    def _move(self, queue: ProfileQueue, queued: QueuedPod, hints: EventHints, label: str, old: Any, new: Any) -> bool:
         """True when the event took the pod out of where it was waiting."""
         how = hints.worth(queued, old, new)
-        return how is not Requeue.SKIP and self._requeue(lane, queued, how, label) is not SubQueue.GATED
+        return how is not Requeue.SKIP and self._requeue(queue, queued, how, label) is not SubQueue.GATED
 
-    def _may_go_with(self, queued: QueuedPod, lane: Lane) -> bool:
-        """Whether this pod of a group may be handed out with another one of this lane."""
-        if self._flights.get(queued.uid) is not None or queued.pod.scheduler_name != lane.name:
-            return False
-        return lane.policy.pre_enqueue(queued.pod).ok
+    def _may_go_with(self, queued: QueuedPod, queue: ProfileQueue) -> bool:
+        """Whether this pod of a group may be handed out with another one of this queue."""
+        at_hand = self.in_flight.get(queued.uid) is None and queued.pod.scheduler_name == queue.name
+        return at_hand and queue.policy.pre_enqueue(queued.pod).ok
 
-    def _hand_out(self, queued: QueuedPod, lane: Lane) -> None:
+    def _hand_out(self, queued: QueuedPod, queue: ProfileQueue) -> None:
         queued.attempts += 1
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock()
-        self._flights.begin(queued, lane.hints)
+        self.in_flight.begin(queued, queue.hints)
 
     def _regroup(self, queued: QueuedPod) -> None:
         """List the pod with the group that it names now, if it is not."""
@@ -419,63 +472,17 @@ class SchedulingQueue(QueueView):
         if pod_group is None or len(pod_group.members) == 1 or pod_group.first is before:
             return
         for member in pod_group.members.values():
-            lane = self._lanes.get(member.pod.scheduler_name)
-            if lane is not None and lane.served:
-                lane.resort(member)
+            queue = self._queues.get(member.pod.scheduler_name)
+            if queue is not None and queue.served:
+                queue.resort(member)
 
     def _reopen(self, ref: GroupRef, label: str) -> None:
         """A member stands on a node: others may have been kept back only because too few were known."""
         pod_group = self.pod_groups.get(ref)
-        gated = [queued for queued in pod_group.members.values() if queued.gated] if pod_group is not None else []
-        for queued in gated:
-            lane = self._lane(queued.pod.scheduler_name)
-            if not lane.served or self._requeue(lane, queued, Requeue.AFTER_BACKOFF, label) is SubQueue.GATED:
+        for queued in [] if pod_group is None else [member for member in pod_group.members.values() if member.gated]:
+            queue = self._queues.of(queued.pod.scheduler_name)
+            if not queue.served or self._requeue(queue, queued, Requeue.AFTER_BACKOFF, label) is SubQueue.GATED:
                 return
-
-    def _change_waiting(self, queued: QueuedPod, old: PodInfo, new: PodInfo) -> None:
-        queued.pod = new
-        if queued.pod_group is not None or new.pod_group is not None:
-            self._join(queued)
-        lane = self._lane(new.scheduler_name)
-        if not lane.served:
-            return
-        if lane.place_of(new.uid) in (SubQueue.ACTIVE, SubQueue.BACKOFF):
-            lane.resort(queued)
-            return
-        for event in pod_update_events(old, new):
-            if self._move(lane, queued, lane.hints.about(event), event.label, old, new):
-                return
-
-    def _change_in_flight(self, flight: Flight, new: PodInfo) -> None:
-        for event in pod_update_events(flight.latest, new):
-            self._flights.record(event, flight.latest, new)
-        flight.latest = new
-
-    def _first(self, heap_of: Callable[[Lane], KeyedHeap[QueuedPod]]) -> KeyedHeap[QueuedPod] | None:
-        """Among the profiles that hand out pods, the heap whose first pod comes first."""
-        best, best_key = None, None
-        for lane in self._lanes.values():
-            heap = heap_of(lane)
-            key = heap.first_key() if lane.open else None
-            if key is not None and (best_key is None or key < best_key):
-                best, best_key = heap, key
-        return best
-
-    def _lane(self, scheduler_name: str) -> Lane:
-        lane = self._lanes.get(scheduler_name)
-        if lane is None:
-            lane = self._lanes[scheduler_name] = Lane(scheduler_name, self._policies(scheduler_name), self._timed)
-        return lane
-
-    def _take_from_lane(self, uid: str, scheduler_name: str) -> None:
-        lane = self._lane(scheduler_name)
-        lane.take(uid)
-        self._drop_if_idle(lane)
-
-    def _drop_if_idle(self, lane: Lane) -> None:
-        """Scheduler names that no profile claims are other people's; do not keep them all."""
-        if not lane.served and not len(lane):
-            del self._lanes[lane.name]
 
     def _register(self, pod: PodInfo, queued: QueuedPod) -> None:
         self._regroup(queued)

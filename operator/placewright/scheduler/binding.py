@@ -269,7 +269,7 @@ class BindingCycle:
         unresolved = self.unresolved.pop(uid, None)
         if unresolved is not None:
             self._replaced(*unresolved)
-        elif self.queue.flights.get(uid) is not None:
+        elif self.queue.in_flight.get(uid) is not None:
             self.given_up.add(uid)
 
     def abandon(self, uid: str) -> None:
@@ -351,7 +351,7 @@ class BindingCycle:
                 barrier.leave(pod.uid, error(why(problem)))
             raise
         if barrier is not None:
-            gone = (flight := self.queue.flights.get(pod.uid)) is None or flight.gone
+            gone = (flight := self.queue.in_flight.get(pod.uid)) is None or flight.gone
             status = await barrier.arrive(pod.uid, error(LEFT) if gone and status.ok else status)
         if status.ok:
             with state.steps.step(BIND) as step:

@@ -30,7 +30,7 @@ from placewright.framework.events import (
     ClusterEvent,
     EventResource,
 )
-from placewright.queue.podchanges import pod_update_events, same_version
+from placewright.framework.podchanges import pod_update_events, same_version
 from placewright.queue.queue import POD_ADD, SchedulingQueue
 from placewright.scheduler.binding import BindingCycle
 from placewright.scheduler.repairs import Repairs

@@ -167,7 +167,7 @@ class ExtenderPodScheduler:
 
     def _settled_elsewhere(self, uid: str) -> bool:
         """Whether the pod was deleted, or got a node from somebody else, while extenders were asked."""
-        flight = self.queue.flights.get(uid)
+        flight = self.queue.in_flight.get(uid)
         return flight is None or flight.gone or self.cluster.placement(uid) is not None
 
 

@@ -150,7 +150,7 @@ def _decide(scheduler: Scheduler, count: int) -> int:
         before = scheduler.counts.scheduled
         scheduler.schedule_one(queued)
         if scheduler.counts.scheduled > before:
-            for flight in tuple(scheduler.queue.flights):
+            for flight in tuple(scheduler.queue.in_flight):
                 scheduler.queue.done(flight.queued.uid)
             placed += 1
     return placed

@@ -296,7 +296,7 @@ class Simulation:
     def _next_beat(self) -> float:
         """When the queue has something to do by itself."""
         backoff = self._queue.next_backoff_expiry
-        waits = (queued.timestamp for lane in self._queue.lanes() if lane.open for queued in lane.unschedulable)
+        waits = (queued.timestamp for lane in self._queue.profile_queues() if lane.open for queued in lane.unschedulable)
         longest = min(waits, default=math.inf) + MAX_UNSCHEDULABLE_SECONDS
         flush = math.inf if math.isinf(longest) else (longest // FLUSH_SECONDS + 1) * FLUSH_SECONDS
         return flush if backoff is None else min(flush, backoff)

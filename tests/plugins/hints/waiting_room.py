@@ -11,8 +11,8 @@ from hints.rows import Row
 from placewright.api.pods import PodInfo
 from placewright.cluster.devices import DEVICE_KINDS
 from placewright.framework.events import ClusterEvent
+from placewright.framework.podchanges import pod_update_events
 from placewright.queue.check import check_invariants
-from placewright.queue.podchanges import pod_update_events
 from placewright.queue.queue import SchedulingQueue
 from placewright.queue.queued import SubQueue
 from placewright.scheduler.policy import ProfilePolicy

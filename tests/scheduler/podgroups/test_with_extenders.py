@@ -54,7 +54,7 @@ async def test_a_member_that_is_deleted_while_it_is_asked_about_is_left_out() ->
     extender.meanwhile = deleted
     assert await world.attempt()
     assert sorted(bound(world)) == ["job-0", "job-1"]
-    assert len(world.queue.flights) == 0
+    assert len(world.queue.in_flight) == 0
 
 
 async def test_no_other_pod_of_the_profile_is_decided_meanwhile() -> None:

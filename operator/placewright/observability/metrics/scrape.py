@@ -41,8 +41,8 @@ def _queue(engine: Engine) -> Iterator[Metric]:
     sizes = queue.sizes()
     waiting = {("active",): sizes.active, ("backoff",): sizes.backoff, ("unschedulable",): sizes.unschedulable, ("gated",): sizes.gated}
     yield counted(upstream.PENDING_PODS, waiting)
-    in_flight: Counter[Labels] = Counter({(_POD_POPPED,): len(queue.flights)})
-    in_flight.update({(event,): number for event, number in queue.flights.events_by_label().items()})
+    in_flight: Counter[Labels] = Counter({(_POD_POPPED,): len(queue.in_flight)})
+    in_flight.update({(event,): number for event, number in queue.in_flight.events_by_label().items()})
     yield counted(upstream.INFLIGHT_EVENTS, in_flight)
     kept = {(plugin, name): pods for name in engine.live.active for plugin, pods in queue.rejections(name).items()}
     yield counted(upstream.UNSCHEDULABLE_PODS, kept)

@@ -91,7 +91,7 @@ class Reservations:
 
     def _may_be_tried(self, held: _Held) -> bool:
         """False for pods of a profile that is paused, or gone."""
-        lane = next((lane for lane in self._queue.lanes() if lane.name == held.scheduler_name), None)
+        lane = next((lane for lane in self._queue.profile_queues() if lane.name == held.scheduler_name), None)
         return lane is None or (lane.served and not lane.policy.paused)  # nobody of it waits: all are being tried
 
     # --- whose turn ------------------------------------------------------------------------------------------------------------

@@ -122,5 +122,5 @@ class GroupTrial:
 
     def _gone(self, attempt: Attempt) -> bool:
         """Deleted, or placed by somebody else, while extenders were asked: it is no member any more."""
-        flight = self._members.queue.flights.get(attempt.uid)
+        flight = self._members.queue.in_flight.get(attempt.uid)
         return flight is None or flight.gone or self._members.cluster.placement(attempt.uid) is not None

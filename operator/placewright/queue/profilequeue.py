@@ -1,29 +1,96 @@
 """The waiting pods of one scheduler name: the places they can be in, and moving between them.
 
-Each profile has a lane of its own, so that pausing, removing or changing a profile touches its pods alone. A lane whose profile does not
+Each profile has a queue of its own, so that pausing, removing or changing a profile touches its pods alone. A queue whose profile does not
 exist parks all its pods as unschedulable until there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, NamedTuple
 
 from placewright.api.pods import PodInfo
 from placewright.framework.events import ClusterEvent
 from placewright.queue.heap import KeyedHeap
 from placewright.queue.hints import Hints, Requeue, Timed
-from placewright.queue.inflight import Happening
-from placewright.queue.policy import QueuePolicy, SortKey
+from placewright.queue.inflight import InFlightEvent
+from placewright.queue.policy import Policies, QueuePolicy, SortKey
 from placewright.queue.queued import WINDOW_SECONDS, QueuedPod, SubQueue, window_of
-from placewright.queue.waiting import WaitingPods
+
+_NOBODY: Final[Mapping[str, QueuedPod]] = {}
+
+
+class WaitingPods:
+    """Pods by uid, indexed by plugin, so that an event costs nothing for pods whose plugins do not care."""
+
+    __slots__ = ("_by_plugin", "_pods")
+
+    def __init__(self) -> None:
+        self._pods: dict[str, tuple[QueuedPod, tuple[str, ...]]] = {}
+        self._by_plugin: dict[str, dict[str, QueuedPod]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        """All pods, in order of arrival."""
+        return (queued for queued, _ in self._pods.values())
+
+    def get(self, uid: str) -> QueuedPod | None:
+        """The pod of this uid, or None."""
+        found = self._pods.get(uid)
+        return found[0] if found else None
+
+    def put(self, queued: QueuedPod, plugins: Iterable[str]) -> None:
+        """Let a pod wait for these plugins' events; a pod already here is indexed anew."""
+        self.remove(queued.uid)
+        held_by = tuple(plugins)
+        self._pods[queued.uid] = (queued, held_by)
+        for plugin in held_by:
+            self._by_plugin.setdefault(plugin, {})[queued.uid] = queued
+
+    def remove(self, uid: str) -> QueuedPod | None:
+        """Take a pod out; None when it is not here."""
+        found = self._pods.pop(uid, None)
+        if found is None:
+            return None
+        queued, held_by = found
+        for plugin in held_by:
+            pods = self._by_plugin[plugin]
+            del pods[uid]
+            if not pods:
+                del self._by_plugin[plugin]
+        return queued
+
+    def plugins(self) -> Collection[str]:
+        """Plugins that hold at least one pod back."""
+        return self._by_plugin.keys()
+
+    def held_by(self, plugin: str) -> Mapping[str, QueuedPod]:
+        """Pods by uid that this plugin holds back."""
+        return self._by_plugin.get(plugin, _NOBODY)
+
+
+class Sizes(NamedTuple):
+    """How many pods are in each place."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+    in_flight: int
 
 
 class NoPolicy(RuntimeError):
-    """A lane was asked for something that only a profile can say, while it has none."""
+    """A queue was asked for something that only a profile can say, while it has none."""
 
 
-class Lane:
+class ProfileQueue:
     """Pods of one scheduler name that are not in flight; each is in exactly one of the five structures.
 
     Attributes:
@@ -33,7 +100,7 @@ class Lane:
         error_backoff: pods that came back because of an error; never tried early.
         unschedulable: pods waiting for an event, by rejecting plugin.
         gated: pods kept out by a PreEnqueue plugin, by that plugin.
-        held: True while no pod is handed out, because one of the lane is being decided and others would not know of it.
+        held: True while no pod is handed out, because one of the queue is being decided and others would not know of it.
     """
 
     __slots__ = ("_policy", "_timed", "active", "backoff", "error_backoff", "gated", "held", "hints", "name", "unschedulable")
@@ -57,7 +124,7 @@ class Lane:
 
     @property
     def open(self) -> bool:
-        """True while pods may be handed out: there is a profile, it is not paused, and nobody holds the lane."""
+        """True while pods may be handed out: there is a profile, it is not paused, and nobody holds the queue."""
         return self._policy is not None and not self._policy.paused and not self.held
 
     @property
@@ -134,11 +201,30 @@ class Lane:
         self._make_active(queued, self._policy, now)
         return SubQueue.ACTIVE
 
+    def sizes(self) -> tuple[int, int, int, int]:
+        """How many are active, back off, are unschedulable and gated."""
+        return len(self.active), len(self.backoff) + len(self.error_backoff), len(self.unschedulable), len(self.gated)
+
+    def rejections(self) -> Counter[str]:
+        """How many unschedulable and gated pods each plugin holds back."""
+        return Counter({plugin: len(pods.held_by(plugin)) for pods in (self.unschedulable, self.gated) for plugin in pods.plugins()})
+
+    def waiting_since(self, oldest: float) -> list[QueuedPod]:
+        """Pods that have waited for an event since before this time."""
+        return [queued for queued in self.unschedulable if queued.timestamp < oldest]
+
+    def to_reconsider(self, plugins: AbstractSet[str] | None) -> list[QueuedPod]:
+        """Unschedulable pods that one of these plugins rejected (None: any plugin), or only disabled ones did."""
+        waiting = self.unschedulable
+        if plugins is None:
+            return list(waiting)
+        return [queued for queued in waiting if not self.speaks_for(queued) or not queued.rejecting_plugins.isdisjoint(plugins)]
+
     def speaks_for(self, queued: QueuedPod) -> bool:
         """False when every plugin that rejected this pod has been disabled since."""
         return any(self.hints.knows(plugin) for plugin in queued.rejecting_plugins)
 
-    def after_failure(self, queued: QueuedPod, began_under: Hints, missed: Iterable[Happening]) -> Requeue:
+    def after_failure(self, queued: QueuedPod, began_under: Hints, missed: Iterable[InFlightEvent]) -> Requeue:
         """What a failed pod is to do, in view of what happened during its attempt.
 
         An attempt that began under another generation says little about this one, so it is repeated. A rejection by a plugin that the same
@@ -218,6 +304,62 @@ class Lane:
         queued.gated, queued.gating_plugin = True, plugin
         queued.unschedulable_plugins |= {plugin}
         self.gated.put(queued, (plugin,))
+
+
+class ProfileQueues:
+    """The profile queues by scheduler name; each is made when its first pod comes."""
+
+    __slots__ = ("_by_name", "_policies", "_timed")
+
+    def __init__(self, policies: Policies, timed: Timed | None = None) -> None:
+        self._by_name: dict[str, ProfileQueue] = {}
+        self._policies = policies
+        self._timed = timed
+
+    def __iter__(self) -> Iterator[ProfileQueue]:
+        """All of them, in order of creation."""
+        return iter(self._by_name.values())
+
+    def get(self, scheduler_name: str) -> ProfileQueue | None:
+        """The queue of this scheduler name, if there is one."""
+        return self._by_name.get(scheduler_name)
+
+    def of(self, scheduler_name: str) -> ProfileQueue:
+        """The queue of this scheduler name; a new one asks for its policy."""
+        queue = self._by_name.get(scheduler_name)
+        if queue is None:
+            queue = self._by_name[scheduler_name] = ProfileQueue(scheduler_name, self._policies(scheduler_name), self._timed)
+        return queue
+
+    def drop_if_idle(self, queue: ProfileQueue) -> None:
+        """Scheduler names that no profile claims are other people's; do not keep them all."""
+        if not queue.served and not len(queue):
+            del self._by_name[queue.name]
+
+    def can_hand_out(self) -> bool:
+        """Whether a pod that may be tried is in one of them."""
+        return any(queue.open and (queue.active or queue.backoff) for queue in self)
+
+    def first(self, heap_of: Callable[[ProfileQueue], KeyedHeap[QueuedPod]]) -> KeyedHeap[QueuedPod] | None:
+        """Among the profiles that hand out pods, the heap whose first pod comes first."""
+        best, best_key = None, None
+        for queue in self._by_name.values():
+            heap = heap_of(queue)
+            key = heap.first_key() if queue.open else None
+            if key is not None and (best_key is None or key < best_key):
+                best, best_key = heap, key
+        return best
+
+    def next_backoff_expiry(self) -> float | None:
+        """When the next backoff of any profile ends, in seconds; None when nothing backs off."""
+        expiries = (queue.next_backoff_expiry() for queue in self)
+        return min((expiry for expiry in expiries if expiry is not None), default=None)
+
+    def sizes(self, scheduler_name: str | None, in_flight: int) -> Sizes:
+        """Those of one scheduler name, or of all."""
+        each = [queue.sizes() for queue in self if scheduler_name in (None, queue.name)]
+        active, backoff, unschedulable, gated = (sum(column) for column in zip((0,) * 4, *each, strict=True))
+        return Sizes(active, backoff, unschedulable, gated, in_flight)
 
 
 def _backoff_key(queued: QueuedPod, policy: QueuePolicy) -> SortKey:
