@@ -67,6 +67,7 @@ MADE := \
 	crds/schedulingprofiles.yaml=placewright.profiles.crd \
 	crds/schedulingprofile.schema.json=placewright.profiles.editorschema \
 	docs/reference.md=placewright.profiles.reference \
+	operator/kubesandbox/kinds/kubernetes.json=kubesandbox.kinds.kubernetestypes \
 	manifests/base/clusterrole.yaml=placewright.engine.permissions \
 	manifests/base/role.yaml=placewright.engine.ownrole
 
